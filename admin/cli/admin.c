@@ -97,7 +97,10 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 	const char *before = shown == NULL ? "Redis" : shown;
 	int rc;
 
-	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
+	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE && strstr(reply->str, "script") != NULL)	/* it uses several keys */
+		rc = admin_fail(a, EX_CONFIG, "%s, or another key of this queue, has the wrong type (WRONGTYPE) and was left unchanged: quredis doctor names it",
+		    before);
+	else if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
 	else if (redis_error_class(reply) == REDIS_ERROR_SCHEMA)
 		rc = admin_fail(a, EX_CONFIG, "%s: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", before, text);

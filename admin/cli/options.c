@@ -206,10 +206,8 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 }
 
 /* Only the command, which may stand behind it, knows which option was meant: options_parse() goes on. */
-static int keep_unknown(struct options *o, char *const *argv, int letter)
+static int keep_unknown(struct options *o, const char *word, int letter)
 {
-	const char *word = argv[optind - 1];
-
 	if (letter != 0 && letter < 256 && strncmp(word, "--", 2) != 0)
 		snprintf(o->unknown, sizeof(o->unknown), "-%c", letter);
 	else
@@ -222,7 +220,8 @@ static bool is_number(const char *word)
 	return word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 }
 
-static int parse_one(struct options *o, int letter, char **argv)
+/* word: the one that getopt_long() was in */
+static int parse_one(struct options *o, int letter, char **argv, const char *word)
 {
 	const struct option_spec *s;
 
@@ -240,7 +239,7 @@ static int parse_one(struct options *o, int letter, char **argv)
 		    argv[optind], s->name);
 		return -1;
 	}
-	return s == NULL ? keep_unknown(o, argv, optopt) : store(o, s, optarg);
+	return s == NULL ? keep_unknown(o, word, optopt) : store(o, s, optarg);
 }
 
 struct options options_none(void)
@@ -253,15 +252,17 @@ int options_parse(struct options *o, int argc, char **argv)
 {
 	struct option longs[OPTIONS_MAX];
 	struct buffer letters = {0};
-	int letter, rc = 0;
+	int letter, rc = 0, at = 1;
 
 	*o = options_none();
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe_table(&letters, longs);
 	opterr = 0;
 	optind = 0;		/* resets getopt: completion parses a second line */
-	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1)
-		rc = parse_one(o, letter, argv);
+	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1) {
+		rc = parse_one(o, letter, argv, argv[at]);
+		at = optind;
+	}
 	if (rc == -1)
 		o->unknown[0] = '\0';	/* the other mistake was printed */
 	while (rc == 0 && optind < argc)	/* operands after "--" */

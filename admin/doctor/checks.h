@@ -206,7 +206,7 @@ void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
-/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds the address of Redis to "redis-cli". */
+/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds to redis-cli and quredis how they find Redis. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
 /* Ends a check of one queue: keeps as many findings as fit into a document, and only counts the rest. */

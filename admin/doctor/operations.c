@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "admin/doctor/checks.h"
+#include "admin/moves/by_filter.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -45,40 +46,21 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 	return n;
 }
 
-/* The command that continues it: a new string; NULL: it is not known, or a terminal cannot show each of its bytes. */
-static char *command_of(const struct doctor *d, const struct queue_check *q, const struct unfinished *u, const char *options)
+static void advise(const struct doctor *d, struct finding *f, const struct unfinished *u, const char *options)
 {
 	json_t *json = json_loads(options, 0, NULL);
-	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *connection = connection_words(d->a), *command = NULL, *shown;
-	const char *verb = strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "rm" : "retry";
-
-	json_decref(json);
-	if (words != NULL && words[0] != '\0')
-		command = alloc_format("quredis%s dlq %s %s --all%s", connection, verb, q->keys.name, words);
-	free(connection);
-	free(words);
-	shown = command == NULL ? NULL : visible(command, strlen(command), SIZE_MAX);
-	if (command != NULL && strcmp(shown, command) != 0) {
-		free(command);
-		command = NULL;
-	}
-	free(shown);
-	return command;
-}
-
-static void advise(const struct doctor *d, struct finding *f, const struct queue_check *q, const struct unfinished *u, const char *options)
-{
-	char *command = command_of(d, q, u, options);
+	char *command = by_filter_command(d->a, strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "dlq rm" : "dlq retry", json);
 
 	if (command == NULL)
 		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
 	else
 		findings_advise(f, "Redis forgets it after 7 days; with --anew the command begins again; to continue it: %s", command);
+	json_decref(json);
 	free(command);
 }
 
-/* One that a process holds is at work now. */
-static int add_unfinished(struct doctor *d, const struct queue_check *q, const struct unfinished *u)
+/* Skips one that a process holds: it is at work. */
+static int add_unfinished(struct doctor *d, const struct unfinished *u)
 {
 	const char *text[OPERATION_FIELDS];
 	int64_t begun, done, total, held;
@@ -99,7 +81,7 @@ static int add_unfinished(struct doctor *d, const struct queue_check *q, const s
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
 	advise(d, findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
-	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), q, u, text[OPERATION_OPTIONS]);
+	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), u, text[OPERATION_OPTIONS]);
 	return 0;
 }
 
@@ -110,12 +92,13 @@ int check_operations(struct doctor *d, struct queue_check *q)
 	int rc = 0;
 	size_t n;
 
+	(void)q;
 	queue_operations_list(&d->a->redis, &d->a->keys);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	n = take_list(&reply, all);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = add_unfinished(d, q, &all[i]);
+		rc = add_unfinished(d, &all[i]);
 	for (size_t i = 0; i < n; i++)
 		free(all[i].what);
 	return rc;

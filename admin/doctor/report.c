@@ -42,22 +42,45 @@ static enum urgency urgency_of(const struct finding *f)
 	return f->fixed == FIX_DONE ? URGENCY_FIXED : urgencies[f->severity];
 }
 
-/* Adds the address of Redis to each "redis-cli": an operator copies these commands. A new string. */
-static char *with_address(const struct doctor *d, const char *advice)
+/* True: the text begins with the first word of a command of quredis. */
+static bool begins_command(const struct command_table *commands, const char *text)
 {
-	static const char program[] = "redis-cli ";
-	char *cli = server_cli(d);
+	for (size_t i = 0; i < commands->n; i++) {
+		size_t len = strcspn(commands->all[i].name, " ");
+
+		if (strncmp(text, commands->all[i].name, len) == 0 && strspn(text + len, "abcdefghijklmnopqrstuvwxyz-") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds to each command of redis-cli and of quredis the options by which it finds this Redis: an operator copies these commands. A new string. */
+static char *with_connection(const struct doctor *d, const char *advice)
+{
+	static const char redis_program[] = "redis-cli ", quredis_program[] = "quredis ";
+	char *cli = server_cli(d), *words = connection_words(d->a);
 	struct buffer text = {0};
 
-	for (const char *next; (next = strstr(advice, program)) != NULL; advice = next + strlen(program))
-		buffer_format(&text, "%.*s%s ", (int)(next - advice), advice, cli);
-	buffer_format(&text, "%s", advice);
+	while (advice[0] != '\0') {
+		if (strncmp(advice, redis_program, strlen(redis_program)) == 0) {
+			buffer_format(&text, "%s ", cli);
+			advice += strlen(redis_program);
+		} else if (strncmp(advice, quredis_program, strlen(quredis_program)) == 0 &&
+		    begins_command(d->a->commands, advice + strlen(quredis_program))) {
+			buffer_format(&text, "quredis%s ", words);
+			advice += strlen(quredis_program);
+		} else {
+			buffer_append(&text, advice++, 1);
+		}
+	}
+	buffer_append(&text, "", 1);
 	free(cli);
+	free(words);
 	return text.data;
 }
 
-/* Returns the advice, the result of the fix, or the reason why it failed. */
-static char *advice_of(const struct doctor *d, const struct finding *f)
+/* Returns the advice, the result of the fix, or the reason why it failed. A new string; NULL: no advice */
+static char *advice_of(const struct finding *f)
 {
 	switch (f->fixed) {
 	case FIX_DONE:
@@ -70,7 +93,7 @@ static char *advice_of(const struct doctor *d, const struct finding *f)
 		break;
 	}
 	if (f->fix == NULL)
-		return f->advice == NULL ? NULL : with_address(d, f->advice);
+		return f->advice == NULL ? NULL : alloc_string(f->advice);
 	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
 }
 
@@ -206,7 +229,7 @@ static void print_row(struct doctor *d, const struct row *row)
 {
 	const struct finding *f = row->finding;
 	const char *severity = severity_names[f->severity], *shown = f->fixed == FIX_DONE ? "fixed" : severity;
-	char *place = places_of(row), *what = text_of(row, false), *advice = text_of(row, true);
+	char *place = places_of(row), *what = text_of(row, false), *folded = text_of(row, true), *advice = folded == NULL ? NULL : with_connection(d, folded);
 
 	if (is_in_blocks(d))
 		print_block(&d->a->output, shown, f->check, place, what, advice);
@@ -215,6 +238,7 @@ static void print_row(struct doctor *d, const struct row *row)
 		    cell_str(f->where), cell_str(place), cell_str(what), cell_str(advice), cell_bool(f->fix != NULL), cell_bool(f->fixed == FIX_DONE) });
 	free(place);
 	free(what);
+	free(folded);
 	free(advice);
 }
 
@@ -265,7 +289,7 @@ static struct row *make_rows(const struct doctor *d, size_t *n)
 	rows = alloc_zero(*n + 1, sizeof(*rows));
 	*n = 0;
 	STAILQ_FOREACH(f, &d->findings.list, next)
-		rows[(*n)++] = (struct row){ .finding = f, .advice = advice_of(d, f) };
+		rows[(*n)++] = (struct row){ .finding = f, .advice = advice_of(f) };
 	return rows;
 }
 

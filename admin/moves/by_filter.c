@@ -201,32 +201,40 @@ static char *work_words(const struct work *w, bool continued)
 	return words;
 }
 
-char *by_filter_command(const struct admin *a, const char *action, const struct options *o)
+char *by_filter_command(const struct admin *a, const char *action, const json_t *options)
 {
-	json_t *json = options_to_json(o, OPTION_FILTER | OPTION_PACE);
-	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE);
-	char *connection = connection_words(a);
-	char *command = alloc_format("quredis%s %s %s --all%s%s", connection, action, a->keys.name, words == NULL ? "" : words, o->dry_run ? " --dry-run" : "");
+	char *words = options_to_words(options, OPTION_FILTER | OPTION_PACE), *connection = connection_words(a), *command = NULL, *shown;
 
-	json_decref(json);
+	if (words != NULL && words[0] != '\0')
+		command = alloc_format("quredis%s %s %s --all%s", connection, action, a->keys.name, words);
 	free(connection);
 	free(words);
+	shown = command == NULL ? NULL : visible(command, strlen(command), SIZE_MAX);
+	if (command != NULL && strcmp(shown, command) != 0) {
+		free(command);
+		command = NULL;
+	}
+	free(shown);
 	return command;
 }
 
-/* The command that acts on the same period whenever it is given: a new string */
+/* The command that acts on the same period whenever it is given: as by_filter_command() */
 static char *absolute_command(const struct work *w)
 {
 	struct options o = w->a->options;
-	char since[CLOCK_RFC3339_SIZE] = "", until[CLOCK_RFC3339_SIZE];
+	char since[CLOCK_RFC3339_SIZE] = "", until[CLOCK_RFC3339_SIZE], *command;
 	uint64_t ms = 0, serial;
+	json_t *json;
 
 	if (queue_record_id_parse(w->op.since, &ms, &serial) == 0)
 		o.since = clock_rfc3339(clock_ms_of((double)ms), since);
 	queue_record_id_parse(w->op.bound, &ms, &serial);
 	o.until = clock_rfc3339(clock_ms_of((double)ms), until);
 	o.given |= OPTION_UNTIL;
-	return by_filter_command(w->a, w->outcome.action, &o);
+	json = options_to_json(&o, OPTION_FILTER | OPTION_PACE);
+	command = by_filter_command(w->a, w->outcome.action, json);
+	json_decref(json);
+	return command;
 }
 
 /*
@@ -246,8 +254,8 @@ static int check_period(struct work *w)
 	if (idle_ms <= RELATIVE_MS)
 		return 0;
 	command = absolute_command(w);
-	admin_fail(w->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one: %s; "
-	    "to begin with that of now, add --anew", w->op.verb, command);
+	admin_fail(w->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one%s%s; "
+	    "to begin with that of now, add --anew", w->op.verb, command == NULL ? ", give its times" : ": ", command == NULL ? "" : command);
 	free(command);
 	return -1;
 }
@@ -273,7 +281,9 @@ static int ask_and_take(struct work *w, int64_t n, bool continued)
 	int rc = 0;
 
 	w->outcome.count = n;
-	if (w->a->options.dry_run || (n == 0 && !continued)) {
+	if (n == 0 && !continued && !w->a->options.dry_run && operation_forget_earlier(&w->op) == -1) {
+		rc = -1;
+	} else if (w->a->options.dry_run || (n == 0 && !continued)) {
 		w->outcome.what = words;
 		outcome_say(w->a, &w->outcome);
 	} else {
@@ -291,8 +301,10 @@ static int find_and_run(struct work *w)
 	int found = operation_find(a, w->outcome.action, &w->filter, &w->op);
 	int64_t n;
 
-	if (found == 1 && a->options.anew)
-		found = operation_forget(&w->op);
+	if (found == 1 && a->options.anew) {
+		operation_begin_anew(&w->op);
+		found = 0;
+	}
 	if (found == -1 || (found == 1 ? begin_to_continue(w) : find_bound(w)) == -1)
 		return -1;
 	n = w->op.total < 0 ? -1 : w->op.total - w->op.done;

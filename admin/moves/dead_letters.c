@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include <bsd/string.h>
+#include <jansson.h>
 
 #include "admin/dead_letters/dead_letters.h"
 #include "admin/moves/by_filter.h"
@@ -20,9 +21,15 @@
 /* A filter or a pace without --all: shows the whole command, since an operator in a hurry pastes it. */
 static int fail_without_all(struct admin *a, const char *action, uint64_t given)
 {
-	char *command = by_filter_command(a, action, &a->options);
+	json_t *json = options_to_json(&a->options, OPTION_FILTER | OPTION_PACE);
+	char *command = by_filter_command(a, action, json);
 
-	admin_fail(a, EX_USAGE, "--%s goes with --all: %s", option_of_bit(given & -given)->name, command);
+	if (command == NULL)
+		admin_fail(a, EX_USAGE, "--%s goes with --all", option_of_bit(given & -given)->name);
+	else
+		admin_fail(a, EX_USAGE, "--%s goes with --all: %s%s%s", option_of_bit(given & -given)->name, command, a->options.anew ? " --anew" : "",
+		    a->options.dry_run ? " --dry-run" : "");
+	json_decref(json);
 	free(command);
 	return -1;
 }

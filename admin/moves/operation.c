@@ -221,21 +221,20 @@ static int begin_held(struct operation *o, const struct redis_reply *reply)
 }
 
 /* A holder on another host may have died: then its hold ends, since no process extends it. */
-int operation_hold(struct operation *o)
+static int acquire(struct operation *o, struct redis_reply *reply)
 {
 	int64_t until_ms = clock_monotonic_ms() + QUEUE_OPERATION_HOLD_MS + LOOK_MS;
 	char instead[128] = "";
-	struct redis_reply reply;
 
 	for (;;) {
 		struct redis_reply first, second;
 
-		if (ask_hold(o, instead, &reply) == -1)
+		if (ask_hold(o, instead, reply) == -1)
 			return -1;
-		first = redis_element(&reply, 0);
-		second = redis_element(&reply, 1);
+		first = redis_element(reply, 0);
+		second = redis_element(reply, 1);
 		if (strcmp(first.str, "held") != 0)
-			break;
+			return 0;
 		if (is_dead(second.str) && strcmp(instead, second.str) != 0)
 			strlcpy(instead, second.str, sizeof(instead));
 		else if (clock_monotonic_ms() >= until_ms || interrupt_asked())
@@ -243,7 +242,25 @@ int operation_hold(struct operation *o)
 		else
 			clock_pause_ms(LOOK_MS);
 	}
-	return begin_held(o, &reply);
+}
+
+int operation_forget_earlier(struct operation *o)
+{
+	struct redis_reply reply;
+
+	if (!o->forgets_earlier)
+		return 0;
+	if (acquire(o, &reply) == -1 || send_note(o, -1, ANY_NUMBER, OPERATION_HELD, NULL) == -1)
+		return -1;
+	o->forgets_earlier = false;
+	return 0;
+}
+
+int operation_hold(struct operation *o)
+{
+	struct redis_reply reply;
+
+	return operation_forget_earlier(o) == -1 || acquire(o, &reply) == -1 ? -1 : begin_held(o, &reply);
 }
 
 int operation_renew(struct operation *o)
@@ -328,18 +345,16 @@ int operation_release(struct operation *o)
 
 int operation_end(struct operation *o)
 {
-	return send_note(o, -1, o->is_damaged ? ANY_NUMBER : o->done, OPERATION_HELD, NULL);
+	return send_note(o, -1, o->done, OPERATION_HELD, NULL);
 }
 
-int operation_forget(struct operation *o)
+void operation_begin_anew(struct operation *o)
 {
-	if (!o->a->options.dry_run && (operation_hold(o) == -1 || operation_end(o) == -1))
-		return -1;
+	o->forgets_earlier = true;
 	o->total = o->canary_from = -1;
 	o->done = o->last_at_ms = 0;
 	o->canary_done = o->is_damaged = false;
 	o->canary_fingerprints[0] = '\0';
-	return 0;
 }
 
 void operation_free(struct operation *o)

@@ -21,13 +21,14 @@ struct operation {
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, done;		/* total -1: not counted */
-	char *canary_fingerprints;	/* of the messages that were put back first (redriven.h); owned */
+	char *canary_fingerprints;	/* of the messages that were moved back first (redriven.h); owned */
 	char canary_newest[QUEUE_FINGERPRINT_DIGITS + 1];	/* fingerprint of the newest dead letter before the canary; "": not known */
 	int64_t canary_from;		/* how many were done before the canary; -1: it has not begun */
 	bool canary_done;
 	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
 	bool is_lost;			/* operation_lost() said so */
 	bool is_damaged;		/* Redis holds something else than quredis writes */
+	bool forgets_earlier;		/* operation_begin_anew(); Redis still has the earlier one */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
 
@@ -39,8 +40,10 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 /* It means the records from since to bound, and begins at the first one. */
 void operation_set_range(struct operation *o, const char *since, const char *bound);
 void operation_set_total(struct operation *o, int64_t total);
-/* Forgets the one that was found; only here with --dry-run. -1: another process holds it, or an error of Redis */
-int operation_forget(struct operation *o);
+/* It begins again, as if none had been found. Redis forgets the earlier one in operation_hold(): the operator may still say no. */
+void operation_begin_anew(struct operation *o);
+/* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process holds it, or an error of Redis */
+int operation_forget_earlier(struct operation *o);
 /* ms: the time since a process worked on it. -1: error of Redis */
 int operation_idle(struct operation *o, int64_t *ms);
 /* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */

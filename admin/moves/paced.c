@@ -276,15 +276,25 @@ static int move_back_others(struct admin *a, struct paced *p)
 	return more == -1 ? -1 : 0;
 }
 
-/* The last look for failures. If nothing is under way before it, it has seen all of them. */
-static int look_at_end(struct admin *a, struct paced *p)
+/* 1: no message of the queue waits, is delayed or in flight; 0: some are; -1: error */
+static int is_idle(struct admin *a)
 {
 	struct lists l;
-	int rc = lists_read(a, &a->keys, 0, &l);
+	int rc = lists_read(a, &a->keys, 0, &l), idle = l.ingress == 0 && l.delayed == 0 && l.transit == 0;
 
-	p->settled = rc == 0 && l.ingress == 0 && l.delayed == 0 && l.transit == 0;
 	lists_free(&l);
-	return rc == -1 ? -1 : redriven_look(a, &p->redriven);
+	return rc == -1 ? -1 : idle;
+}
+
+/* The last look for failures. It has seen all of them if nothing is under way before it. One check may miss a message that moves meanwhile. */
+static int look_at_end(struct admin *a, struct paced *p)
+{
+	int idle = is_idle(a);
+
+	if (idle == 1)
+		idle = is_idle(a);
+	p->settled = idle == 1;
+	return idle == -1 ? -1 : redriven_look(a, &p->redriven);
 }
 
 int paced_run(struct admin *a, struct paced *p)

@@ -172,8 +172,10 @@ static int take_single(struct selection *s, const struct dead_letter *d)
 		rc = operation_note_next(s->op, d->record_id) == -1 ? -1 : move_entry(s, d, &e, &moved);
 	}
 	entry_free(&e);
+	if (rc == -1)		/* a repeated command begins with this one */
+		return -1;
 	s->done += moved == 1;
-	if (rc == 0 && moved == 1)
+	if (moved == 1)
 		rc = operation_count(s->op);
 	s->missing += moved == 0;
 	s->claimed += moved == -1;

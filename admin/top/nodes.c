@@ -106,7 +106,9 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 
 struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
 {
-	int64_t left = queue_node_next_attempt(node, queue, now_ms);
+	const char *state = json_string_value(json_object_get(queue, "state"));
+	bool no_redis = state != NULL && strcmp(state, "no redis") == 0, error = state != NULL && strcmp(state, "error") == 0;
+	int64_t left = error ? -1 : queue_node_left(node, queue, no_redis ? QUEUE_NODE_NEXT_CONNECT : QUEUE_NODE_NEXT_ATTEMPT, now_ms);
 
 	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
 }

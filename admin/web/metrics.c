@@ -85,7 +85,7 @@ static const struct source {
 	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
 	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
 	{ METRIC_BREAKER_CAUSE, NODES, write_node_causes, NULL, NULL, "cause" },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, NULL, NULL, NULL },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, QUEUE_NODE_NEXT_ATTEMPT, NULL, NULL },
 };
 
 /* ---- samples ---- */
@@ -286,12 +286,11 @@ static void write_node_attempts(struct page *p, const struct source *s, const ch
 	const json_t *queue;
 	size_t i;
 
-	(void)s;
 	json_array_foreach(json_object_get(node, "queues"), i, queue) {
 		const char *queue_name = json_string_value(json_object_get(queue, "name"));
 
 		if (queue_name != NULL)
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, queue_node_next_attempt(node, queue, p->now_ms));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, queue_node_left(node, queue, s->key, p->now_ms));
 	}
 }
 

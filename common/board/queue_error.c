@@ -164,7 +164,7 @@ const char *queue_error_more(const struct scoreboard *b, const struct board_queu
 	if (!known[error].has_more || reason_of_command(word) != NULL)
 		return out;
 	seen = slot_text_read(&q->sweeper.why);
-	if (seen.number != (int)error)
+	if (seen.number != (int)error || (error != QUEUE_ERROR_WRONG_TYPE && atomic_load(&q->sweeper.error) != word))
 		seen = text_of_worker(b, q, word);
 	if (seen.number != -1)
 		snprintf(out, QUEUE_ERROR_MORE_SIZE, ": %s", seen.text);

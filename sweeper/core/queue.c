@@ -197,7 +197,7 @@ static void publish_error(struct sweeper_queue *q, uint32_t word, const char *wh
 {
 	uint32_t ours = q->published;
 
-	if (why[0] != '\0' && queue_error_in(word) != QUEUE_ERROR_WRONG_TYPE)
+	if (queue_error_in(word) != QUEUE_ERROR_WRONG_TYPE)	/* types.c publishes the key */
 		core_publish_why(q, queue_error_in(word), why);
 	if (q->board == NULL || word == q->published)
 		return;

@@ -28,7 +28,8 @@ static void fall(struct health_check *c, enum queue_health_level to)
 	if (++c->falling < HEALTH_CALM_LOOKS)
 		return;
 	c->level = c->allowed;
-	c->falling = 0;
+	c->falling = to < c->level;		/* this look is also the first good one for the next level */
+	c->allowed = to;
 }
 
 int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least)

@@ -7,8 +7,8 @@
  *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"error"|"no redis", "wanted",
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
- *	      in the states breaker, error and no redis: "reason"; while the breaker is open: "cause" in a few words;
- *	      "next_attempt_ms" after at_ms, of the handler or the connection,
+ *	      in the states breaker, error and no redis: "reason"; while the breaker is open: "cause" in a few words, and "next_attempt_ms" after at_ms
+ *	      of its handler; while all workers have lost Redis: "next_connect_ms" after at_ms, of the first of them,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms", "progress": { "percent", "text" } if it reports any } ] }
  *	      of handlers that run for a second or longer
@@ -109,9 +109,9 @@ static json_t *workers(const int counted[SLOT_STOPPING + 1])
 	return o;
 }
 
-static void set_attempt(json_t *row, int64_t at_ms, int64_t now_ms)
+static void set_left(json_t *row, const char *member, int64_t at_ms, int64_t now_ms)
 {
-	json_object_set_new(row, "next_attempt_ms", json_integer(at_ms < now_ms ? 0 : at_ms - now_ms));
+	json_object_set_new(row, member, json_integer(at_ms < now_ms ? 0 : at_ms - now_ms));
 }
 
 /* Adds why the breaker is open, and when workers try the handler again: both as `quredis status` on that host shows them. */
@@ -123,7 +123,7 @@ static void add_cause(json_t *row, const struct sweeper_queue *q, int64_t now_ms
 
 	json_object_set_new(row, "reason", json_string(handler_cause_text(cause, q->conf->handler == NULL ? NULL : q->conf->handler[0], text)));
 	json_object_set_new(row, "cause", json_string(handler_cause_label(cause, text)));
-	set_attempt(row, atomic_load(&b->until_ms), now_ms);
+	set_left(row, QUEUE_NODE_NEXT_ATTEMPT, atomic_load(&b->until_ms), now_ms);
 }
 
 /* Adds the error of the queue, which is more important than its breaker, in the words of `quredis status`. */
@@ -136,10 +136,10 @@ static void add_error(struct sweeper *s, json_t *row, const struct sweeper_queue
 	if (queue_error_reason(word) == NULL)
 		return;
 	json_object_set_new(row, "state", json_string(stops ? "no redis" : "error"));
-	/* A text of the scoreboard may be torn, and then perhaps no UTF-8. */
+	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
 	json_object_set_new(row, "reason", json_sprintf("%s%s", queue_error_reason(word), queue_error_more(s->child->board, q->board, word, more)));
 	if (lost && queue_error_in(word) == QUEUE_ERROR_NO_REDIS)
-		set_attempt(row, atomic_load(&c->lost->redis_retry_ms), now_ms);
+		set_left(row, QUEUE_NODE_NEXT_CONNECT, atomic_load(&c->lost->redis_retry_ms), now_ms);
 }
 
 static json_t *queue(struct sweeper *s, const struct sweeper_queue *q, uint32_t gate, const struct counted *c, int64_t now_ms)

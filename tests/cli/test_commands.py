@@ -118,6 +118,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["--formt", "ls", "--limit"], "option --limit requires an argument"),
     (["--jsno", "ls"], "unknown option --jsno (did you mean --json?)"),
     (["-x", "ls"], "unknown option -x; ls takes only"),
+    (["ls", "--json", "-Zj"], "unknown option -Z; ls takes only"),
     (["--color=alwys", "ls"], "--color: expected auto, always or never, not alwys (did you mean always?)\n"),
     (["--color", "ls"], "--color: expected auto, always or never, not ls\n"),
     (["--color=", "ls"], "--color: expected auto, always or never, not an empty word\n"),

@@ -126,6 +126,15 @@ def test_without_all_the_error_has_the_whole_command(quredis, letters, redis, co
     assert r.code == 0 and f" {ROUNDS} messages of escape" in r.out, r
 
 
+def test_a_command_without_its_filter_is_not_printed(quredis, redis):
+    """A text that is no UTF-8 cannot be printed; without it the command would act on all dead letters."""
+    Queue(redis.client(), "mail")
+    r = quredis("dlq", "rm", "mail", "--text", "Ger\udce4t")
+    assert (r.code, r.err) == (64, "quredis: --text goes with --all\n")
+    r = quredis("dlq", "rm", "mail", "--class", "X", "--anew")
+    assert r.code == 64 and r.err.endswith("dlq rm mail --all --class X --anew\n"), r
+
+
 HTTP = "HandlerExit exit 4: HTTP"
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import SANITIZED, Tap, high_water_kib, queue, wait_for
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole, remembered
 from harness.paths import QUREDIS
-from harness.queues import Queue, sha1, strip
+from harness.queues import Queue, incarnation, now_ms, sha1, strip
 from harness.redis_proxy import CUT, SCRIPTS
 
 
@@ -98,6 +98,37 @@ def test_anew(quredis, redis, mail):
         r = quredis(*args, "--anew")
         assert r.code == 0 and "continues" not in r.err
     assert q.client.llen(q.escape) == LETTERS - len(wanted) and not q.client.xrange(q.log, new, new)
+
+
+def test_anew_asks_before_it_forgets(redis, terminal, quredis):
+    q = Queue(redis.client())
+    q.dead_letters(*[b"m%d" % i for i in range(30)], error_class="Mine")
+    args = ["dlq", "retry", "mail", "--all", "--class", "Mine", "--rate", "20/s"]
+    child = begin(redis.url, *args, "--yes")
+    wait_for(lambda: q.client.llen(q.ingress) > 3)
+    child.send_signal(signal.SIGINT)
+    child.communicate()
+    done, kept = q.client.llen(q.ingress), remembered(q)
+    t = terminal(*args, "--anew")
+    t.expect(f"Move back {30 - done} messages")
+    t.type("n\n")
+    assert t.end() == 1 and remembered(q) == kept
+    assert f": {done} of 30 are done" in quredis(*args[:-1], "1000/s", "--yes").err
+    assert quredis(*args, "--yes", "--anew").out.startswith("moved back to ingress: 0 messages") and not remembered(q)
+
+
+def test_a_dead_letter_that_cannot_move_is_not_passed_over(redis, quredis):
+    """A large one moves alone. After an error the same command begins with it."""
+    q = Queue(redis.client())
+    large = b"x" * 100_000
+    q.dead_letters(large, error_class="Mine")
+    q.client.set(q.ingress, "no list")
+    r = quredis(*MINE)
+    assert r.code == 78 and "or another key of this queue, has the wrong type" in r.err and "no longer in escape" not in r.err, r
+    q.client.delete(q.ingress)
+    r = quredis(*MINE)
+    assert r.out == "moved back to ingress: 1 message of escape; 0 matching messages are left\n", r
+    assert q.client.llen(q.escape) == 0 and strip(q.client.rpop(q.ingress)) == large
 
 
 # ---- with workers ----
@@ -226,6 +257,29 @@ def test_so_far_is_said_while_messages_are_under_way(redis, quredis):
     Queue(redis.client()).dead_letters(b"m", error_class="Mine")
     r = quredis("dlq", "retry", "mail", "--all", "--class", "Mine", "--rate", "9/s", "--yes")
     assert r.out == "moved back to ingress: 1 message of escape; 0 failed again so far; 0 matching messages are left\n"
+
+
+class Hops(Tap):
+    """A message leaves the tray of its worker between the look at the delayed ones and the look at the trays."""
+
+    def __init__(self, client, tray):
+        self.client, self.tray = client, tray
+
+    def request(self, pair, words):
+        if words == [b"LLEN", b"ingress:mail"]:
+            self.client.delete("ingress:mail")      # the one that was moved back is done
+        if words == [b"LLEN", self.tray.encode()] and self.client.delete(self.tray):
+            self.client.zadd("ingress:mail:delayed", {"hops": now_ms() + 60_000})
+
+
+def test_a_message_that_moves_meanwhile_is_under_way(redis, redis_proxy, quredis):
+    q = Queue(redis.client())
+    q.worker(incarnation(1), t0=[b"hops"])
+    q.dead_letters(b"m", error_class="Mine")
+    proxy = redis_proxy(redis, Hops(q.client, f"{q.transit}:{incarnation(1)}:0"))
+    r = quredis(*MINE, "--rate", "9/s", url=proxy.url)
+    assert r.out == "moved back to ingress: 1 message of escape; 0 failed again so far; 0 matching messages are left\n", r
+    assert q.client.zcard(q.delayed) == 1
 
 
 def test_failures_of_two_causes(redis):

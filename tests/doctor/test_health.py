@@ -68,7 +68,7 @@ def test_queues_that_are_sick_alike_are_one_row(queues):
         report(clinic, f"q{i}", ("ingress", "degraded", f"{i * 1000} messages wait, the limit is 500"))
     row, = health_rows(clinic)
     assert row[2:4] == ["q1, q2 and q3", "degraded: 1000 to 3000 messages wait, the limit is 500"]
-    assert row[4] == "quredis trend QUEUE --since 6h; all figures: quredis health QUEUE"
+    assert row[4] == f"quredis -c {clinic.conf} trend QUEUE --since 6h; all figures: quredis -c {clinic.conf} health QUEUE"
 
 
 def test_a_cause_that_another_check_finds_is_not_told_twice(queues):

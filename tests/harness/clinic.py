@@ -78,11 +78,15 @@ def meanwhile(clinic, change):
 
 
 class Report:
-    """The output of one run."""
+    """The output of one run. In rows commands of quredis have no options of the connection, in advice() they are whole."""
 
     def __init__(self, result):
         assert result.out, result.err
-        self.code, self.err, self.rows = result.code, result.err, json.loads(result.out)
+        self.code, self.err, self.out = result.code, result.err, result.out
+        self.rows = json.loads(re.sub(r"quredis( -[cuHP] \S+)+", "quredis", result.out))
+
+    def advice(self, check):
+        return [r["advice"] for r in json.loads(self.out) if r["check"] == check and r["severity"] != "ok"]
 
     def bad(self, check=None):
         return [r for r in self.rows if r["severity"] != "ok" and check in (None, r["check"])]

@@ -78,14 +78,16 @@ export const WHY = {
 };
 export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
 
-function nextAttempt(served) {
-	return served.next_attempt_at > now() ? `; next attempt at ${absolute(served.next_attempt_at).split(" ")[1]}` : "";
+/** Of the handler while the breaker is open, of a worker to connect while Redis is away. */
+function nextAttempt(state, served) {
+	const at = { breaker: served.next_attempt_at, "no redis": served.next_connect_at }[state];
+	return at > now() ? `; next attempt at ${absolute(at).split(" ")[1]}` : "";
 }
 
 /** Why the queue is in this state, on each host by its last report; without a reason in the report, what the state means. */
 function whyOf(state, served) {
 	const causes = served.filter((s) => s.reason && (s.state === state || (state === "breaker" && s.breaker)))
-		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(s)}`);
+		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(state, s)}`);
 	return causes.length > 0 ? `${causes.join("; ")}${state === "breaker" ? "; workers try one message at a time" : ""}` : WHY[state];
 }
 
@@ -135,7 +137,8 @@ export class Store extends EventTarget {
 		const served = new Map();
 		for (const node of this.nodes)
 			for (const queue of node.queues ?? [])
-				served.set(queue.name, [...(served.get(queue.name) ?? []), { ...queue, node: node.node, next_attempt_at: node.at_ms + queue.next_attempt_ms }]);
+				served.set(queue.name, [...(served.get(queue.name) ?? []), { ...queue, node: node.node,
+					next_attempt_at: node.at_ms + queue.next_attempt_ms, next_connect_at: node.at_ms + queue.next_connect_ms }]);
 		return served;
 	}
 

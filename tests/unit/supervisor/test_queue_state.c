@@ -173,6 +173,20 @@ static void an_error_has_the_text_of_redis_or_the_key(void **state)
 	assert_string_equal(explained(1000), "Redis refuses LPUSH, which quredis needs: this server lacks it or has renamed it");
 }
 
+static void the_text_of_an_error_that_ended_is_not_shown(void **state)
+{
+	static const char old[] = "ERR of yesterday";
+
+	(void)state;
+	because(0, "ERR of today");
+	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_OTHER, old, strlen(old), SLOT_TEXT_MAX);
+	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_OTHER);
+	assert_string_equal(explained(1000), "Redis answers with an error: ERR of yesterday");
+	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_NONE);
+	atomic_store(&slot_of(0)->error, QUEUE_ERROR_OTHER);
+	assert_string_equal(explained(1000), "Redis answers with an error: ERR of today");
+}
+
 static void an_open_breaker_has_its_cause_and_the_next_attempt(void **state)
 {
 	struct queue_breaker *b = &mail()->workers.breaker;
@@ -305,6 +319,7 @@ int main(void)
 		T(a_queue_without_redis_is_one_whose_workers_all_lost_it),
 		T(a_lost_connection_has_its_error_and_the_next_attempt),
 		T(an_error_has_the_text_of_redis_or_the_key),
+		T(the_text_of_an_error_that_ended_is_not_shown),
 		T(an_open_breaker_has_its_cause_and_the_next_attempt),
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
