@@ -3,8 +3,8 @@
 #   make                  build/quredisd and build/quredis
 #   make check            everything that is tested        make unit    only the unit tests
 #   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
-#   make letters-soak     bounds of dead letters, 100,000 of them, on a machine that nobody else uses (LETTERS_FAILURES= and so on)
-#   make operations-soak  retries and deletions of dead letters by a filter, with 40,000 of them (QUREDIS_TEST_LETTERS=), on the command line and in a browser
+#   make dead-letters-soak  bounds of dead letters, 100,000 of them, on a machine that nobody else uses (DEAD_LETTERS_FAILURES= and so on)
+#   make operations-soak  retries and deletions of dead letters by a filter, with 40,000 of them (QUREDIS_TEST_DEAD_LETTERS=), on the command line and in a browser
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
 #   make soak-rollback    Redis goes back in time, 300 times, with a million messages (the same)
@@ -327,12 +327,12 @@ ttl-soak: all
 	TTL_MESSAGES=$${TTL_MESSAGES:-100000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/regimes/test_ttl_traffic.py
 
 # tests/chaos/soak says what can be scaled. A ledger that was found wrong is kept, and named.
-letters-soak: all
-	LETTERS_FAILURES=$${LETTERS_FAILURES:-100000} LETTERS_CAP=$${LETTERS_CAP:-10000} LETTERS_SLOW_US=$${LETTERS_SLOW_US:-5000} \
+dead-letters-soak: all
+	DEAD_LETTERS_FAILURES=$${DEAD_LETTERS_FAILURES:-100000} DEAD_LETTERS_CAP=$${DEAD_LETTERS_CAP:-10000} DEAD_LETTERS_SLOW_US=$${DEAD_LETTERS_SLOW_US:-5000} \
 		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_dead_letters.py -k 'cap_with_archive or killed_again'
 
 operations-soak: all
-	QUREDIS_TEST_LETTERS=$${QUREDIS_TEST_LETTERS:-40000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/cli/test_operations.py tests/cli/test_gentle_retry.py \
+	QUREDIS_TEST_DEAD_LETTERS=$${QUREDIS_TEST_DEAD_LETTERS:-40000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/cli/test_operations.py tests/cli/test_gentle_retry.py \
 		tests/web/test_dead_letters.py -k 'test_operations or gentle or canary_and_a_rate'
 
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
@@ -463,7 +463,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak operations-soak layers print-folders writers
+.PHONY: all axe pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

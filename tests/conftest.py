@@ -23,7 +23,7 @@ from harness.terminal import Terminal
 
 TEST_LIMIT_S = 120
 # the environment of the tests; what else begins so is for the programs
-OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_LETTERS", "QUREDIS_TEST_PICTURES",
+OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_DEAD_LETTERS", "QUREDIS_TEST_PICTURES",
         "QUREDIS_TEST_REACH", "QUREDIS_TEST_SERVER", "QUREDIS_VALGRIND")
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
 

@@ -15,6 +15,7 @@
 #include "admin/cli/admin.h"
 
 #include "admin/cli/connection.h"
+#include "admin/cli/moment.h"
 #include "admin/cli/notice.h"
 #include "admin/cli/visible.h"
 #include "common/base/base.h"
@@ -98,7 +99,7 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 	int rc;
 
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE && strstr(reply->str, "script") != NULL)	/* it uses several keys */
-		rc = admin_fail(a, EX_CONFIG, "%s, or another key of this queue, has the wrong type (WRONGTYPE) and was left unchanged: quredis doctor names it",
+		rc = admin_fail(a, EX_CONFIG, "%s, or another key of this queue, has the wrong type (WRONGTYPE) and was not changed: quredis doctor names it",
 		    before);
 	else if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
@@ -170,6 +171,19 @@ int admin_server_time(struct admin *a, int64_t *ms)
 		return -1;
 	*ms = queue_time_parse(&reply);
 	return *ms == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected the time") : 0;
+}
+
+int admin_since(struct admin *a, const char *text, int64_t *server_ms, int64_t *since_ms)
+{
+	char stamp[CLOCK_RFC3339_SIZE];
+
+	if (admin_server_time(a, server_ms) == -1)
+		return -1;
+	if (moment_parse(text, *server_ms, since_ms) == -1 || *since_ms > *server_ms)
+		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
+	if (*server_ms - *since_ms > QUEUE_RATE_KEPT_MS && !a->served)
+		admin_note("figures are kept for three days: there are none before %s", clock_rfc3339(*server_ms - QUEUE_RATE_KEPT_MS, stamp));
+	return 0;
 }
 
 int admin_show_ages(struct admin *a)

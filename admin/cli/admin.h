@@ -73,6 +73,8 @@ int64_t admin_count_in(const struct json_t *object, const char *key);
 int admin_seals(struct admin *a);	/* call it before wrapping: learns the secrets, and creates the first one. -1: failed; the reason was printed */
 /* The server's clock: ms since 1970. */
 int admin_server_time(struct admin *a, int64_t *ms);
+/* Reads --since (text) of a command that shows figures of the past, and the server's clock. A notice says if Redis keeps none of so long ago. */
+int admin_since(struct admin *a, const char *text, int64_t *server_ms, int64_t *since_ms);
 /* On a terminal: tables show times as ages, by the server's clock. */
 int admin_show_ages(struct admin *a);
 

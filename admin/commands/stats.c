@@ -365,17 +365,13 @@ static int read_since(struct admin *a, struct stats *all, size_t n)
 {
 	int64_t server_ms, since_ms;
 
-	if (admin_server_time(a, &server_ms) == -1)
+	if (admin_since(a, a->options.since, &server_ms, &since_ms) == -1)
 		return -1;
-	if (moment_parse(a->options.since, server_ms, &since_ms) == -1 || since_ms > server_ms)
-		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
 	for (size_t i = 0; i < n; i++) {
 		all[i].since_ms = server_ms - since_ms;
 		if (take_since(a, &all[i], server_ms) == -1)
 			return -1;
 	}
-	if (server_ms - since_ms > QUEUE_RATE_MINUTES * MINUTE_MS && !a->served)
-		admin_note("figures are kept for three days: older ones are not counted");
 	return 0;
 }
 

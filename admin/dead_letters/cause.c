@@ -59,6 +59,20 @@ static size_t number_len(const char *s, size_t len, bool *stays)
 	return n;
 }
 
+void cause_squeeze(char *text)
+{
+	char *out = text;
+
+	for (const char *c = text; *c != '\0'; c++)
+		if (!isspace((unsigned char)*c))
+			*out++ = *c;
+		else if (out > text && out[-1] != ' ')
+			*out++ = ' ';
+	if (out > text && out[-1] == ' ')
+		out--;
+	*out = '\0';
+}
+
 static void normalise(const char *s, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
@@ -69,19 +83,16 @@ static void normalise(const char *s, size_t len, char *out, size_t size)
 
 		if (variable == 0)
 			variable = number_len(s + i, len - i, &stays);
-		if (variable == 0 && !isspace((unsigned char)s[i]))
+		if (variable == 0)
 			out[n++] = s[i];
-		else if (variable == 0 && n > 0 && out[n - 1] != ' ')	/* one blank for a run of them: tables wrap texts */
-			out[n++] = ' ';
 		for (size_t k = 0; stays && k < variable && n + 2 < size; k++)
 			out[n++] = s[i + k];
 		if (variable > 0 && !stays && (n == 0 || out[n - 1] != '#'))
 			out[n++] = '#';
 		i += variable == 0 ? 1 : variable;
 	}
-	while (n > 0 && out[n - 1] == ' ')
-		n--;
 	out[n] = '\0';
+	cause_squeeze(out);
 }
 
 const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error, size_t error_len,

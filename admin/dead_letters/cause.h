@@ -14,6 +14,9 @@
 const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error, size_t error_len,
     char out[CAUSE_SIZE]);
 
+/* In place: a run of white space becomes one blank, and none is left at the ends. Tables wrap texts, so a cause that was copied may have other white space. */
+void cause_squeeze(char *text);
+
 /* The fields of a record that make its cause, and how many they are. */
 #define CAUSE_FIELDS "error_class", "exit_code", "signal", "error_message"
 #define CAUSE_NFIELDS 4

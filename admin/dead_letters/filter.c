@@ -1,5 +1,4 @@
 /* Which dead letters a command means. The command that runs beside Redis evaluates it; no page of the console does. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,26 +65,12 @@ static int parse_text(struct filter *f)
 	return parse_not_empty(f, "text", f->text);
 }
 
-/* As cause.c writes causes. A new string */
-static char *squeezed(const char *text)
-{
-	char *out = alloc_string(text);
-	size_t n = 0;
-
-	for (const char *c = text; *c != '\0'; c++)
-		if (!isspace((unsigned char)*c))
-			out[n++] = *c;
-		else if (n > 0 && out[n - 1] != ' ')
-			out[n++] = ' ';
-	while (n > 0 && out[n - 1] == ' ')
-		n--;
-	out[n] = '\0';
-	return out;
-}
-
 static int parse_cause(struct filter *f)
 {
-	f->cause = squeezed(f->cause);
+	char *cause = alloc_string(f->cause);
+
+	cause_squeeze(cause);
+	f->cause = cause;
 	return parse_not_empty(f, "cause", f->cause);
 }
 
@@ -260,7 +245,7 @@ static size_t count_longer(const struct filter *f, const char *wanted, const str
 	return n;
 }
 
-/* What the operator may have meant: a new string, "" if nothing is similar. */
+/* Suggests a class or a cause: a new string, "" if none is similar. */
 static char *suggestion(const struct filter *f, const char *what, const char *wanted)
 {
 	const char *keys[COMPARED_MAX], *near;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "admin/doctor/checks.h"
-#include "admin/moves/by_filter.h"
+#include "admin/moves/moves.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"

@@ -11,6 +11,7 @@
 
 #include "admin/moves/by_filter.h"
 
+#include "admin/moves/moves.h"
 #include "admin/moves/paced.h"
 #include "admin/moves/retry.h"
 #include "admin/moves/selection.h"

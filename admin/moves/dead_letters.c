@@ -95,14 +95,14 @@ static int act_on(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
 	struct list_entry e;
-	int found = dead_letter_entry(a, d, 0, &e), acted;
+	int found = dead_letter_entry(a, d, 0, &e), done;
 
 	if (found == -1)
 		return -1;
-	acted = (t->retry ? retry_message : remove_message)(a, d, found == 1 ? &e : NULL);
+	done = (t->retry ? retry_message : remove_message)(a, d, found == 1 ? &e : NULL);
 	entry_free(&e);
-	t->outcome.count += acted == 1;
-	return acted == -1 ? -1 : 0;
+	t->outcome.count += done == 1;
+	return done == -1 ? -1 : 0;
 }
 
 /* Notes a missing dead letter and goes on: another command may have been faster. */

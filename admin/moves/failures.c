@@ -1,5 +1,5 @@
 /*
- * Says why messages that were put back are dead letters again. If they have the cause that they had before, the outage is still there; if not, it is
+ * Says why messages that were moved back are dead letters again. If they have the cause that they had before, the outage is still there; if not, it is
  * another fault. redriven.c knows which messages these are, and the cause that each had.
  */
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include "admin/dead_letters/dead_letters.h"
 #include "admin/moves/redriven.h"
 
-/* Why messages that were put back failed again: each has the cause that it had before, or another one. */
+/* Why messages that were moved back failed again: each has the cause that it had before, or another one. */
 enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };	/* UNKNOWN: its cause before is not known */
 struct failures {
 	struct groups causes[FAILURE_KINDS];

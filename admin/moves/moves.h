@@ -27,4 +27,10 @@ int cmd_retry(struct admin *a);
 int cmd_rm(struct admin *a);
 int cmd_stale(struct admin *a);
 
+/*
+ * The whole command, for an operator who pastes it: "quredis -c FILE dlq rm QUEUE --all --class X". action: "dlq rm"; options: of the filter and the pace, as
+ * options_to_json() returns them. A new string; NULL: they are not known, there are none, or a terminal cannot show each of their bytes.
+ */
+char *by_filter_command(const struct admin *a, const char *action, const struct json_t *options);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * Puts the dead letters of an operation back with care. With --canary it puts back some, and waits until all of them are done. Then the others follow at the
+ * Moves the dead letters of an operation back with care. With --canary it moves back some, and waits until all of them are done. Then the others follow at the
  * given rate, until more of them than allowed have failed again. A repeated command continues each of these steps.
  */
 #include <inttypes.h>
@@ -111,7 +111,7 @@ static int64_t canary_timeout_ms(const struct admin *a)
 	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
 }
 
-/* Notes which message it is before it is put back, so that a repeated command waits for it, too. */
+/* Notes which message it is before it moves back, so that a repeated command waits for it, too. */
 static int note_canary(struct admin *a, struct paced *p, const struct selected *one)
 {
 	struct operation *op = p->selection->op;
@@ -145,7 +145,7 @@ static int move_back_canary(struct admin *a, struct paced *p)
 	const struct selected *next;
 	int more = 1;
 
-	if (op->canary_from < 0)	/* an earlier command may have put messages back without a canary */
+	if (op->canary_from < 0)	/* an earlier command may have moved messages back without a canary */
 		more = begin_canary(a, op) == -1 ? -1 : 1;
 	while (more == 1 && op->done - op->canary_from < p->canary && !interrupt_asked()) {
 		more = selection_next(p->selection, &next);
@@ -224,8 +224,8 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 /* ---- the others ---- */
 
 /*
- * How much of the next message is due when a command begins. The first message is, unless an earlier command has put one back just now: a client of the API
- * repeats its request every few seconds, and each would put one back at once. -1: error
+ * How much of the next message is due when a command begins. The first message is, unless an earlier command has moved one back just now: a client of the API
+ * repeats its request every few seconds, and each would move one back at once. -1: error
  */
 static double due_at_first(struct admin *a, const struct paced *p)
 {
@@ -239,7 +239,7 @@ static double due_at_first(struct admin *a, const struct paced *p)
 	return now_ms < op->last_at_ms || (double)(now_ms - op->last_at_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_at_ms) * p->per_ms;
 }
 
-/* A faster one needs no memory: the little that a repeated command puts back too early does not matter there. */
+/* A faster one needs no memory: the little that a repeated command moves back too early does not matter there. */
 static int note_last(const struct paced *p)
 {
 	struct operation *op = p->selection->op;

@@ -1,5 +1,5 @@
 /*
- * Follows messages that were put back: which of them have failed again, and whether some are still under way. paced.c decides what to do about that.
+ * Follows messages that were moved back: which of them have failed again, and whether some are still under way. paced.c decides what to do about that.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -22,26 +22,26 @@ struct record_sum {
 };
 
 /*
- * The messages that an operation has put back into ingress. It counts how many of them are dead letters again, by the records behind its bound. Redis notes
+ * The messages that an operation has moved back to ingress. It counts how many of them are dead letters again, by the records behind its bound. Redis notes
  * their fingerprints, too (`redriven`), so that a repeated command knows those of the one before.
  */
 struct redriven {
 	struct fingerprints fingerprints;	/* of record_sum */
 	char next[RECORD_ID_SIZE];	/* id from which the log is read on; as for records_page() */
-	int64_t failed;			/* records behind the bound that belong to one of them; and one if redriven_find_in_escape() found any */
+	int64_t failed;			/* messages that are dead letters again: redriven_look(), redriven_find_in_escape() */
 	char first[RECORD_ID_SIZE], last[RECORD_ID_SIZE];	/* ids of the oldest and the newest such record */
-	const char *cause;		/* all had this one before they were put back; NULL: `fingerprints` has the hash of each */
+	const char *cause;		/* all had this one before they moved back; NULL: `fingerprints` has the hash of each */
 };
 
 /* Reads which messages Redis has noted for the operation; redriven_look() counts records behind its bound. cause: of all, or NULL. -1: error of Redis */
 struct operation;
 int redriven_begin(struct admin *a, struct redriven *r, const struct operation *o, const char *cause);
-/* A message is put back. cause_hash: redriven_cause_hash(), or 0 */
+/* A message moves back. cause_hash: redriven_cause_hash(), or 0 */
 void redriven_add(struct redriven *r, struct record_sum sum, uint32_t cause_hash);
 bool redriven_has(const struct redriven *r, struct record_sum sum);
 const char *redriven_fingerprint(struct record_sum sum, char out[FINGERPRINT_SIZE]);	/* returns out */
 uint32_t redriven_cause_hash(const char *cause);	/* never 0 */
-/* The hash of the cause that one of these messages had before it was put back. 0: an earlier command put it back, and nothing noted its cause. */
+/* The hash of the cause that one of these messages had before it moved back. 0: an earlier command moved it, and nothing noted its cause. */
 uint32_t redriven_hash_before(const struct redriven *r, struct record_sum sum);
 int redriven_look(struct admin *a, struct redriven *r);	/* counts the new failures. -1: error of Redis */
 void redriven_free(struct redriven *r);

@@ -38,7 +38,7 @@ struct selection {
 	struct redriven *redriven;
 };
 
-/* s is zeroed, or has taken some before. redriven: notes the messages that are put back, so that their failures are counted; NULL: nothing does. */
+/* s is zeroed, or has taken some before. redriven: notes the messages that move back, so that their failures are counted; NULL: nothing does. */
 void selection_begin(struct selection *s, struct operation *op, struct filter *f, bool retry, struct redriven *redriven);
 /* Takes up to `most`, at most QUEUE_TAKEN_MAX. 1: there may be more; 0: that was the last; -1: error. */
 int selection_take(struct selection *s, int64_t most);

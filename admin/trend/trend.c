@@ -277,22 +277,17 @@ static void show_trend(struct admin *a, const struct trend *t)
 
 int cmd_trend(struct admin *a)
 {
-	char stamp[CLOCK_RFC3339_SIZE];
 	int64_t server_ms, since_ms;
 	struct trend *t;
 	int rc;
 
-	if (admin_server_time(a, &server_ms) == -1)
+	if (admin_since(a, a->options.since == NULL ? SINCE : a->options.since, &server_ms, &since_ms) == -1)
 		return -1;
-	if (moment_parse(a->options.since == NULL ? SINCE : a->options.since, server_ms, &since_ms) == -1 || since_ms > server_ms)
-		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
 	t = alloc_zero(1, sizeof(*t));
 	choose_points(t, server_ms, since_ms);
 	rc = read_trend(a, t);
 	if (rc == 0)
 		show_trend(a, t);
-	if (rc == 0 && server_ms - since_ms > QUEUE_RATE_MINUTES * MINUTE_MS && !a->served)
-		admin_note("figures are kept for three days: there are none before %s", clock_rfc3339(t->first * MINUTE_MS, stamp));
 	free(t);
 	return rc;
 }

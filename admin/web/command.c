@@ -205,7 +205,7 @@ static void answer_half(const struct web_job *job, struct web_call *call)
 	json_decref(document);
 }
 
-/* What the command said beside its document, such as where a search ended. Notes are one line each, without control characters. */
+/* Passes on the notices of the command, such as where a search ended. Each is one line, without control characters. */
 static void header_with_notes(const struct web_job *job, struct web_call *call)
 {
 	char *notes = said_by(job);

@@ -24,13 +24,13 @@ int64_t age_since(const struct wrapper *w, const struct age_clock *c)
 
 int64_t age_born(const struct message *m, const struct age_clock *c)
 {
-	const int64_t told[] = { m->enqueued_ms, m->wrapper.first_failed_ms };	/* by the clocks of producers and workers */
+	const int64_t noted[] = { m->enqueued_ms, m->wrapper.first_failed_ms };	/* by the clocks of producers and workers */
 	int64_t born = age_since(&m->wrapper, c);
 
-	for (size_t i = 0; i < nitems(told); i++) {
-		int64_t at = told[i] > c->stepped_ms ? told[i] : c->stepped_ms;
+	for (size_t i = 0; i < nitems(noted); i++) {
+		int64_t at = noted[i] > c->stepped_ms ? noted[i] : c->stepped_ms;
 
-		if (told[i] > 0 && told[i] <= c->now_ms && (born == 0 || at < born))
+		if (noted[i] > 0 && noted[i] <= c->now_ms && (born == 0 || at < born))
 			born = at;
 	}
 	return born;

@@ -7,7 +7,7 @@
 /*
  * Long work of an operator on the dead letters of a queue. The hash `operations` remembers each piece of it until it is complete, so that a repeated command
  * continues it. The fields of one have its id before them. `holder` names the process that works on it: every step asks for it, so that a process that lost it,
- * or a Redis that went back to an earlier state, takes nothing twice. The key `redriven:ID` notes which messages an operation at a pace has put back. As in
+ * or a Redis that went back to an earlier state, takes nothing twice. The key `redriven:ID` notes which messages an operation at a pace has moved back. As in
  * common/queue/moves.h, each function appends one script or command.
  */
 #define QUEUE_OPERATION_HOLD_MS 5000			/* then another process may continue it */
@@ -55,7 +55,7 @@ bool queue_operation_parse(const struct redis_reply *reply, size_t from, const c
 void queue_operations_list(struct redis *r, const struct queue_keys *k);
 /* A fingerprint is the first digits of a SHA-1 that tells a message from others. */
 #define QUEUE_FINGERPRINT_DIGITS 16
-/* Notes a message that is put back, as dead_letters_take.lua does. -> two INTEGERs */
+/* Notes a message that moves back, as dead_letters_take.lua does. -> two INTEGERs */
 void queue_redriven_add(struct redis *r, const struct queue_keys *k, const char *id, const char *fingerprint);
 void queue_redriven_read(struct redis *r, const struct queue_keys *k, const char *id, size_t from, size_t len);	/* -> STRING: fingerprints, from this byte on */
 void queue_destroy_redriven(struct redis *r, const struct queue_keys *k, const char *id);			/* -> INTEGER */

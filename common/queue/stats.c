@@ -12,7 +12,6 @@
 #include "common/queue/scripts.h"
 
 #define CLASS_FIELD "class:"		/* tally.lua knows it, too */
-#define KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
 
 /* The bounds of the buckets double. */
 #define BUCKETS(of)                                                                                                       \
@@ -60,7 +59,7 @@ bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, co
 	size_t head;
 
 	t.n = t.nnumbers = 0;
-	tally_number(&t, KEPT_MS);
+	tally_number(&t, QUEUE_RATE_KEPT_MS);
 	tally_number(&t, CLASS_NAMES);
 	head = t.n;
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
@@ -169,7 +168,7 @@ void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t min
 	struct script_number room[2];
 
 	queue_script(r, QUEUE_SCRIPT_backlog, 3, (const char *[]){ none, k->ingress, backlog }, 2,
-	    (struct script_arg[]){ script_number(&room[0], minute % QUEUE_HOUR_MINUTES), script_number(&room[1], KEPT_MS) });
+	    (struct script_arg[]){ script_number(&room[0], minute % QUEUE_HOUR_MINUTES), script_number(&room[1], QUEUE_RATE_KEPT_MS) });
 	free(none);
 	free(backlog);
 }

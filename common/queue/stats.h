@@ -14,6 +14,7 @@
  * A missing field counts as 0.
  */
 #define QUEUE_RATE_MINUTES (72 * 60)
+#define QUEUE_RATE_KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
 #define QUEUE_FIGURES SCOREBOARD_FIGURES
 
 struct queue_figures {		/* indexed as in the scoreboard: enum counter, enum figure */

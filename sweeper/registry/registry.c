@@ -54,18 +54,18 @@ int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again)
 static bool lacks_shared(struct sweeper *s, const struct sweeper_queue *q)
 {
 	struct redis_reply reply;
-	struct queue_keys told;
+	struct queue_keys registered;
 	bool lacks;
 
 	if (!q->keys.shared)
 		return false;
 	queue_registered(&s->redis, q->keys.name);
 	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
-	    queue_registered_parse(&told, s->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1)
+	    queue_registered_parse(&registered, s->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1)
 		return false;
-	lacks = !told.shared && strcmp(told.ingress, q->keys.ingress) == 0 && strcmp(told.transit, q->keys.transit) == 0 &&
-		strcmp(told.escape, q->keys.escape) == 0;
-	queue_keys_free(&told);
+	lacks = !registered.shared && strcmp(registered.ingress, q->keys.ingress) == 0 && strcmp(registered.transit, q->keys.transit) == 0 &&
+		strcmp(registered.escape, q->keys.escape) == 0;
+	queue_keys_free(&registered);
 	return lacks;
 }
 

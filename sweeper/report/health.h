@@ -7,7 +7,7 @@
 #include "sweeper/report/health_rule.h"
 #include "sweeper/core/core.h"
 
-/* What is judged. health_codes.c has a row for each: its name, its figure and limits, its text. */
+/* The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. */
 enum health_code {
 	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
 	HEALTH_DELAYED,		/* messages */
@@ -31,7 +31,7 @@ struct health_figure {
 	struct health_limit limit;
 };
 
-/* What this process knows of a queue without asking Redis, and what may change at any moment. Only uint64_t, so that memcmp() compares two of them. */
+/* The figures of a queue that this process has without Redis, and that may change at any moment. Only uint64_t, so that memcmp() compares them. */
 struct health_news {
 	uint64_t gate, undecided, error, error_text, breaker_open, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
 };

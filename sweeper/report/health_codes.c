@@ -17,7 +17,7 @@
 
 /* ---- the texts ---- */
 
-/* What a text is made of. value -1: not known now, but the level of the last look stays. */
+/* The parts of a text. value -1: not known now, but the level of the last look stays. */
 struct reason {
 	const struct sweeper *s;
 	const struct sweeper_queue *q;
@@ -71,7 +71,7 @@ static void failures_text(const struct reason *r)
 	}
 	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", g->failures, g->attempts, r->what, units_format_duration(t->failure_window_ms, window));
 	if (g->attempts == 0 || g->attempts < t->failure_min)
-		add_text(r, ", and fewer than %" PRId64 " do not count", t->failure_min);
+		add_text(r, "; fewer than %" PRId64 " are not judged", t->failure_min);
 	else
 		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)g->failures * 100 / (double)g->attempts, r->limit);
 }

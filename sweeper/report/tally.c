@@ -67,12 +67,12 @@ uint64_t tally_purged_waiting(const struct queue_figures *f)
 	return f->n[COUNT_PURGED] > f->n[COUNT_PURGED_DELAYED] ? f->n[COUNT_PURGED] - f->n[COUNT_PURGED_DELAYED] : 0;
 }
 
-uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)
+uint64_t tally_claim(_Atomic uint64_t *claimed, uint64_t total)
 {
-	uint64_t before = atomic_load(told);
+	uint64_t before = atomic_load(claimed);
 
 	while (total > before)
-		if (atomic_compare_exchange_weak(told, &before, total))
+		if (atomic_compare_exchange_weak(claimed, &before, total))
 			return total - before;
 	return 0;
 }

@@ -4,7 +4,7 @@ import time
 
 from case import Case
 from harness import high_water_kib
-from harness.letters import CAUSE, fill
+from harness.dead_letters import CAUSE, fill
 from harness.paths import QUREDIS
 from harness.queues import Queue
 

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from harness import queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, SWITCH, fill, left_whole
+from harness.dead_letters import CAUSE, LETTERS, PATIENCE_S, SWITCH, fill, left_whole
 from harness.queues import Queue
 
 from .test_operations import begin

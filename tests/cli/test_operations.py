@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from harness import SANITIZED, Tap, high_water_kib, queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole, remembered
+from harness.dead_letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole, remembered
 from harness.paths import QUREDIS
 from harness.queues import Queue, incarnation, now_ms, sha1, strip
 from harness.redis_proxy import CUT, SCRIPTS

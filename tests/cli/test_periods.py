@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.letters import remembered
+from harness.dead_letters import remembered
 from harness.queues import Queue, sha1
 
 HOUR = 3600000

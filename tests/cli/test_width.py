@@ -148,9 +148,8 @@ def test_trend_folds_what_nobody_saw(terminal, quredis, redis):
 
 def test_figures_that_are_older_than_three_days(quredis, redis):
     Queue(redis.client(), "mail")
-    for words, said in ((["trend", "mail"], r"figures are kept for three days: there are none before [0-9T:.-]+Z\n"),
-                        (["stats", "mail"], "figures are kept for three days: older ones are not counted\n"), (["stats"], "figures are kept for three days")):
-        assert re.match(said, quredis(*words, "--since", "4d").err), words
+    for words in (["trend", "mail"], ["stats", "mail"], ["stats"]):
+        assert re.fullmatch(r"figures are kept for three days: there are none before [0-9T:.-]+Z\n", quredis(*words, "--since", "4d").err), words
         assert quredis(*words, "--since", "3d").err == ""
 
 

@@ -39,7 +39,7 @@ Rules
     Kill by pid only what the test started. A test may take 120 s; @pytest.mark.limit(300) allows more.
     QUREDIS_TEST_SERVER names the server that is started instead of redis-server, for example valkey-server.
     QUREDIS_TEST_REACH says how programs reach it: tls, sentinel, cluster (harness/reach.py). Tests need not know.
-    QUREDIS_TEST_LETTERS says how many dead letters the tests of their operations make (4000).
+    QUREDIS_TEST_DEAD_LETTERS says how many dead letters the tests of their operations make (4000).
     QUREDIS_BUILD names the directory of the binaries (build/release); build/san runs the same tests
     under sanitizers.
     The daemon's node is the test's tag (unless supervisor={"node": ...}): handlers are recognised as

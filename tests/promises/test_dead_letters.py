@@ -22,10 +22,10 @@ while head := sys.stdin.buffer.readline():
     sys.stdin.buffer.read(int(size) + 1)
     print("FAIL", int(serial), flush=True)
 """
-FAILURES, CAP = int(os.environ.get("LETTERS_FAILURES", 10000)), int(os.environ.get("LETTERS_CAP", 1000))
+FAILURES, CAP = int(os.environ.get("DEAD_LETTERS_FAILURES", 10000)), int(os.environ.get("DEAD_LETTERS_CAP", 1000))
 KILLS = int(os.environ.get("LETTERS_KILLS", 8))
-SLOW_US = int(os.environ.get("LETTERS_SLOW_US", 50000))      # 5000 where nobody else uses the machine, and then none
-SLOW_CALLS = 0 if "LETTERS_SLOW_US" in os.environ else 20
+SLOW_US = int(os.environ.get("DEAD_LETTERS_SLOW_US", 50000))      # 5000 where nobody else uses the machine, and then none
+SLOW_CALLS = 0 if "DEAD_LETTERS_SLOW_US" in os.environ else 20
 SLOW_S = max(100, FAILURES // 400)
 
 

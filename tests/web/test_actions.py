@@ -5,7 +5,7 @@ import pytest
 
 from harness import ROOT, browser as browsers
 from harness import queue, wait_for
-from harness.letters import CAUSE, fill
+from harness.dead_letters import CAUSE, fill
 from harness.queues import Queue
 
 from .actions import ACTIONS, dismiss, FAILED_TO_LOAD, go, press, stocks

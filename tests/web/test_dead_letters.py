@@ -3,7 +3,7 @@ import pytest
 
 from harness import browser as browsers
 from harness import queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, fill, remembered
+from harness.dead_letters import CAUSE, LETTERS, PATIENCE_S, fill, remembered
 from harness.queues import Queue, incarnation, payloads
 
 from .actions import FAILED_TO_LOAD
@@ -249,7 +249,7 @@ def test_dead_letters_that_cannot_be_counted(uncounted, redis):
 
 @pytest.mark.limit(2 * PATIENCE_S)
 def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handler, ledger, tmp):
-    """22,683 of 40,000 are offered and retried, at the scale of QUREDIS_TEST_LETTERS."""
+    """22,683 of 40,000 are offered and retried, at the scale of QUREDIS_TEST_DEAD_LETTERS."""
     c = redis.client()
     q, wanted = fill(c)
     n = f"{len(wanted):,}"

@@ -85,13 +85,13 @@ function withKeys(rows) {
 	}).toReversed();
 }
 
-/** Buttons for one waiting or delayed message. acted: is called when the action is done. */
-function actions(queue, list, message, acted) {
+/** Buttons for one waiting or delayed message. changed: is called when the action is done. */
+function actions(queue, list, message, changed) {
 	if (!["ingress", "delayed"].includes(list) || message.id === null)
 		return null;
 	const act = (action) => async () => {
 		if (await action(queue, list, message.id) !== null)
-			acted();
+			changed();
 	};
 	return h("div", { class: "buttons" },
 		h("button", { type: "button", onclick: act(runNext) }, "Run next…"), h("button", { type: "button", class: "danger", onclick: act(deleteMessage) }, "Delete…"));

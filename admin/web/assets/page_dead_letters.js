@@ -197,7 +197,7 @@ export class DeadLettersPage {
 			await this.#reload();
 	}
 
-	/** What was read before may be obsolete. */
+	/** After a time without data: the records that were read before may be obsolete. */
 	reread() {
 		if (this.dead_letters)
 			this.#reload(true);
@@ -343,7 +343,7 @@ export class DeadLettersPage {
 
 	// ---- actions ----
 
-	/** What failed again may leave the number as it was, so the page reads anew also after a failure. */
+	/** Reads again also after a failure: messages that failed again may leave the number as it was. */
 	async #all(action) {
 		await action(this.queue, this.dead_letters.filter, this.#total());
 		this.table.unmark();

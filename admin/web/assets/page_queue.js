@@ -64,7 +64,7 @@ export class QueuePage {
 		this.was_gone = store.known && !queue;
 	}
 
-	/** What was read before may be obsolete. */
+	/** After a time without data: the messages that were read before may be obsolete. */
 	reread() {
 		this.messages.reload();
 		this.poll.now();

@@ -1,7 +1,7 @@
 -- KEYS: none operations redriven:id
 -- ARGV: id holder instead hold_ms keep_ms [field value ...]
 -- Holds the operation `id` for hold_ms, so that no other process continues it. instead: a holder that is known to be dead. ARGV has all fields. If there is no
--- such operation, it begins with these values ('': none), and nothing was put back yet. Returns whether another one holds it ('held', holder), or 'new' or
+-- such operation, it begins with these values ('': none), and nothing was moved back yet. Returns whether another one holds it ('held', holder), or 'new' or
 -- 'on', and the values of all fields, in the order of ARGV.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local t = redis.call('TIME')

@@ -1,6 +1,6 @@
 -- KEYS: none operations redriven:id
 -- ARGV: id holder hold_ms|end keep_ms done [field value]
--- Stores a field of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and which messages it put back. done: how many
+-- Stores a field of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and which messages it moved back. done: how many
 -- are done, as holder knows; if it is another number, Redis went back to an earlier state. '': any number. Returns 1; 0: holder does not hold it any more, or
 -- Redis went back, and nothing changes.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows

@@ -1,11 +1,11 @@
-"""Thousands of dead letters of five causes, as in the case that led to filters: 22,683 of 40,000 were of one cause. QUREDIS_TEST_LETTERS=40000 is its scale."""
+"""Thousands of dead letters of five causes, as in the case that led to filters: 22,683 of 40,000 were of one cause. That is QUREDIS_TEST_DEAD_LETTERS=40000."""
 import hashlib
 import os
 import random
 
 from .queues import Queue
 
-LETTERS = int(os.environ.get("QUREDIS_TEST_LETTERS", "4000"))
+LETTERS = int(os.environ.get("QUREDIS_TEST_DEAD_LETTERS", "4000"))
 PATIENCE_S = 120 * max(1, LETTERS // 4000)      # while workers handle them all
 SHARE = 22683 / 40000
 CAUSE = "SMTPServerDisconnected exit 3: connection to # lost: 421"
@@ -14,7 +14,7 @@ SWITCH = "if [ -e @TMP@/broken ]; then exit 3; fi; m=$(cat); echo \"$m\" >>@LEDG
 
 
 def fill(client, n=LETTERS, share=SHARE, name="mail"):
-    """n letters of five causes; returns those of the first one, in their order."""
+    """n dead letters of five causes; returns those of the first one, in their order."""
     q, wanted, p = Queue(client, name, register=False), [], client.pipeline(transaction=False)
     chance = random.Random(n)
     count = round(n * share)
