@@ -29,6 +29,9 @@ static const struct known_error known_errors[] = {
 	{ "NOPERM", REDIS_ERROR_PERMISSION, 0 },
 	{ "NOAUTH", REDIS_ERROR_PERMISSION, SERVER },
 	{ "WRONGPASS", REDIS_ERROR_PERMISSION, SERVER },
+	{ "called without any password configured", REDIS_ERROR_PERMISSION, SERVER },	/* AUTH, and the server needs none */
+	{ "Client sent AUTH, but no password is set", REDIS_ERROR_PERMISSION, SERVER },	/* the same, Redis 5 */
+	{ "invalid password", REDIS_ERROR_PERMISSION, SERVER },				/* Redis 5 */
 	{ "WRONGTYPE", REDIS_ERROR_WRONG_TYPE, 0 },
 	{ "CROSSSLOT", REDIS_ERROR_CLUSTER, 0 },		/* the keys of one command are in several slots */
 	{ "attempted to access keys that do not hash to the same slot", REDIS_ERROR_CLUSTER, 0 },

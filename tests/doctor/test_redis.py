@@ -32,7 +32,9 @@ def test_redis_that_goes_away_meanwhile(clinic, redis_proxy):
     assert not [x for x in r.rows if x["check"] in ("lost", "records")]
 
 
-def test_redis_password(clinic):
+def test_redis_password(clinic, redis_server):
+    r = clinic.doctor("-u", f"redis://:s3cret@127.0.0.1:{redis_server(tcp=True).port}")
+    r.one("redis", "error", "it refuses this user", "without any password configured", advice="redis.password_file")
     clinic.server.config_set("requirepass", "s3cret")
     r = clinic.doctor()
     r.one("redis", "error", "it refuses this user", "NOAUTH", advice="redis.password_file")
