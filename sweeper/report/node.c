@@ -69,8 +69,11 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
+/* As supervisor/queues/queue_state.c, only of workers that serve: one that ends may keep its connection while the others have none. */
 static void count_connection(struct counted *c, const struct slot *slot)
 {
+	if (slot_state(slot) == SLOT_STOPPING)
+		return;
 	if (atomic_load(&slot->redis_down) == 0)
 		c->connected++;
 	else if (c->lost == NULL || atomic_load(&slot->redis_retry_ms) < atomic_load(&c->lost->redis_retry_ms))
