@@ -85,7 +85,7 @@ static const struct source {
 	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
 	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
 	{ METRIC_BREAKER_CAUSE, NODES, write_node_causes, NULL, NULL, "cause" },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, QUEUE_NODE_NEXT_ATTEMPT, NULL, NULL },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, NULL, NULL, QUEUE_NODE_NEXT_ATTEMPT },
 };
 
 /* ---- samples ---- */

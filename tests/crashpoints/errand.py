@@ -1,5 +1,5 @@
 """Cycles of which an errand's calls are counted: what the sweeper has done by a child, since it may block (sweeper/core/subprocess.c)."""
-from .dead_letters import line
+from .letters import line
 from .rules import Archive, Figures, Questions, Ruled
 
 

@@ -3,7 +3,7 @@ from harness import processes, write_handler
 from harness.names import why_no_localhost
 
 from .cycle import Cycle
-from .dead_letters import Copies, Letters
+from .letters import Copies, Letters
 from .reports import Datagrams, Documents, TextFile
 from .waiting import OLD_S, History, Orphans, Waiting, header
 

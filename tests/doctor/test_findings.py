@@ -209,7 +209,7 @@ def on_a_terminal(argv, answer, columns=200):
     pid, fd = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        os.execv(argv[0], argv)
+        os.execve(argv[0], argv, {**os.environ, "TERM": "xterm"})
     seen, answered = b"", False
     with contextlib.suppress(OSError):      # the end of a terminal
         while data := os.read(fd, 65536):

@@ -89,7 +89,7 @@ def test_no_answer_for_what_is_done_beside_a_slow_message(redis, redis_proxy, qu
 def test_equal_messages_fail_while_answers_are_lost(redis, redis_proxy, quredisd, handler, ledger):
     """Redis executed the first retry and its answer was lost; the other retries never arrived. The worker does not confuse the messages."""
     c, proxy = redis.client(), redis_proxy(redis)
-    body = 'cat >/dev/null; echo "$QUREDIS_ATTEMPT" >>@LEDGER@; [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75'
+    body = 'cat >/dev/null; sleep 0.05; echo "$QUREDIS_ATTEMPT" >>@LEDGER@; [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75'
     d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler(body), batch=LARGE, backoff={"base": "4s", "jitter": 0.0})])
     d.wait_workers("mail", 1)
     c.lpush("ingress:mail", *["x"] * 40)
