@@ -264,8 +264,10 @@ int cmd_dlq_export(struct admin *a)
 	size_t n;
 	int rc = filter_read(a, &e.filter);
 
-	if (rc == -1)
+	if (rc == -1) {
+		filter_free(&e.filter);
 		return -1;
+	}
 	n = filter_add_fields(&e.filter, fields, 0);
 	e.whole = n == 0;
 	interrupt_begin();
