@@ -57,11 +57,11 @@ def test_status_does_not_wait_for_a_redis_that_hangs(quredisd, redis, redis_prox
 
 
 def test_status_of_one_queue(quredisd, handler):
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=2), queue("idle", handler("cat"))])
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=2), queue("spare", handler("cat"))])
     wait_for(lambda: len(status(d)["workers"]) == 3)
     s = json.loads(d.quredis("status", "mail", "--json").out)
     assert [q["name"] for q in s["queues"]] == ["mail"] and {w["name"] for w in s["workers"]} == {"mail/0", "mail/1"}
-    assert "idle" not in d.quredis("status", "mail").out and "idle/0" in d.quredis("status", "idle").out
+    assert "spare" not in d.quredis("status", "mail").out and "spare/0" in d.quredis("status", "spare").out
     for name, said in (("mial", "the supervisor here has no queue mial (did you mean mail?)"), ("other", "the supervisor here has no queue other")):
         r = d.quredis("status", name)
         assert (r.code, r.out, r.err) == (66, "", f"quredis: {said}\n")
