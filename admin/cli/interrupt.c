@@ -51,6 +51,11 @@ int interrupt_count(void)
 	return count;
 }
 
+void interrupt_forget(void)
+{
+	asked = 0;
+}
+
 void interrupt_end(void)
 {
 	sigset_t ours;

@@ -19,6 +19,7 @@ bool interrupt_asked(void);
 void interrupt_begin_counting(sigset_t *open);
 int interrupt_count(void);
 
+void interrupt_forget(void);		/* the work failed anyway: interrupt_end() raises no signal, so that the exit status says why */
 void interrupt_end(void);
 
 #endif

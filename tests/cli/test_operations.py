@@ -282,6 +282,31 @@ def test_a_message_that_moves_meanwhile_is_under_way(redis, redis_proxy, quredis
     assert q.client.zcard(q.delayed) == 1
 
 
+class FailsAndInterrupts(Tap):
+    """The canary fails again, and at that moment the command is interrupted, as the console does after some seconds."""
+
+    def __init__(self, q):
+        self.q, self.child = q, None
+
+    def request(self, pair, words):
+        if words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "look" and self.q.ingress.encode() in words and self.q.client.llen(self.q.ingress) == 5:
+            for m in self.q.fetched():
+                wrong_recipient(self.q, strip(m))
+            self.q.client.delete(self.q.ingress)
+            self.child.send_signal(signal.SIGINT)
+
+
+def test_a_canary_that_fails_while_the_command_is_interrupted_ends_the_operation(redis, redis_proxy):
+    """The exit status says so, not the signal: who repeats what was only interrupted would move another canary."""
+    q = Queue(redis.client())
+    q.dead_letters(*[b"m%d" % i for i in range(30)], error_class="Mine")
+    tap = FailsAndInterrupts(q)
+    tap.child = begin(redis_proxy(redis, tap).url, *MINE, "--canary=5", "--json")
+    out, err = tap.child.communicate(timeout=60)
+    assert tap.child.returncode == 65 and "5 of 5 messages moved back became dead letters again" in err, (out, err)
+    assert json.loads(out)["done"] == 5 and not remembered(q)
+
+
 def test_failures_of_two_causes(redis):
     code, out, err = retried(redis, [b"m%d" % i for i in range(30)], lambda q, m: (wrong_recipient if m in (b"m3", b"m5") else as_before)(q, m),
                              "--max-failures", "9", "--rate", "100/s", "--json")
