@@ -208,7 +208,8 @@ async function sendOperation(path, params, title, n) {
 				return result === null ? null : { ...result, count: done };
 			result = next;
 			done += result.count;
-			if (result.complete === undefined && !(result.interrupted && result.count > 0))
+			// Only what was interrupted goes on: not what failed, even if the answer came as the server ended its slice of work.
+			if (!result.interrupted || (result.complete === undefined && result.count === 0))
 				break;
 			total = result.total ?? total ?? n;
 			box.show(`${count(done)}${total === null ? "" : ` of ${count(total)}`}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`, done, total);
