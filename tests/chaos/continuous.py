@@ -29,12 +29,12 @@ class Event(NamedTuple):
     may_repeat: bool
 
 
-def build_handler(directory):
-    """Compiles handler.c, once."""
+def build_handler(directory, source=HERE / "handler.c"):
+    """Compiles this handler, once."""
     handler = directory / "handler"
     if not handler.exists():
         compiler = os.environ.get("CC", "cc").split()
-        subprocess.run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", handler, HERE / "handler.c"], check=True)
+        subprocess.run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", handler, source], check=True)
     return handler
 
 
