@@ -2,12 +2,17 @@
  * The order of the master, and the end of the process. A worker with the order to finish leaves when its trays are empty: it
  * deregisters its name, and Redis answers whether the name owned anything else. A worker with the order to hand back also stops its
  * handler. If Redis does not answer for longer than the master waits, the worker gives up: unsettled messages stay in its trays,
- * and a sweeper returns them.
+ * and a sweeper returns them. It also decides whether the end of a handler belongs to a stop that reaches every process.
  */
+#include <signal.h>
+
 #include "worker/worker.h"
+
+#include "common/base/base.h"
 
 #define GIVE_UP_MS 1500			/* at a fast stop, once nothing runs: how long the worker waits for Redis */
 #define OWNS_NOTHING_MS 3000		/* the same at a drain, if the worker knows of no message in flight; longer than a fetch blocks */
+#define STOP_ARRIVES_MS 500		/* the master may hear of a stop so much later than a handler */
 
 void exit_look_at_order(struct worker *w, int64_t now_ms)
 {
@@ -78,4 +83,37 @@ void exit_answer(struct worker *w, const struct redis_reply *reply)
 	w->exit.clean = w->exit.left && reply->integer == 1;
 	if (!w->exit.left)
 		errors_report(w, "deregister", reply);
+}
+
+/* ---- a stop that reaches every process ---- */
+
+/* No stop begins with SIGKILL, but one may end with it. The other signals of a stop can arrive at a handler first. */
+static const struct {
+	int signal;
+	bool may_come_first;
+} of_stops[] = {
+	{ SIGTERM, true }, { SIGINT, true }, { SIGHUP, true }, { SIGQUIT, true }, { SIGKILL, false },
+};
+
+enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now_ms)
+{
+	int by = signal != 0 ? signal : code - 128;
+	bool stopping = e->order >= ORDER_FINISH;
+	enum exit_cause cause = EXIT_ITS_OWN;
+
+	for (size_t i = 0; i < nitems(of_stops); i++)
+		if (of_stops[i].signal == by && (stopping || of_stops[i].may_come_first))
+			cause = stopping ? EXIT_OF_STOP : EXIT_UNDECIDED;
+	if (cause == EXIT_UNDECIDED && e->undecided_until_ms == 0)
+		e->undecided_until_ms = now_ms + STOP_ARRIVES_MS;
+	if (cause == EXIT_UNDECIDED && now_ms >= e->undecided_until_ms)
+		cause = EXIT_ITS_OWN;
+	if (cause != EXIT_UNDECIDED)
+		e->undecided_until_ms = 0;
+	return cause;
+}
+
+int64_t exit_deadline_ms(const struct exit *e)
+{
+	return e->undecided_until_ms == 0 ? INT64_MAX : e->undecided_until_ms;
 }

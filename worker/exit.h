@@ -18,6 +18,7 @@ struct exit {
 	 * messages. 0: not set
 	 */
 	int64_t give_up_at_ms;
+	int64_t undecided_until_ms;	/* CLOCK_MONOTONIC: see exit_judge_end(); 0: no end is undecided */
 	bool leaving;			/* the deregistration was sent */
 	bool left;			/* the process may exit */
 	bool clean;			/* Redis has no message and no registration of this worker */
@@ -31,5 +32,18 @@ void exit_answer(struct worker *w, const struct redis_reply *reply);	/* to the d
 bool exit_gives_up(struct worker *w, int64_t now_ms);	/* true: the worker must exit now, even with unsettled messages */
 /* may_give_up: the order is to leave, no handler runs, and a drain has no message in flight. true: that has lasted long enough. */
 bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms);
+
+/*
+ * What ended a handler that this worker did not stop. A stop may send its SIGTERM to every process (systemctl kill, a container), in any order,
+ * so such a death is the stop's once this worker has an order to leave. Without one, the worker waits a moment for it before it charges a message.
+ * signal: of its end; 0: none. code: its exit status, as far as it is a failure; a shell reports a signal as 128 + n; -1: none.
+ */
+enum exit_cause {
+	EXIT_ITS_OWN,		/* the handler or its message */
+	EXIT_OF_STOP,		/* charges nothing */
+	EXIT_UNDECIDED		/* call again in the next turn */
+};
+enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now_ms);
+int64_t exit_deadline_ms(const struct exit *e);		/* when an undecided end is decided; INT64_MAX: none is undecided */
 
 #endif

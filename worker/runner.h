@@ -41,6 +41,8 @@ struct runner_exec {
 /* Owner: runner_persistent.c. */
 struct runner_persistent {
 	struct persistent *process;
+	struct persistent_end end;	/* undecided: of the process that has ended; no other starts until it is settled */
+	bool undecided;			/* whether that end was a stop's: exit_judge_end() */
 	struct place *given;		/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
 	unsigned given_size;
 	uint64_t next_serial;

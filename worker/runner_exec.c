@@ -115,6 +115,10 @@ static void settle_ended_run(struct worker *w, int64_t now_ms)
 		note_progress(w);
 		return;
 	}
+	if (!verdict_is_due(w, &result, now_ms)) {
+		atomic_store(&w->env->slot->handler_pgid, handler_pgid(w->exec.handler));
+		return;
+	}
 	w->exec.running.tray = -1;
 	starter_progressed(w, 1);
 	note_ended(w, now_ms);

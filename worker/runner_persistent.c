@@ -64,6 +64,8 @@ static bool handler_is_ready(const struct worker *w)
 /* While the handler starts up it gets one message: further ones would only wait, and another worker may be faster. */
 static int room_for_jobs(const struct worker *w)
 {
+	if (w->persistent.undecided)
+		return 0;
 	if (!persistent_running(w->persistent.process))
 		return 1;
 	if (!persistent_ready(w->persistent.process) && persistent_unanswered(w->persistent.process) > 0)
@@ -104,6 +106,8 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 {
 	struct place p;
 
+	if (w->persistent.undecided)
+		return;
 	if (!persistent_running(w->persistent.process) && persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);
 		return;
@@ -287,12 +291,28 @@ static void settle_end(struct worker *w, const struct persistent_end *e, int64_t
 	starter_solo_ended(&w->starter);
 }
 
+/* Settles the end of the process, unless it is undecided. An end by a stop becomes PERSISTENT_STOPPED. */
+static void judge_end(struct worker *w, int64_t now_ms)
+{
+	struct persistent_end *e = &w->persistent.end;
+	enum exit_cause cause = EXIT_ITS_OWN;
+
+	if (e->how == PERSISTENT_SIGNALED || e->how == PERSISTENT_EXITED)
+		cause = exit_judge_end(&w->exit, e->signal, e->code, now_ms);
+	if (cause == EXIT_OF_STOP)
+		e->how = PERSISTENT_STOPPED;
+	w->persistent.undecided = cause == EXIT_UNDECIDED;
+	if (!w->persistent.undecided)
+		settle_end(w, e, now_ms);
+}
+
 static void settle_ended_process(struct worker *w, int64_t now_ms)
 {
 	struct handler_reply reply;
-	struct persistent_end e;
 	int n = 0;
 
+	if (w->persistent.undecided)
+		judge_end(w, now_ms);
 	if (!persistent_running(w->persistent.process))
 		return;
 	for (; persistent_reply(w->persistent.process, &reply); n++)
@@ -303,8 +323,8 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 	}
 	note_progress(w);
 	persistent_tick(w->persistent.process, now_ms);
-	if (persistent_ended(w->persistent.process, &e)) {
-		settle_end(w, &e, now_ms);
+	if (persistent_ended(w->persistent.process, &w->persistent.end)) {
+		judge_end(w, now_ms);
 		forget_progress(w);
 		atomic_store(&w->env->slot->started_ms, 0);
 	}
@@ -349,7 +369,7 @@ static void kill_now(struct worker *w, int64_t now_ms)
 static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	if (!persistent_running(w->persistent.process))
-		return true;
+		return !w->persistent.undecided;
 	persistent_drain(w->persistent.process, now_ms);
 	return false;
 }

@@ -52,6 +52,8 @@ void settle_relieve(struct worker *w, struct place but);
 int settle_max_attempts(const struct worker *w, const struct message *m);
 
 /* ---- verdict.c ---- */
+/* False: whether a stop ended the handler is undecided; call again in the next turn. An end by a stop becomes HANDLER_STOPPED. */
+bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* For a reply that does not mean done: sets verdict, class, text and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);

@@ -111,6 +111,18 @@ static void settle_failed_run(struct worker *w, struct place p, const struct han
 	settle_failed(w, p, &f, now_ms);
 }
 
+bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms)
+{
+	bool failed = result->end == HANDLER_EXITED && result->verdict == NULL && outcome_of(w, result) == CONF_OUTCOME_FAIL;
+	enum exit_cause cause = EXIT_ITS_OWN;
+
+	if (failed || result->end == HANDLER_SIGNALED)
+		cause = exit_judge_end(&w->exit, result->signal, result->code, now_ms);
+	if (cause == EXIT_OF_STOP)
+		result->end = HANDLER_STOPPED;
+	return cause != EXIT_UNDECIDED;
+}
+
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */

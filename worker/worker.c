@@ -91,6 +91,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, fetcher_deadline_ms(w, now_ms));
 	at = least(at, notes_deadline_ms(w, now_ms));
 	at = least(at, evidence_deadline_ms(w, now_ms));
+	at = least(at, exit_deadline_ms(&w->exit));
 	if (w->exit.order >= ORDER_FINISH)
 		at = least(at, now_ms + 100);
 	return at;

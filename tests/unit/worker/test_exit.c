@@ -1,5 +1,6 @@
 /* The way out of a worker: when it deregisters, when it is clean, and when it gives up on Redis. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -203,6 +204,57 @@ static void a_drain_that_owns_nothing_gives_up_later(void **state)
 	assert_false(exit_gives_up(w, 14000));		/* it begins anew */
 }
 
+/* ---- a stop that reaches every process ---- */
+
+static enum exit_cause judge(int signal, int code, int64_t now_ms)
+{
+	return exit_judge_end(&w->exit, signal, code, now_ms);
+}
+
+static void while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops(void **state)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGKILL };
+
+	(void)state;
+	order(ORDER_FINISH);
+	for (size_t i = 0; i < nitems(signals); i++) {
+		assert_int_equal(judge(signals[i], -1, 0), EXIT_OF_STOP);
+		assert_int_equal(judge(0, 128 + signals[i], 0), EXIT_OF_STOP);
+	}
+	assert_int_equal(judge(SIGSEGV, -1, 0), EXIT_ITS_OWN);
+	assert_int_equal(judge(0, 1, 0), EXIT_ITS_OWN);
+	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
+}
+
+static void the_order_may_follow_the_signal(void **state)
+{
+	(void)state;
+	order(ORDER_RUN);
+	assert_int_equal(judge(SIGTERM, -1, 1000), EXIT_UNDECIDED);
+	assert_int_equal(judge(SIGTERM, -1, 1100), EXIT_UNDECIDED);
+	assert_in_range(exit_deadline_ms(&w->exit), 1200, 2000);
+	exit_master_gone(&w->exit);
+	exit_look_at_order(w, 0);
+	assert_int_equal(judge(SIGTERM, -1, 1150), EXIT_OF_STOP);
+	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
+}
+
+static void a_signal_without_a_stop_charges_its_message_after_a_moment(void **state)
+{
+	int64_t at;
+
+	(void)state;
+	order(ORDER_RUN);
+	for (int n = 0; n < 2; n++) {			/* each end has its own moment */
+		assert_int_equal(judge(0, 143, 1000 + n * 10000), EXIT_UNDECIDED);
+		at = exit_deadline_ms(&w->exit);
+		assert_int_equal(judge(0, 143, at - 1), EXIT_UNDECIDED);
+		assert_int_equal(judge(0, 143, at), EXIT_ITS_OWN);
+	}
+	assert_int_equal(judge(SIGKILL, -1, 0), EXIT_ITS_OWN);	/* the kernel's, out of memory: no stop begins with it */
+	assert_int_equal(judge(SIGABRT, -1, 0), EXIT_ITS_OWN);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -216,6 +268,9 @@ int main(void)
 		T(a_worker_whose_only_name_was_refused_leaves_at_once),
 		T(a_worker_gives_up_after_a_while),
 		T(a_drain_that_owns_nothing_gives_up_later),
+		T(while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops),
+		T(the_order_may_follow_the_signal),
+		T(a_signal_without_a_stop_charges_its_message_after_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 /* One process for each message: what starts, what the master sees of it, and what its end does to the message. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -298,6 +299,57 @@ static void a_stop_and_a_kill_reach_only_a_running_handler(void **state)
 	assert_int_equal(the_handler.kills, 1);
 }
 
+/* The signal may be a stop's whose order has not arrived: nothing else starts meanwhile, since the handler's last words lie in its buffers. */
+static void an_end_that_may_be_a_stops_waits_for_its_order(void **state)
+{
+	static const struct handler_result ends[] = {
+		{ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGTERM }, { .end = HANDLER_EXITED, .code = 143 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(ends); i++) {
+		FILL(0, "a", "b");
+		start();
+		end_with(ends[i]);
+		start();
+		assert_int_equal(state_of(0), ITEM_RUNNING);
+		assert_int_equal(state_of(1), ITEM_WAITING);
+		assert_false(runner_exec.dismiss(w, fixture_now_ms()));
+		w->exit.order = ORDER_FINISH;
+		runner_exec.end(w, fixture_now_ms());
+		assert_int_equal(state_of(0), ITEM_MOVING);
+		assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
+		assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+		fixture_teardown(state);
+		setup(state);
+	}
+}
+
+static void a_signal_without_a_stop_is_charged(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b");
+	start();
+	end_with((struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGTERM });
+	fixture_pass_ms(exit_deadline_ms(&w->exit) - fixture_now_ms());
+	runner_exec.end(w, fixture_now_ms());
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_RETRY);
+	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
+	start();
+	assert_int_equal(state_of(1), ITEM_RUNNING);
+}
+
+/* The operator gave this status a meaning. */
+static void a_status_with_a_meaning_is_no_signal(void **state)
+{
+	(void)state;
+	fixture.queue.exit_codes[143] = CONF_OUTCOME_ESCAPE;
+	FILL(0, "a");
+	start();
+	end_with((struct handler_result){ .end = HANDLER_EXITED, .code = 143 });
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
+}
+
 static void an_idle_runner_has_nothing_to_wait_for(void **state)
 {
 	struct pollfd fds[RUNNER_POLLFDS];
@@ -329,6 +381,9 @@ int main(void)
 		T(a_message_runs_until_its_handler_is_finished),
 		T(the_end_of_a_message_counts_for_the_pace),
 		T(a_stop_and_a_kill_reach_only_a_running_handler),
+		T(an_end_that_may_be_a_stops_waits_for_its_order),
+		T(a_signal_without_a_stop_is_charged),
+		T(a_status_with_a_meaning_is_no_signal),
 		T(an_idle_runner_has_nothing_to_wait_for),
 	};
 
