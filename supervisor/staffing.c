@@ -90,7 +90,7 @@ static bool serves_an_older_worker(const struct master *m, const struct process 
 
 /*
  * True: the leaving child may finish. A sweeper stays for workers whose queues or keys its successor does not know. A worker
- * stays until the new ones serve.
+ * stays until the new ones serve, as far as they may start.
  */
 static bool may_finish(const struct master *m, const struct process *p, int64_t now_ms)
 {
@@ -100,7 +100,7 @@ static bool may_finish(const struct master *m, const struct process *p, int64_t 
 		return processes_sweeper(&m->processes) != NULL && !deaths_need_sweeper(&m->deaths, processes_slot(&m->processes, p)) &&
 		    !serves_an_older_worker(m, p);
 	q = &m->queues.items[p->role.queue];
-	return q->serving >= queues_wanted(q) || now_ms - p->leaving_ms >= REPLACE_MS;
+	return q->serving >= queues_wanted(q) || queues_free_index(&m->queues, p->role.queue) == -1 || now_ms - p->leaving_ms >= REPLACE_MS;
 }
 
 static void limit_sweepers(struct master *m, int64_t now_ms)
@@ -122,7 +122,7 @@ static void limit_sweepers(struct master *m, int64_t now_ms)
 static void release_leavers(struct master *m, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)
-		if (p->state == PROCESS_LEAVING && may_finish(m, p, now_ms))
+		if (p->state == PROCESS_LEAVING && !processes_is_finishing(&m->processes, processes_slot(&m->processes, p)) && may_finish(m, p, now_ms))
 			processes_order(&m->processes, processes_slot(&m->processes, p), ORDER_FINISH, now_ms);
 }
 

@@ -107,6 +107,8 @@ static const char *reason_to_warn(const struct queues *qs, const struct queue_wo
 		return queue_state_aside(qs, q);
 	if (queues_wanted(q) == 0)
 		return q->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
+	if (q->serving < queues_wanted(q) && q->leaving > 0 && queues_free_index(qs, queues_place(qs, q)) == -1)
+		return "workers of earlier configurations still run messages: each new worker starts when one of them has finished";
 	if (atomic_load(&qs->board->sweeper.leftovers) > 0)
 		return "processes of a dead supervisor may still run: its messages may run twice";
 	return NULL;

@@ -81,22 +81,20 @@ bool queues_are_complete(const struct queues *qs)
 	return true;
 }
 
-static bool index_is_taken(const struct queues *qs, int queue, int index)
-{
-	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
-		if (p->state == PROCESS_SERVING && p->role.queue == queue && p->role.index == index)
-			return true;
-	return false;
-}
-
+/*
+ * A number has at most two living workers, one that leaves and its successor. That bounds the processes, however often the queue changes while its
+ * handlers run. The name counts: workers that leave may be of another place, with other keys.
+ */
 int queues_free_index(const struct queues *qs, int queue)
 {
-	int wanted = queues_wanted(&qs->items[queue]);
+	int living[CONF_WORKERS_MAX] = {0}, wanted = queues_wanted(&qs->items[queue]), index = 0;
 
-	for (int index = 0; index < wanted; index++)
-		if (!index_is_taken(qs, queue, index))
-			return index;
-	return -1;
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->role.index < wanted && strcmp(p->role.queue_name, qs->items[queue].name) == 0)
+			living[p->role.index] += p->state == PROCESS_SERVING ? 2 : 1;
+	while (index < wanted && living[index] >= 2)
+		index++;
+	return index < wanted ? index : -1;
 }
 
 /* ---- counts of workers ---- */
@@ -137,17 +135,12 @@ void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms)
 			dismiss(qs, processes_slot(qs->processes, p), now_ms);
 }
 
-/* Workers that serve leave; workers that were leaving before, of any configuration, hand back. */
+/* Workers that leave already go on: a change of the queue ends no run, whatever its handler takes. */
 static void dismiss_all(struct queues *qs, int queue, int64_t now_ms)
 {
-	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
-		if (strcmp(p->role.queue_name, qs->items[queue].name) != 0)
-			continue;
-		if (p->state == PROCESS_LEAVING)
-			processes_order(qs->processes, processes_slot(qs->processes, p), ORDER_HAND_BACK, now_ms);
-		else
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == PROCESS_SERVING && p->role.queue == queue)
 			dismiss(qs, processes_slot(qs->processes, p), now_ms);
-	}
 }
 
 /* ---- membership ---- */

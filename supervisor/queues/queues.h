@@ -67,22 +67,19 @@ int queues_wanted_by_others(const struct queues *qs, int queue);	/* in all other
 int queues_root(const struct queues *qs, int queue);		/* the queue itself, or the last one in its line of heirs */
 int queues_count_workers(const struct queues *qs);		/* living workers, including those that leave */
 bool queues_are_complete(const struct queues *qs);		/* each queue has the workers that it wants */
-int queues_free_index(const struct queues *qs, int queue);	/* the number for a missing worker; -1: none is missing */
+int queues_free_index(const struct queues *qs, int queue);	/* the number for a missing worker; -1: none is missing, or none may start yet */
 
 /* ---- the configuration changes ---- */
 
 int queues_enter(struct queues *qs, const struct conf_queue *conf);	/* -1: there are too many */
 
-/*
- * The queue leaves the configuration: its workers finish, and those that were leaving already hand back. epoch: of the
- * configuration that it leaves.
- */
+/* The queue leaves the configuration: its workers finish. epoch: of the configuration that it leaves. */
 void queues_leave(struct queues *qs, int queue, unsigned epoch, int64_t now_ms);
 void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);	/* the queue has the same keys in the new configuration */
 
 /*
- * Replaces all workers of the queue: new ones start first, then the old ones finish. Workers that were leaving already hand back,
- * so at most one generation of workers leaves.
+ * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still has two living ones starts when one of
+ * these has finished; until then it is missing.
  */
 void queues_recycle(struct queues *qs, int queue, int64_t now_ms);
 

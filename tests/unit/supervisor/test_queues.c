@@ -45,7 +45,7 @@ static void a_queue_wants_what_its_configuration_says_until_it_leaves(void **sta
 	assert_int_equal(atomic_load(&m.board->queues[LATER].master.left), 1);
 }
 
-static void the_workers_of_a_queue_that_leaves_finish_and_older_leavers_hand_back(void **state)
+static void the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do(void **state)
 {
 	int stays = master_add_worker(LATER, 0, 0), first = master_add_worker(MAIL, 0, 0), second;
 
@@ -55,7 +55,7 @@ static void the_workers_of_a_queue_that_leaves_finish_and_older_leavers_hand_bac
 	assert_int_equal(order_of(first), ORDER_RUN);		/* until a new one serves: staffing.c */
 	second = master_add_worker(MAIL, 0, 200);
 	queues_leave(qs, MAIL, 0, 300);
-	assert_int_equal(order_of(first), ORDER_HAND_BACK);
+	assert_int_equal(order_of(first), ORDER_RUN);
 	assert_int_equal(state_of(second), PROCESS_LEAVING);
 	assert_int_equal(order_of(second), ORDER_RUN);
 	assert_int_equal(state_of(stays), PROCESS_SERVING);
@@ -83,15 +83,26 @@ static void a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one(vo
 	assert_int_equal(queues_root(qs, again), third);
 }
 
-static void a_queue_that_returns_while_its_workers_leave_has_them_hand_back_at_the_next_change(void **state)
+/* Two workers of one number live: one leaves, the other leaves or serves. Workers of earlier keys count by the name of their queue. */
+static void a_number_has_at_most_two_workers(void **state)
 {
-	int old = master_add_worker(MAIL, 0, 0), again;
+	int first = master_add_worker(MAIL, 0, 0), again, second;
 
 	(void)state;
 	queues_leave(qs, MAIL, 0, 0);
 	again = queues_enter(qs, m.config.conf->queues[MAIL]);
-	queues_recycle(qs, again, 100);		/* its place is another one, but its name is the same */
-	assert_int_equal(order_of(old), ORDER_HAND_BACK);
+	assert_int_equal(queues_free_index(qs, again), 0);
+	second = master_add_worker(again, 0, 100);
+	assert_int_equal(queues_free_index(qs, again), 1);
+	queues_recycle(qs, again, 200);
+	assert_int_equal(queues_free_index(qs, again), 1);	/* both workers of number 0 leave */
+	assert_int_equal(order_of(first), ORDER_RUN);
+	master_add_worker(again, 1, 300);
+	assert_int_equal(queues_free_index(qs, again), -1);
+	master_end_worker(second, false, 400);
+	assert_int_equal(queues_free_index(qs, again), 0);
+	queues_scale(qs, again, 0);
+	assert_int_equal(queues_free_index(qs, again), -1);
 }
 
 static int leave_and_return(int place)
@@ -400,9 +411,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_queue_wants_what_its_configuration_says_until_it_leaves),
-		T(the_workers_of_a_queue_that_leaves_finish_and_older_leavers_hand_back),
+		T(the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do),
 		T(a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one),
-		T(a_queue_that_returns_while_its_workers_leave_has_them_hand_back_at_the_next_change),
+		T(a_number_has_at_most_two_workers),
 		T(a_place_is_taken_only_when_nothing_uses_it),
 		T(a_place_whose_heir_is_given_up_gets_the_heir_of_its_heir),
 		T(a_place_that_is_given_up_leaves_its_totals_to_its_heir),

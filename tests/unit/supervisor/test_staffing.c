@@ -244,6 +244,30 @@ static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
 	assert_int_equal(order_of(old), ORDER_FINISH);
 }
 
+/* Twice in a row, while all run: the second generation makes room for the third at once, and the first one finishes in its own time. */
+static void a_worker_whose_successor_must_wait_finishes_at_once(void **state)
+{
+	int first, second;
+
+	(void)state;
+	staffing_step(&m, 0);
+	first = slot_of(0);
+	queues_recycle(&m.queues, MAIL, 1000);
+	staffing_step(&m, 1000);
+	second = slot_of(0);
+	queues_recycle(&m.queues, MAIL, 2000);
+	staffing_step(&m, 2000);
+	assert_int_equal(queue(MAIL)->serving, 0);
+	assert_int_equal(queue(MAIL)->leaving, 4);
+	assert_int_equal(order_of(first), ORDER_FINISH);
+	assert_int_equal(order_of(second), ORDER_FINISH);
+	master_end_worker(second, false, 3000);
+	staffing_step(&m, 3000);
+	assert_int_equal(queue(MAIL)->serving, 1);
+	assert_int_equal(queue(MAIL)->leaving, 3);
+	slot_of(0);
+}
+
 static void an_old_worker_finishes_after_ten_seconds_replaced_or_not(void **state)
 {
 	int old = recycle_without_forks();
@@ -369,6 +393,7 @@ int main(void)
 		T(a_fork_that_fails_holds_up_all_forks),
 		T(a_fork_that_fails_is_no_crash_of_the_queue),
 		T(an_old_worker_finishes_when_the_new_ones_serve),
+		T(a_worker_whose_successor_must_wait_finishes_at_once),
 		T(an_old_worker_finishes_after_ten_seconds_replaced_or_not),
 		T(a_sweeper_finishes_when_its_successor_serves),
 		T(a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths),
