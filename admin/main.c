@@ -44,6 +44,7 @@ int main(int argc, char **argv)
 {
 	struct admin a = { .commands = &commands };
 
+	process_hide_memory(true);
 	json_set_alloc_funcs(alloc_bytes, free);	/* without memory, jansson would leave members out of an object */
 	setlocale(LC_CTYPE, "");		/* decides which characters a terminal can show */
 	signal(SIGPIPE, SIG_IGN);		/* Redis may close the connection while we write */

@@ -2,8 +2,6 @@
  * quredisd: reads options and configuration, takes the lock, and runs the master. Everything that can make a start fail before
  * the first fork is checked here; the reason goes to stderr and to the log.
  */
-#include <sys/prctl.h>
-
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -181,8 +179,6 @@ static int serve(const struct options *o)
 	char error[PATH_MAX + 256];
 	int status;
 
-	/* The master holds secrets, and may have the same user as a handler: hide its memory from /proc, ptrace(2) and core files. */
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
 	if ((status = reload_start(&m->config, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
@@ -200,6 +196,7 @@ int main(int argc, char *argv[], char *envp[])
 {
 	struct options o;
 
+	process_hide_memory(true);
 	open_standard();
 	title_init(argc, argv, envp);
 	o = parse_options(argc, argv);

@@ -48,6 +48,7 @@ int reload_start(struct configuration *c, const char *path)
 		warnx("log.target %s: %s", c->conf->log.target, log_open_error());
 		status = EX_CANTCREAT;
 	} else {
+		process_hide_memory(!c->conf->supervisor.core);
 		log_process("master");
 		log_report(&report);
 		status = EX_OK;
@@ -196,6 +197,7 @@ static void commit(struct master *m, struct conf *new, int64_t now_ms)
 {
 	struct changes d = { .globals = !conf_globals_equal(m->config.conf, new) };
 
+	process_hide_memory(!new->supervisor.core);
 	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
 		if (conf_queue_find(new, q->name) == NULL) {
 			queues_leave(&m->queues, queues_place(&m->queues, q), m->config.epoch, now_ms);

@@ -158,6 +158,11 @@ static void list_children(struct pids *list, bool (*spare)(pid_t pid, void *arg)
 	list->n = kept;
 }
 
+void process_hide_memory(bool hide)
+{
+	prctl(PR_SET_DUMPABLE, hide ? 0 : 1, 0, 0, 0);
+}
+
 int process_become_subreaper(void)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

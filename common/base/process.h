@@ -15,6 +15,12 @@ struct buffer;
  */
 int process_become_subreaper(void);
 
+/*
+ * Other processes of the same user cannot read this one's memory: by /proc, ptrace(2) or a core file. Children inherit it, exec resets it, and so does a
+ * change of the user. On kernels with fs.suid_dumpable = 2, root gets a core after such a change.
+ */
+void process_hide_memory(bool hide);
+
 /* Sends SIGKILL once to every direct child that `spare` does not accept, without waiting. Returns how many got it. spare NULL: all. */
 size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
 

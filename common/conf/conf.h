@@ -132,6 +132,7 @@ struct conf {
 	struct {
 		char *url;		/* unix://, redis://, rediss://; the password is taken out of it */
 		char *user;		/* ACL user from the url; NULL: default */
+		bool url_had_password;
 		char *password;		/* from password_file, $CREDENTIALS_DIRECTORY or the url; NULL: none */
 		char *password_file;
 		char **sentinels;	/* HOST[:PORT], NULL at the end; NULL: the url names the server */
@@ -154,6 +155,7 @@ struct conf {
 		char *node;		/* default: the host name, unusable bytes replaced by '-' */
 		char *lock_file, *control_socket;
 		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
+		bool core;		/* processes of quredis may leave core files, and be traced by their user */
 	} supervisor;
 	struct { char *target; enum log_format format; enum log_level level; } log;
 	struct conf_dead_letter dead_letter;

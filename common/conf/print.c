@@ -270,17 +270,6 @@ static void print_origin(const struct printer *p, const struct conf_origin *o)
 	}
 }
 
-/* The entries of `env` if it sets values, which may be secrets. NULL: it sets none. */
-static char *const *secret_env(const struct conf_key *key, const void *base)
-{
-	char *const *env = strcmp(key->path, "env") == 0 ? ((const struct conf_queue *)base)->env : NULL;
-
-	for (char *const *e = env; e != NULL && *e != NULL; e++)
-		if (strchr(*e, '=') != NULL)
-			return env;
-	return NULL;
-}
-
 static void print_names(char *const *env, FILE *out)
 {
 	putc('[', out);
@@ -292,37 +281,30 @@ static void print_names(char *const *env, FILE *out)
 	putc(']', out);
 }
 
-static void print_key(struct printer *p, const struct conf_key *key, const void *base, const struct conf_origin *o,
-    const char *note)
+static void print_key(struct printer *p, const struct conf_key *key, const void *base, const struct conf_origin *o)
 {
 	const char *name = enter_group(p, key->path);
-	char *const *secret = secret_env(key, base);
+	bool holds = conf_value_holds_secret(key, base), masked = holds && key->secret == CONF_SECRET_VALUES;
 	bool comment = o->kind == CONF_ORIGIN_NONE || o->kind == CONF_ORIGIN_INHERITED || o->kind == CONF_ORIGIN_DERIVED;
 
 	indent(p);
-	fprintf(p->out, "%s%s =", comment || secret != NULL ? "# " : "", name);
+	fprintf(p->out, "%s%s =", comment || masked ? "# " : "", name);
 	if (o->kind != CONF_ORIGIN_NONE) {
 		putc(' ', p->out);
-		if (secret != NULL)
-			print_names(secret, p->out);
+		if (masked)
+			print_names(*(char *const *const *)conf_field_const(base, key), p->out);
 		else
 			conf_value_print(key, base, p->out);
 		putc(';', p->out);
 	}
 	print_origin(p, o);
-	fprintf(p->out, "%s%s\n", note, secret == NULL ? "" : "; the values are left out here");
+	fputs(!holds ? "\n" : masked ? "; the values are left out here\n" : "; the password is left out here\n", p->out);
 }
 
 static void print_globals(struct printer *p, const struct conf *conf)
 {
-	bool masked = conf->redis.password != NULL && conf->redis.password_file == NULL;
-
-	for (size_t i = 0; i < conf_schema_global.n; i++) {
-		const struct conf_key *key = &conf_schema_global.keys[i];
-		bool url = strcmp(key->path, "redis.url") == 0;
-
-		print_key(p, key, conf, &conf->origins[i], url && masked ? "; the password is left out here" : "");
-	}
+	for (size_t i = 0; i < conf_schema_global.n; i++)
+		print_key(p, &conf_schema_global.keys[i], conf, &conf->origins[i]);
 	leave_all(p);
 }
 
@@ -331,7 +313,7 @@ static void print_queue(struct printer *p, const struct conf_queue *q)
 	fputs("\t{\n", p->out);
 	p->depth = 2;
 	for (size_t i = 0; i < conf_schema_queue.n; i++)
-		print_key(p, &conf_schema_queue.keys[i], q, &q->origins[i], "");
+		print_key(p, &conf_schema_queue.keys[i], q, &q->origins[i]);
 	leave_all(p);
 	fputs("\t}", p->out);
 }

@@ -54,17 +54,17 @@ static const char *const fences[] = { "finish", "kill", NULL };
 #define OWNER struct conf
 
 static const struct conf_key global_keys[] = {
-	KEY("redis.url", STRING, redis.url, .fallback = "redis://127.0.0.1:6379/0"),
-	KEY("redis.password_file", STRING, redis.password_file),
+	KEY("redis.url", STRING, redis.url, .fallback = "redis://127.0.0.1:6379/0", .secret = CONF_SECRET_PART),
+	KEY("redis.password_file", STRING, redis.password_file, .secret = CONF_SECRET_FILE),
 	KEY("redis.sentinels", STRINGS, redis.sentinels),
 	KEY("redis.master", STRING, redis.master),
 	KEY("redis.sentinel_user", STRING, redis.sentinel_user),
-	KEY("redis.sentinel_password_file", STRING, redis.sentinel_password_file),
+	KEY("redis.sentinel_password_file", STRING, redis.sentinel_password_file, .secret = CONF_SECRET_FILE),
 	KEY("redis.sentinel_tls", BOOL, redis.sentinel_tls, .fallback = "false"),
 	KEY("redis.ca_file", STRING, redis.ca_file),
 	KEY("redis.ca_dir", PATH, redis.ca_dir),
 	KEY("redis.cert_file", STRING, redis.cert_file),
-	KEY("redis.key_file", STRING, redis.key_file),
+	KEY("redis.key_file", STRING, redis.key_file, .secret = CONF_SECRET_FILE),
 	KEY("redis.tls_verify", BOOL, redis.tls_verify, .fallback = "true"),
 	KEY("redis.embedded", BOOL, redis.embedded, .fallback = "false"),
 	KEY("redis.dir", PATH, redis.dir),
@@ -78,6 +78,7 @@ static const struct conf_key global_keys[] = {
 	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
 	KEY("supervisor.kill_grace", DURATION, supervisor.kill_grace_ms, .fallback = "5s", RANGE(0, HOUR)),
 	KEY("supervisor.lease", DURATION, supervisor.lease_ms, .fallback = "30s", RANGE(SECOND, HOUR)),
+	KEY("supervisor.core", BOOL, supervisor.core, .fallback = "false"),
 
 	KEY("log.target", STRING, log.target, .fallback = "stderr"),
 	KEY("log.format", CHOICE, log.format, .fallback = "logfmt", .choices = log_formats),
@@ -115,7 +116,7 @@ static const struct conf_key global_keys[] = {
 	KEY("metrics.interval", DURATION, metrics.interval_ms, .fallback = "15s", RANGE(SECOND, HOUR)),
 
 	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379"),
-	KEY("web.token_file", STRING, web.token_file),
+	KEY("web.token_file", STRING, web.token_file, .secret = CONF_SECRET_FILE),
 	KEY("web.read_only", BOOL, web.read_only, .fallback = "false"),
 	KEY("web.public_reads", BOOL, web.public_reads, .fallback = "false"),
 	KEY("web.behind_proxy", BOOL, web.behind_proxy, .fallback = "false"),
@@ -138,7 +139,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("input", CHOICE, input, .fallback = "stdin", .choices = inputs),
 	KEY("window", INT, window, .fallback = "1", RANGE(1, 1000)),
 	KEY("reply_fd", INT, reply_fd, RANGE(3, 9)),
-	KEY("env", STRINGS, env),
+	KEY("env", STRINGS, env, .secret = CONF_SECRET_VALUES),
 	KEY("timeout", DURATION, timeout_ms, .fallback = "5m", RANGE(1, 365 * DAY)),
 	KEY("max_duration", DURATION, max_duration_ms, RANGE(1, 365 * DAY)),
 	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),

@@ -29,6 +29,14 @@ enum conf_type {
 
 #define CONF_QUEUE_ONLY 1u	/* not allowed in `defaults` */
 
+/* Whether a value is, holds or names a secret. All that quredis does for secrets of the configuration follows from this attribute. */
+enum conf_secret {
+	CONF_SECRET_NONE,
+	CONF_SECRET_FILE,	/* names a file that holds one: other users must not be able to read that file */
+	CONF_SECRET_PART,	/* may hold one, which the load takes out of it: then other users must not be able to read the configuration file */
+	CONF_SECRET_VALUES	/* a list of NAME=VALUE whose values may be secrets: not printed; a warning if every user can read the configuration file */
+};
+
 struct conf_key {
 	const char *path;		/* "backoff.base", without the schema's prefix */
 	enum conf_type type;
@@ -36,6 +44,7 @@ struct conf_key {
 	const char *fallback;		/* the default, as in a file, without quotes; NULL: none */
 	int64_t min, max;		/* numbers, in the unit they are stored in */
 	unsigned flags;
+	enum conf_secret secret;
 	const char *inherits;		/* key of a queue: the global key that gives its default */
 	const char *const *choices;	/* NULL at the end */
 	size_t set_offset;		/* of a bool that is true when the key is set; 0: none */

@@ -196,7 +196,6 @@ mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *wh
 static void split_url(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
-	const struct conf_origin *where = conf_origin(conf, "redis.url");
 	char *url = conf->redis.url, *login = strstr(url, "://"), *at = strrchr(url, '@'), *colon;
 
 	if (login == NULL || login[3] == '/' || at == NULL || at < login + 3)	/* unix:///a@b has no login */
@@ -211,9 +210,7 @@ static void split_url(struct conf_loading *l)
 	    : alloc_format("%.*s%s%s", (int)(login - url), url, conf->redis.user, at);
 	explicit_bzero(url, strlen(url));
 	free(url);
-	if (conf->redis.password != NULL && where->kind == CONF_ORIGIN_FILE && (conf_file_mode(l, where) & 044) != 0)
-		conf_error(l, where, "redis.url holds a password and others can read this file: chmod 600 %s, or use "
-		    "redis.password_file", where->from);
+	conf->redis.url_had_password = conf->redis.password != NULL;
 }
 
 int conf_report_unreadable(struct conf_loading *l, const char *key, char *why)
@@ -291,8 +288,9 @@ static int read_named(struct conf_loading *l, const char *key, mode_t forbidden,
 	return 0;
 }
 
-int conf_named_read(struct conf_loading *l, const char *key, const char *file, bool secret, struct conf_named *out)
+int conf_named_read(struct conf_loading *l, const char *key, const char *file, struct conf_named *out)
 {
+	bool secret = conf_key_find(&conf_schema_global, key)->secret == CONF_SECRET_FILE;
 	bool credential, wrong;
 	char *why;
 
@@ -319,35 +317,41 @@ static void use_password(struct conf_loading *l, const char *key, struct conf_na
 	    flaw != NULL ? flaw : "cannot be used together with a password in redis.url");
 }
 
-static bool sets_values(char *const *env)
+/* quredis cannot know which values of a list are secrets, so that is a warning, once for each file. */
+static void check_readers(struct conf_loading *l, const struct conf_schema *schema, const void *base, const struct conf_origin *origins,
+    const char **warned)
 {
-	for (; env != NULL && *env != NULL; env++)
-		if (strchr(*env, '=') != NULL)
-			return true;
-	return false;
+	for (size_t i = 0; i < schema->n; i++) {
+		const struct conf_key *key = &schema->keys[i];
+		const char *file = origins[i].from;
+		mode_t mode = conf_file_mode(l, &origins[i]);
+
+		if (!conf_value_holds_secret(key, base))
+			continue;
+		if (key->secret == CONF_SECRET_PART && (mode & (S_IRGRP | S_IROTH)) != 0)
+			conf_error(l, &origins[i], "%s holds a password and others can read this file: chmod 600 %s, or use redis.password_file", key->path, file);
+		if (key->secret != CONF_SECRET_VALUES || (mode & S_IROTH) == 0 || file == *warned || (l->flags & CONF_LENIENT_HANDLERS) != 0)
+			continue;
+		*warned = file;
+		conf_warning(l, &origins[i], "%s: every user can read this file, and the values in it: chmod o-r %s", key->path, file);
+	}
 }
 
-/* quredis cannot know which values are secrets, so this is a warning, once for each file. */
-static void check_env_readers(struct conf_loading *l)
+/* A file that holds a secret must not be readable by others. */
+static void check_all_readers(struct conf_loading *l)
 {
 	const char *warned = NULL;
 
-	for (size_t i = 0; i < l->conf->nqueues; i++) {
-		const struct conf_queue *q = l->conf->queues[i];
-		const struct conf_origin *where = conf_queue_origin(q, "env");
-
-		if (!sets_values(q->env) || (conf_file_mode(l, where) & S_IROTH) == 0 || where->from == warned)
-			continue;
-		warned = where->from;
-		conf_warning(l, where, "env: every user can read this file, and the values in it: chmod o-r %s", where->from);
-	}
+	check_readers(l, &conf_schema_global, l->conf, l->conf->origins, &warned);
+	for (size_t i = 0; i < l->conf->nqueues; i++)
+		check_readers(l, &conf_schema_queue, l->conf->queues[i], l->conf->queues[i]->origins, &warned);
 }
 
 static void load_password(struct conf_loading *l, const char *key, const char *file, char **password)
 {
 	struct conf_named n;
 
-	if (file == NULL || conf_named_read(l, key, file, true, &n) == -1)
+	if (file == NULL || conf_named_read(l, key, file, &n) == -1)
 		return;
 	use_password(l, key, &n, password);
 	conf_named_free(&n);
@@ -359,8 +363,7 @@ void conf_secrets(struct conf_loading *l)
 
 	if (conf->redis.url != NULL)
 		split_url(l);
-	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
-		check_env_readers(l);
+	check_all_readers(l);
 	load_password(l, "redis.password_file", conf->redis.password_file, &conf->redis.password);
 	load_password(l, "redis.sentinel_password_file", conf->redis.sentinel_password_file, &conf->redis.sentinel_password);
 }

@@ -28,7 +28,7 @@ static void warn_without_effect(struct conf_loading *l)
 }
 
 /* Fills the context from one file. */
-static int use_file(struct conf_loading *l, const char *key, const char *file, bool secret,
+static int use_file(struct conf_loading *l, const char *key, const char *file,
     const char *(*use)(struct tls_context *c, const char *pem, size_t len))
 {
 	struct conf_named n;
@@ -36,7 +36,7 @@ static int use_file(struct conf_loading *l, const char *key, const char *file, b
 
 	if (file == NULL)
 		return 0;
-	if (conf_named_read(l, key, file, secret, &n) == -1)
+	if (conf_named_read(l, key, file, &n) == -1)
 		return -1;
 	flaw = use(l->conf->redis.tls, n.text, n.len);
 	if (flaw != NULL)
@@ -110,7 +110,7 @@ static int use_trusted(struct conf_loading *l)
 
 	if (conf->redis.ca_file == NULL && conf->redis.ca_dir == NULL)
 		return use_system(l);
-	if (use_file(l, "redis.ca_file", conf->redis.ca_file, false, tls_context_trust) == -1)
+	if (use_file(l, "redis.ca_file", conf->redis.ca_file, tls_context_trust) == -1)
 		return -1;
 	return conf->redis.ca_dir == NULL ? 0 : use_directory(l);
 }
@@ -133,9 +133,9 @@ static int use_own(struct conf_loading *l)
 
 	if (!is_paired(l))
 		return -1;
-	if (use_file(l, "redis.cert_file", conf->redis.cert_file, false, tls_context_use_certificate) == -1)
+	if (use_file(l, "redis.cert_file", conf->redis.cert_file, tls_context_use_certificate) == -1)
 		return -1;
-	return use_file(l, "redis.key_file", conf->redis.key_file, true, tls_context_use_key);
+	return use_file(l, "redis.key_file", conf->redis.key_file, tls_context_use_key);
 }
 
 void conf_tls(struct conf_loading *l)

@@ -157,7 +157,7 @@ static void free_strings(void *field)
 	char ***list = field;
 
 	for (char **s = *list; s != NULL && *s != NULL; s++)
-		free(*s);
+		free_string(s);		/* may set a variable to a secret */
 	free(*list);
 	*list = NULL;
 }
@@ -336,6 +336,18 @@ void conf_value_copy(const struct conf_key *key, void *base, const struct conf_k
 	types[key->type].copy(conf_field(base, key), conf_field_const(from_base, from_key));
 	if (key->set_offset != 0)
 		*(bool *)((char *)base + key->set_offset) = *(const bool *)((const char *)from_base + from_key->set_offset);
+}
+
+bool conf_value_holds_secret(const struct conf_key *key, const void *base)
+{
+	char *const *list = key->secret == CONF_SECRET_VALUES ? *(char *const *const *)conf_field_const(base, key) : NULL;
+
+	if (key->secret == CONF_SECRET_PART)
+		return ((const struct conf *)base)->redis.url_had_password;
+	for (; list != NULL && *list != NULL; list++)
+		if (strchr(*list, '=') != NULL)
+			return true;
+	return false;
 }
 
 bool conf_value_equal(const struct conf_key *key, const void *a, const void *b)

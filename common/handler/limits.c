@@ -46,7 +46,7 @@ static int write_oom_score_adj(const char *path, int value)
 }
 
 /*
- * True: the limit can be set only after exec. A worker that hides a password from its own user is not dumpable, and neither is
+ * True: the limit can be set only after exec. A worker hides its memory from its own user (process_hide_memory()), and so does
  * the child while it runs in the worker's memory: its /proc files belong to root until exec, and after that only the parent can
  * write them.
  */

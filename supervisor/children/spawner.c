@@ -142,13 +142,6 @@ static void mark_family(struct spawner *s, enum process_kind kind)
 		lock_text_forget_key(&s->lock->text);
 }
 
-/* A core shows why a child hung. But with a core a handler of the same user could read a password or a key of TLS from the child's memory. */
-static void allow_core(const struct conf *conf)
-{
-	if (conf->redis.password == NULL && conf->redis.key_file == NULL)
-		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-}
-
 static void follow_master(pid_t master_pid)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -179,7 +172,7 @@ static _Noreturn void run_child(struct spawner *s, struct child *child, int sock
 	} else {
 		follow_master(child->master_pid);
 	}
-	allow_core(child->conf);
+	process_hide_memory(!child->conf->supervisor.core);
 	if (role->socket != -1)
 		close(role->socket);	/* the master's end */
 	close_masters(s);

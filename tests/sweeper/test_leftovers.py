@@ -257,16 +257,3 @@ def test_a_lock_file_that_others_could_read_gets_another_key(quredisd):
     d.start()
     assert lock.stat().st_mode & 0o777 == 0o600 and known not in lock.read_text()
     assert d.stop() == 0
-
-
-@needs_root
-def test_the_master_shows_its_memory_to_nobody(redis, quredisd, ledger):
-    """Not to its own user, who may be a handler's; a child that hangs leaves a core all the same."""
-    d = quredisd(queues=[queue("mail", ledger.recorder())], start=False,
-                 inside=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
-    os.chown(d.dir, 65534, 65534)
-    d.start()
-    owner = {pid: os.stat(f"/proc/{pid}/environ").st_uid for pid in [d.pid, *d.wait_workers("mail", 1).values(), d.sweeper()]}
-    assert owner.pop(d.pid) == 0 and set(owner.values()) == {65534}, "root's, where not dumpable"
-    redis.client().lpush("ingress:mail", "a")
-    wait_for(ledger.runs)

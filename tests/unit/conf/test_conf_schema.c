@@ -310,6 +310,32 @@ static void what_was_looked_up_makes_a_difference(void **state)
 	conf_free(b);
 }
 
+static bool ends_with(const char *path, const char *end)
+{
+	size_t len = strlen(path), tail = strlen(end);
+
+	return len >= tail && strcmp(path + len - tail, end) == 0;
+}
+
+/* A new key for a secret must not be forgotten: its name shows what it is. */
+static void a_key_for_a_secret_is_marked(void **state)
+{
+	static const char *const ends[] = { "password_file", "key_file", "token_file", "secret_file" };
+
+	(void)state;
+	for_each_key(schema, key) {
+		bool named = false;
+
+		for (size_t i = 0; i < nitems(ends); i++)
+			named = named || ends_with(key->path, ends[i]);
+		assert_int_equal(key->secret == CONF_SECRET_FILE, named);
+		if (ends_with(key->path, "env"))
+			assert_int_equal(key->secret, CONF_SECRET_VALUES);
+		if (ends_with(key->path, "url"))
+			assert_int_equal(key->secret, CONF_SECRET_PART);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +349,7 @@ int main(void)
 		TEST(no_type_takes_another),
 		TEST(each_key_makes_a_difference),
 		TEST(what_was_looked_up_makes_a_difference),
+		TEST(a_key_for_a_secret_is_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,23 +325,21 @@ static void the_keeper_holds_neither_the_lock_nor_the_pipe_that_ends_it(void **s
 
 static void check_core(const struct child *child)
 {
-	CHECK((prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1) == (child->conf->redis.password == NULL));
+	CHECK((prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1) == child->conf->supervisor.core);
 }
 
-static void a_child_that_knows_a_password_writes_no_core(void **state)
+static void a_child_leaves_a_core_only_if_the_configuration_asks_for_it(void **state)
 {
-	char *password = m.config.conf->redis.password;
-
 	(void)state;
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	open_spawner(false);
 	master_forks.child = check_core;
 	fork_worker(0);
 	child_succeeds();
-	m.config.conf->redis.password = (char *)"secret";
+	m.config.conf->supervisor.core = true;
 	fork_worker(0);
 	child_succeeds();
-	m.config.conf->redis.password = password;
+	m.config.conf->supervisor.core = false;
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
@@ -360,7 +358,7 @@ int main(int argc, char *argv[], char *envp[])
 		T(a_worker_keeps_nothing_that_is_the_masters),
 		T(a_sweeper_has_the_other_end_of_the_masters_socket),
 		T(the_keeper_holds_neither_the_lock_nor_the_pipe_that_ends_it),
-		T(a_child_that_knows_a_password_writes_no_core),
+		T(a_child_leaves_a_core_only_if_the_configuration_asks_for_it),
 	};
 
 	title_init(argc, argv, envp);
