@@ -15,6 +15,7 @@
 struct claim {
 	char *name;
 	bool prefix;		/* claims every key that begins with name */
+	bool own;		/* a private key, which may begin with quredis: */
 	int queue;		/* index; -1: quredis itself */
 	const char *key;	/* "ingress", "transit" or "escape" */
 };
@@ -27,8 +28,6 @@ struct claims {
 };
 
 /* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for any text. */
-static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*",
-	":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*", ":backlog:*" };
 static const char *const transit_keys[] = { "", ":*" };
 static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":redriven:*" };
 
@@ -41,17 +40,23 @@ static void add_claim(struct claims *c, const char *base, const char *suffix, in
 	if (prefix)
 		name[strlen(name) - 1] = '\0';
 	c->list = alloc_resize(c->list, c->n + 1, sizeof(*c->list));
-	c->list[c->n++] = (struct claim){ name, prefix, queue, key };
+	c->list[c->n++] = (struct claim){ .name = name, .prefix = prefix, .queue = queue, .key = key };
 }
 
 static void claim_keys(struct claims *c, int queue)
 {
 	const struct conf_queue *q = c->l->conf->queues[queue];
+	char *own;
 
 	if (q->ingress == NULL || q->transit == NULL || q->escape == NULL)
 		return;
-	for (size_t i = 0; i < nitems(ingress_keys); i++)
-		add_claim(c, q->ingress, ingress_keys[i], queue, "ingress");
+	add_claim(c, q->ingress, "", queue, "ingress");
+	own = conf_own_base(c->l->conf->redis.prefix, q->ingress);
+	for (size_t i = 0; i < CONF_OWN_KEYS; i++) {
+		add_claim(c, own, conf_own_suffixes[i], queue, "ingress");
+		c->list[c->n - 1].own = true;
+	}
+	free(own);
 	for (size_t i = 0; i < nitems(transit_keys); i++)
 		add_claim(c, q->transit, transit_keys[i], queue, "transit");
 	for (size_t i = 0; i < nitems(escape_keys); i++)
@@ -70,10 +75,10 @@ static bool claims_collide(const struct claim *a, const struct claim *b)
 	return a->prefix ? strncmp(a->name, b->name, strlen(a->name)) == 0 : strcmp(a->name, b->name) == 0;
 }
 
-/* True: both keys are made of one list, so they cannot collide. */
-static bool same_list(const struct claim *a, const struct claim *b)
+/* True: both keys are made of one list, so they cannot collide, or one is a private key in the names reserved for quredis. */
+static bool may_meet(const struct claim *a, const struct claim *b)
 {
-	return a->queue == b->queue && strcmp(a->key, b->key) == 0;
+	return (a->queue == b->queue && strcmp(a->key, b->key) == 0) || (a->queue == -1 && b->own) || (b->queue == -1 && a->own);
 }
 
 static const struct conf_origin *place_of(const struct claims *c, const struct claim *claim)
@@ -110,7 +115,7 @@ static void report_collisions(struct claims *c)
 {
 	for (size_t i = 0; i < c->n; i++)
 		for (size_t k = i + 1; k < c->n && claims_collide(&c->list[i], &c->list[k]); k++)
-			if (!same_list(&c->list[i], &c->list[k]))
+			if (!may_meet(&c->list[i], &c->list[k]))
 				report_collision(c, &c->list[i], &c->list[k]);
 }
 

@@ -115,6 +115,27 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue)
 	return alloc_format("%s%s:%s", prefix == NULL ? "" : prefix, which, queue);
 }
 
+const char *const conf_own_suffixes[CONF_OWN_KEYS] = {
+	[CONF_OWN_DELAYED] = ":delayed",
+	[CONF_OWN_APART] = ":delayed:apart",
+	[CONF_OWN_APART_LIST] = ":delayed:apart:*",
+	[CONF_OWN_DONE] = ":done",
+	[CONF_OWN_STATS] = ":stats",
+	[CONF_OWN_PAUSED] = ":paused",
+	[CONF_OWN_SWEEPER] = ":sweeper",
+	[CONF_OWN_NOTES] = ":notes",
+	[CONF_OWN_RATE] = ":rate:*",
+	[CONF_OWN_BACKLOG] = ":backlog:*",
+	[CONF_OWN_SCRATCH] = ":scratch:*",
+};
+
+char *conf_own_base(const char *prefix, const char *ingress)
+{
+	size_t len = prefix == NULL ? 0 : strlen(prefix);
+
+	return alloc_format("%squredis:of:%s", len == 0 ? "" : prefix, len > 0 && strncmp(ingress, prefix, len) == 0 ? ingress + len : ingress);
+}
+
 struct conf_origin *conf_origin(const struct conf *conf, const char *path)
 {
 	return &conf->origins[conf_key_index(&conf_schema_global, path)];

@@ -7,7 +7,7 @@
 #include "common/queue/moves.h"
 
 /*
- * The history: messages that are done, in the stream ingress:<q>:done. The script that acknowledges also writes the entries,
+ * The history: messages that are done, in the stream quredis:of:ingress:<q>:done. The script that acknowledges also writes the entries,
  * and only if the acknowledgement took place, so no message is there twice. As in common/queue/moves.h, functions that take a
  * struct redis append one script.
  */

@@ -1,4 +1,7 @@
-/* The names of keys and of owners. Every key of a queue is the name of one of its three lists with a suffix, except for its entry in the registry. */
+/*
+ * The names of keys and of owners. A key of a queue is the name of its transit or escape list with a suffix, or a private key of its own
+ * (conf_own_suffixes), or its entry in the registry. Nothing that quredis trusts has a name that begins with the name of an ingress list.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,20 +36,31 @@ char *queue_key_of(const struct redis *r, enum queue_key which, const char *of)
 	return queue_key(redis_prefix(r), which, of);
 }
 
+/* which: with a '*' in its suffix, more stands there. */
+static char *own_key(const char *base, enum conf_own_key which, const char *more)
+{
+	const char *suffix = conf_own_suffixes[which];
+
+	return alloc_format("%s%.*s%s", base, (int)strcspn(suffix, "*"), suffix, more);
+}
+
 void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress, const char *transit, const char *escape)
 {
+	char *own = conf_own_base(prefix, ingress);
+
 	*k = (struct queue_keys){
+		.own = own,
 		.name = alloc_string(name),
 		.ingress = alloc_string(ingress),
 		.transit = alloc_string(transit),
 		.escape = alloc_string(escape),
-		.delayed = alloc_format("%s:delayed", ingress),
-		.delayed_apart = alloc_format("%s:delayed:apart", ingress),
-		.done = alloc_format("%s:done", ingress),
-		.stats = alloc_format("%s:stats", ingress),
-		.paused = alloc_format("%s:paused", ingress),
-		.sweeper = alloc_format("%s:sweeper", ingress),
-		.notes = alloc_format("%s:notes", ingress),
+		.delayed = own_key(own, CONF_OWN_DELAYED, ""),
+		.delayed_apart = own_key(own, CONF_OWN_APART, ""),
+		.done = own_key(own, CONF_OWN_DONE, ""),
+		.stats = own_key(own, CONF_OWN_STATS, ""),
+		.paused = own_key(own, CONF_OWN_PAUSED, ""),
+		.sweeper = own_key(own, CONF_OWN_SWEEPER, ""),
+		.notes = own_key(own, CONF_OWN_NOTES, ""),
 		.workers = alloc_format("%s:workers", transit),
 		.aside = alloc_format("%s:aside", transit),
 		.aside_log = alloc_format("%s:aside:log", transit),
@@ -80,7 +94,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
+	char *all[] = { k->name, k->own, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
 		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
 		k->registered };
 
@@ -98,12 +112,23 @@ char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tr
 
 char *queue_rate_key(const struct queue_keys *k, int64_t minute)
 {
-	return alloc_format("%s:rate:%" PRId64, k->ingress, minute);
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRId64, minute);
+	return own_key(k->own, CONF_OWN_RATE, number);
 }
 
 char *queue_backlog_key(const struct queue_keys *k, int64_t hour)
 {
-	return alloc_format("%s:backlog:%" PRId64, k->ingress, hour);
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRId64, hour);
+	return own_key(k->own, CONF_OWN_BACKLOG, number);
+}
+
+char *queue_scratch_key(const struct queue_keys *k, const char *name)
+{
+	return own_key(k->own, CONF_OWN_SCRATCH, name);
 }
 
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation)

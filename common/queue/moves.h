@@ -25,7 +25,8 @@ struct conf_queue;
 
 struct queue_keys {		/* every string is owned */
 	char *name, *ingress, *transit, *escape;
-	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* key of ingress and a suffix */
+	char *own;						/* begins each private key (conf_own_base()) */
+	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* private keys */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	char *log, *forwarded, *claimed, *operations, *redriven;	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
 	char *registered;					/* QUEUE_KEY_REGISTERED */
@@ -64,6 +65,7 @@ char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tr
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation);	/* incarnation NULL: a key that never exists */
 char *queue_rate_key(const struct queue_keys *k, int64_t minute);	/* figures of one minute since 1970 */
 char *queue_backlog_key(const struct queue_keys *k, int64_t hour);	/* backlog in each minute of one hour since 1970 */
+char *queue_scratch_key(const struct queue_keys *k, const char *name);	/* the ingress list of a rehearsal */
 char *queue_bare_rescue_key(const struct queue_keys *k);	/* the rescue list of the bare transit list */
 /* the field of the workers hash that says how many messages a rescue list held; NULL: the bare list's */
 char *queue_rescue_field(const char *incarnation);

@@ -261,14 +261,14 @@ static char *beside(const char *key, const char *name)
 	return alloc_format("%s:scratch:%s", key, name);
 }
 
-static void init_rehearsal(struct rehearsal *h, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
+static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
     char second[INCARNATION_SIZE])
 {
 	struct incarnation i = { .node = "rehearsal" };
-	char *ingress = beside(k->ingress, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
+	char *ingress = queue_scratch_key(k, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
 
 	*h = (struct rehearsal){0};
-	queue_keys_init(&h->keys, NULL, k->name, ingress, transit, escaped);
+	queue_keys_init(&h->keys, prefix, k->name, ingress, transit, escaped);
 	free(h->keys.registered);
 	h->keys.registered = alloc_string(k->registered);
 	h->keys.shared = k->shared;
@@ -331,7 +331,7 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *n
 	struct rehearsal h;
 	size_t n = 0;
 
-	init_rehearsal(&h, k, name, first, second);
+	init_rehearsal(&h, redis_prefix(r), k, name, first, second);
 	while (step_of(n, what) != NULL)
 		step_of(n++, what)->append(r, &h);
 	free(h.rescue);

@@ -7,7 +7,7 @@
 #include "common/queue/moves.h"
 
 /*
- * Performs each move of a message once, on scratch keys beside the queue's own ("…:scratch:<name>"), so that a missing right
+ * Performs each move of a message once, on scratch keys ("…:scratch:<name>"), so that a missing right
  * shows before a message depends on it. Appends all commands and returns the number of answers. The first command and the last
  * one delete the scratch keys. A rehearsal that is interrupted leaves some, and so does a Redis that returns to a state from
  * the middle of one; the next rehearsal with the same name removes them. So the name is that of the node, whose sweeper

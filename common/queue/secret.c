@@ -26,9 +26,9 @@
  * LOWEST: programs that write a lower layout may not work beside this one. READS: this program understands no lower one.
  */
 #ifndef QUREDIS_SCHEMA
-#define QUREDIS_SCHEMA 1
-#define QUREDIS_SCHEMA_LOWEST 1
-#define QUREDIS_SCHEMA_READS 1
+#define QUREDIS_SCHEMA 2
+#define QUREDIS_SCHEMA_LOWEST 2
+#define QUREDIS_SCHEMA_READS 2
 #endif
 _Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <= QUREDIS_SCHEMA, "a program works beside itself");
 

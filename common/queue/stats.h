@@ -7,8 +7,8 @@
 #include "common/queue/moves.h"
 
 /*
- * The figures of a queue for all hosts (docs/design.md): totals in <ingress>:stats, and the same for each minute of the last
- * 72 hours in <ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
+ * The figures of a queue for all hosts (docs/design.md): totals in quredis:of:<ingress>:stats, and the same for each minute of the last
+ * 72 hours in quredis:of:<ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
  * durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late the sweeper moved messages that were
  * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms"; and "class:<name>", dead letters by the class that their handler named.
  * A missing field counts as 0.
@@ -35,7 +35,7 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg);
 
 /*
- * The backlog, how many messages wait in ingress, for each minute of the last 72 hours: <ingress>:backlog:<hour> has a field for each minute of
+ * The backlog, how many messages wait in ingress, for each minute of the last 72 hours: quredis:of:<ingress>:backlog:<hour> has a field for each minute of
  * that hour, 0 to 59, with the most that any host saw. Every host that serves the queue looks at the same list several times a minute, so the values of
  * several hosts need no sum. No field: no supervisor looked, so the backlog is not known. Hours count since 1970, by the clock of Redis.
  */

@@ -1,5 +1,5 @@
 /*
- * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`ingress:QUEUE:sweeper`), several times in the
+ * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`quredis:of:ingress:QUEUE:sweeper`), several times in the
  * time of a lease; the sweeper that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that
  * checks what it moves: they only do the work twice. A queue that needs no such task has no lease.
  *

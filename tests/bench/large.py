@@ -22,7 +22,7 @@ class Retried(Case):
             bench.stock(server, "stock", MIB, self.n)
             began = time.monotonic()
             c.rename("stock", "ingress:bench")
-            bench.wait_for(lambda: c.zcard("ingress:bench:delayed") == self.n, "all messages to be delayed")
+            bench.wait_for(lambda: c.zcard("quredis:of:ingress:bench:delayed") == self.n, "all messages to be delayed")
             took = time.monotonic() - began
         bench.forget_queue(server)
         return self.n / took

@@ -284,7 +284,7 @@ class Regime:
 
     def _read_notes(self, c):
         for q in load.LOADS:
-            notes = f"ingress:{q}:notes"
+            notes = f"quredis:of:ingress:{q}:notes"
             self.ledger.noted((field.decode(), q, note.decode()) for field, note in c.hgetall(notes).items())
             if c.exists(notes) and c.ttl(notes) < 0:
                 self._wrong.append(f"what is remembered beside {q} never expires")

@@ -178,7 +178,7 @@ class Reshardings:
         def settled():
             try:
                 with self.cluster.owner().connect() as c:
-                    left = [PREFIX + key for q in ("each", "mass") for key in (f"ingress:{q}", f"ingress:{q}:delayed")]
+                    left = [PREFIX + key for q in ("each", "mass") for key in (f"ingress:{q}", f"quredis:of:ingress:{q}:delayed")]
                     return not any(c.exists(k) for k in left) and not list(c.scan_iter(PREFIX + "transit:*:[0-9]"))
             except redis_py.RedisError:
                 return False

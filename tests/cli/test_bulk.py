@@ -54,7 +54,7 @@ def test_purge_transit_leaves_live_workers_alone(quredis, redis):
     assert json.loads(quredis("ls", "--json").out)[0]["transit_size"] == 0
 
 
-@pytest.mark.parametrize("which, key", [("ingress", "ingress:mail"), ("escape", "escape:mail"), ("delayed", "ingress:mail:delayed"),
+@pytest.mark.parametrize("which, key", [("ingress", "ingress:mail"), ("escape", "escape:mail"), ("delayed", "quredis:of:ingress:mail:delayed"),
                                         ("transit", "transit:mail:workers"), ("transit", "transit:mail")])
 @pytest.mark.parametrize("command", ["purge", "retry"])
 def test_another_type_is_left_alone(quredis, redis, command, which, key):
@@ -334,16 +334,16 @@ def whole_queue(c, name="mail"):
     c.lpush(q.ingress, "a")
     q.dead_letters(b"b")
     c.zadd(q.delayed, {"c": 1})
-    c.xadd(q.ingress + ":done", {"x": 1})
-    c.hset(q.ingress + ":stats", "x", 1)
+    c.xadd(q.own + ":done", {"x": 1})
+    c.hset(q.own + ":stats", "x", 1)
     c.set(q.paused, "x")
-    c.set(q.ingress + ":sweeper", "x")
+    c.set(q.own + ":sweeper", "x")
     c.rpush(q.transit, "d")
     c.rpush(q.transit + ":rescue", "e")
     for age in (0, 1, 99, 4000, 4319):
-        c.hset(f"{q.ingress}:rate:{now_ms() // 60000 - age}", "done", 1)
+        c.hset(f"{q.own}:rate:{now_ms() // 60000 - age}", "done", 1)
     for age in (0, 1, 71, 72):
-        c.hset(f"{q.ingress}:backlog:{now_ms() // 3600000 - age}", "0", 1)
+        c.hset(f"{q.own}:backlog:{now_ms() // 3600000 - age}", "0", 1)
     for slot in range(5):
         q.worker(incarnation(slot), alive=False, t0=["f"], t1=["g"], t2=["h"], rescue=["i"])
     return q

@@ -275,8 +275,8 @@ def test_ls_like_the_gem(quredis, redis):
     Queue(redis.client(), "a")
     redis.client().lpush("read_later", *"xyz")
     redis.client().lpush("trash", "q")
-    redis.client().zadd("ingress:a:delayed", {"later": 1, "still": 2})
-    redis.client().set("read_later:paused", "{}")
+    redis.client().zadd("quredis:of:ingress:a:delayed", {"later": 1, "still": 2})
+    redis.client().set("quredis:of:read_later:paused", "{}")
     assert quredis("ls").out == ("  Name  Ingress         Transit          Escape        Delayed  Paused\n"
                                  "  a     ingress:a (0)   transit:a (0)    escape:a (0)        2  no\n"
                                  "  mail  read_later (3)  reading_now (0)  trash (1)           0  yes\n")

@@ -269,7 +269,7 @@ class Hops(Tap):
         if words == [b"LLEN", b"ingress:mail"]:
             self.client.delete("ingress:mail")      # the one that was moved back is done
         if words == [b"LLEN", self.tray.encode()] and self.client.delete(self.tray):
-            self.client.zadd("ingress:mail:delayed", {"hops": now_ms() + 60_000})
+            self.client.zadd("quredis:of:ingress:mail:delayed", {"hops": now_ms() + 60_000})
 
 
 def test_a_message_that_moves_meanwhile_is_under_way(redis, redis_proxy, quredis):

@@ -82,7 +82,7 @@ def test_on_disk(server_8, quredis, fsync):
     assert {k: row[k] for k in ("confirmed", "on_disk", "replicas", "replicas_on_disk")} == {
         "confirmed": True, "on_disk": True, "replicas": 0, "replicas_on_disk": True}
     server.restart()
-    assert pushed(server) == 1 and server.client().zcard("ingress:mail:delayed") == 6000
+    assert pushed(server) == 1 and server.client().zcard("quredis:of:ingress:mail:delayed") == 6000
 
 
 def test_on_the_disk_of_a_replica(server_8, quredis):

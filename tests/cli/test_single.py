@@ -138,7 +138,7 @@ def test_a_large_delayed_message(quredisd, redis, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler('wc -c >>@LEDGER@; [ "$QUREDIS_ATTEMPT" = 2 ]'), max_attempts=5, backoff={"base": "1h", "cap": "1h"})])
     c.lpush("ingress:mail", LARGE, b"quredis/1 id=other\n" + LARGE[19:])
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 2 and not c.exists("ingress:mail"))
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 2 and not c.exists("ingress:mail"))
     shown = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
     assert sorted(m["id"] for m in shown) == ["large", "other"] and {m["error_class"] for m in shown} == {"HandlerExit"}
     assert d.quredis("retry", "mail", "large").code == 0
@@ -152,10 +152,10 @@ def test_a_payload_that_is_gone(quredisd, redis, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; exit 1"), max_attempts=5, backoff={"base": "1h", "cap": "1h"})])
     c.lpush("ingress:mail", LARGE)
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
     assert c.delete(*[k for k in c.keys("*apart:*")]) == 1
     r = d.quredis("retry", "mail", "large")
-    assert r.code == 66 and c.zcard("ingress:mail:delayed") == 1        # without the payload nothing says that this is its line
+    assert r.code == 66 and c.zcard("quredis:of:ingress:mail:delayed") == 1        # without the payload nothing says that this is its line
 
 
 def test_a_shared_queue_gets_no_wrapper(quredis, redis, mail, tmp):

@@ -123,8 +123,8 @@ def fill(c, name="mail"):
     c.lpush(q.ingress, line(enqueued=now - 4 * HOUR) + b"x")
     c.zadd(q.delayed, {sealed_line(c, w="00000000000000aa", first_failed=now - 4 * HOUR) + b"x": now + HOUR, sealed_line(c, w="00000000000000ab") + b"x": now + HOUR})
     for i in range(1200):
-        c.xadd(f"{q.ingress}:done", {"id": f"h{i}"}, id=f"{1000 + i}-1")
-    c.xadd(f"{q.ingress}:done", {"id": "young"})
+        c.xadd(f"{q.own}:done", {"id": f"h{i}"}, id=f"{1000 + i}-1")
+    c.xadd(f"{q.own}:done", {"id": "young"})
     for i in range(250):
         c.xadd(q.log, {"id": f"r{i}", "sha1": "0" * 40}, id=f"{1000 + i}-1")
     return q

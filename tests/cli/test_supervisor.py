@@ -141,7 +141,7 @@ def test_scale(quredisd, redis, handler, tmp):
     assert running() == 4
     (tmp / "go").touch()
     wait_for(lambda: not d.workers("mail"))
-    assert c.hget("ingress:mail:stats", "failed") is None and not c.llen("ingress:mail")
+    assert c.hget("quredis:of:ingress:mail:stats", "failed") is None and not c.llen("ingress:mail")
     assert [(e["workers"], e["before"]) for e in d.events("queue_scaled", queue="mail")] == [("4", "1"), ("0", "4")]
     assert d.quredis("reload").code == 0 and wanted() == (1, None)
     d.wait_workers("mail", 1)

@@ -140,7 +140,7 @@ def test_ids_of_records_are_never_cut(terminal, redis, columns):
     """The operator copies them into `dlq show`."""
     q = Queue(redis.client())
     ids = q.dead_letters(b"m1", b"m2", error_message="a long story " * 20)
-    entry = redis.client().xadd("ingress:mail:done", {"id": "x" * 60, "message": "m" * 200}).decode()
+    entry = redis.client().xadd("quredis:of:ingress:mail:done", {"id": "x" * 60, "message": "m" * 200}).decode()
     t = terminal("dlq", "ls", "mail", columns=columns)
     assert t.end() == 0 and all(re.search(rf"^  {i} ", t.text, re.M) for i in ids)
     t = terminal("done", "ls", "mail", columns=columns)
@@ -344,7 +344,7 @@ def test_top_is_live_and_q_gives_the_terminal_back(busy, terminal, tmp):
     top = Top(terminal, d.conf)
     top.t.expect(r"mail +running +healthy +1 ")
     assert ENTER in top.t.text and LEAVE not in top.t.text and top.modes() == 0
-    c.lpush("ingress:fax:delayed:x", "y")
+    c.lpush("quredis:of:ingress:fax:delayed:x", "y")
     c.lpush("ingress:mail", *"defg")
     top.t.expect(r"mail +running +healthy +5 ")
     (tmp / "go").touch()

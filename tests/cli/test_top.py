@@ -86,7 +86,7 @@ def test_the_sickest_are_first(redis, quredis):
     for name, status in ("a", "healthy"), ("z", "degraded"), ("b", "degraded"), ("y", "unhealthy"):
         judged(c, name, status, ["too many"] if status != "healthy" else [])
     judged(c, "d", "healthy")
-    c.set("ingress:d:paused", "x")
+    c.set("quredis:of:ingress:d:paused", "x")
     out = quredis("top", "--once").out.splitlines()
     assert names(out) == ["y", "b", "z", "d", "a"] and out[0].endswith("by health")
     assert names(quredis("top").out.splitlines()) == names(out), "without a terminal it is the same page"
@@ -94,7 +94,7 @@ def test_the_sickest_are_first(redis, quredis):
 
 def test_colours_say_what_words_say(redis, quredis, terminal):
     judged(redis.client(), "a", "degraded", ["too many"])
-    redis.client().set("ingress:a:paused", "x")
+    redis.client().set("quredis:of:ingress:a:paused", "x")
     plain = quredis("top", "--once", "--color=never").out
     coloured = quredis("top", "--once", "--color=always").out
     assert "\x1b" not in plain and "health: \x1b[33mdegraded\x1b[0m" in coloured.splitlines()[0]
@@ -109,7 +109,7 @@ def test_sort_option(redis, quredis):
     for i, name in enumerate(["a", "b", "c"]):
         judged(c, name, ingress={"size": 5, "oldest_age": 30 - i * 10}, rates={"failed": [60, 6000, 600][i]})
         c.lpush(f"ingress:{name}", *["x"] * (i + 1))
-        c.zadd(f"ingress:{name}:delayed", {str(j): now_ms() for j in range([2, 1, 5][i])})
+        c.zadd(f"quredis:of:ingress:{name}:delayed", {str(j): now_ms() for j in range([2, 1, 5][i])})
         c.lpush(f"escape:{name}", *["x"] * (3 if name == "b" else 1))
     judged(c, "d")
     for key, wanted in (("name", "abcd"), ("ingress", "cbad"), ("oldest", "abcd"), ("delayed", "cabd"), ("escape", "bacd"), ("failed", "bcad"),

@@ -42,7 +42,7 @@ def delay(client, name, n):
     why = re.sub(r"[^\w.:-]", lambda m: f"+{ord(m[0]):02x}", LAST_LINE)
     for i in range(n):
         wrapper = f"quredis/1 w=00000000000000ff attempts=2 failed={now_ms() - 200_000} class=ConnectionRefused exit=75 why={why}\n"
-        client.zadd(f"ingress:{name}:delayed", {sealed(client, f'{wrapper}{{"order": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}'):
+        client.zadd(f"quredis:of:ingress:{name}:delayed", {sealed(client, f'{wrapper}{{"order": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}'):
                                                 now_ms() + 3_600_000 + i})
 
 
@@ -125,7 +125,7 @@ def test_trend_folds_what_nobody_saw(terminal, quredis, redis):
     Queue(c, "mail")
     now = int(c.time()[0]) // 60
     for ago in (30, 29, 3):
-        c.hset(f"ingress:mail:rate:{now - ago}", mapping={"done": ago})
+        c.hset(f"quredis:of:ingress:mail:rate:{now - ago}", mapping={"done": ago})
     t = terminal("trend", "mail", env={"NO_COLOR": "1"})
     assert t.end() == 0
     lines = lines_of(t.text)
@@ -139,7 +139,7 @@ def test_trend_folds_what_nobody_saw(terminal, quredis, redis):
     assert quredis("trend", "mail", "--since", re.match(rf"  ({day})", lines[2])[1]).out.splitlines()[1].split()[2] == "30"      # as --since takes it
     now = c.time()[0] // 60
     assert ends[5][1] in {f"{minute // 60 % 24:02}:{minute % 60:02}" for minute in (now - 1, now)}, (ends, now)
-    c.hset(f"ingress:mail:rate:{now - 1}", mapping={"done": 1})     # of the minute that has begun nothing is known yet
+    c.hset(f"quredis:of:ingress:mail:rate:{now - 1}", mapping={"done": 1})     # of the minute that has begun nothing is known yet
     t = terminal("trend", "mail", env={"NO_COLOR": "1"})
     assert t.end() == 0 and ("no supervisor" not in lines_of(t.text)[-1] or c.time()[0] // 60 > now), t.text
     piped = quredis("trend", "mail").out.splitlines()
@@ -155,7 +155,7 @@ def test_figures_that_are_older_than_three_days(quredis, redis):
 
 def test_stats_say_what_they_count(terminal, quredis, redis):
     q = Queue(redis.client(), "mail")
-    redis.client().hset("ingress:mail:stats", mapping={"due": 3199, "class:HTTP503": 7, "below_8": 5, "lag_below_1024": 4})
+    redis.client().hset("quredis:of:ingress:mail:stats", mapping={"due": 3199, "class:HTTP503": 7, "below_8": 5, "lag_below_1024": 4})
     t = terminal("stats", "mail", env={"NO_COLOR": "1"})
     assert t.end() == 0
     lines = lines_of(t.text)

@@ -97,7 +97,7 @@ class Documents:
 
     def wrong(self, faulty):
         found = [f"a report that is none: {t!r}" for t in self.broken]
-        done = int(self.client.hget("ingress:q0:stats", "done") or 0)
+        done = int(self.client.hget("quredis:of:ingress:q0:stats", "done") or 0)
         if done > 1 or done < 1 and not faulty:
             found.append(f"{done} done of one, in the statistics")
         return found + ([f"{self.node} is left after a stop"] if self.client.exists(self.node) and not faulty else [])

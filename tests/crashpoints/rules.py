@@ -125,7 +125,7 @@ class Ages(Ruled):
 
     def fill(self):
         brief, old, c = Waiting(self.client, "brief"), Waiting(self.client, "old"), self.client
-        c.zadd("ingress:old:delayed", {(late := header(c, b"late")): (c.time()[0] + 3600) * 1000})
+        c.zadd("quredis:of:ingress:old:delayed", {(late := header(c, b"late")): (c.time()[0] + 3600) * 1000})
         old.leave[late] = "DeadlineExceeded"
         old.push({header(c, b"o%d" % i): "DeadlineExceeded" for i in range(3)}, [header(c, b"young", 60), b"y", b"quredis/1 w=zz\ny"])
         brief.push({m: "TTLExpired" for m in (header(c, b"told", 60), b"plain", b"quredis/1 w=zz\nx")})

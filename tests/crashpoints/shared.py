@@ -16,11 +16,11 @@ class Notes:
         cycle.sums.append(self)
 
     def put(self, queue, raw):
-        self._client.hset(f"ingress:{queue}:notes", hashlib.sha1(raw).hexdigest(), "redelivered=1")
+        self._client.hset(f"quredis:of:ingress:{queue}:notes", hashlib.sha1(raw).hexdigest(), "redelivered=1")
         self._noted.add((queue, raw.split(b"\n")[-1].split()[1].decode()))
 
     def _left(self):
-        return [k.decode() for k in self._client.keys("ingress:*:notes")]
+        return [k.decode() for k in self._client.keys("quredis:of:ingress:*:notes")]
 
     def settled(self):
         return not self._left()

@@ -19,7 +19,7 @@ class Recovery(Cycle):
             self.ledger.note(*message)
         for i in range(LEFT_QUEUES):
             due = self.ledger.note(f"q{i}", "ok", "n")
-            self.client.zadd(f"ingress:q{i}:delayed", {sealed(self.client, b"quredis/1 w=00000000000000aa\n" + due, f"ingress:q{i}"): 1})
+            self.client.zadd(f"quredis:of:ingress:q{i}:delayed", {sealed(self.client, b"quredis/1 w=00000000000000aa\n" + due, f"ingress:q{i}"): 1})
         self.client.lpush("transit:q0", self.ledger.note("q0", "ok", "x0"), self.ledger.note("q0", "ok", "x1"))
         self.push("ok a")
         self.go()
@@ -57,7 +57,7 @@ class Poll(Cycle):
     queues = 2
 
     def prepare(self):
-        self.client.set("ingress:q0:paused", "an operator")
+        self.client.set("quredis:of:ingress:q0:paused", "an operator")
         self.ledger.push("q0", "ok a")
         self.ledger.push("q1", "again b")
 
@@ -65,7 +65,7 @@ class Poll(Cycle):
         self.until_logged("queue_recovered", queue="q0")
         self.until(lambda: self.ledger.has("start", "b", "q1"), "the message of the other queue")
         self.count()
-        self.client.delete("ingress:q0:paused")
+        self.client.delete("quredis:of:ingress:q0:paused")
 
 
 class Stop(Midway):

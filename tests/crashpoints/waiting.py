@@ -52,7 +52,7 @@ class History:
     """Of what was done, all of it too old: with its last entry the key goes."""
 
     def __init__(self, client, name, n):
-        self.client, self.key = client, f"ingress:{name}:done"
+        self.client, self.key = client, f"quredis:of:ingress:{name}:done"
         for i in range(n):
             client.xadd(self.key, {"id": f"old{i}"}, id=f"{(client.time()[0] - OLD_S) * 1000}-{i + 1}")
 

@@ -29,7 +29,7 @@ def test_healthy(clinic, quredis):
     clinic.unit((ROOT / "etc/systemd/quredisd.service").read_text().replace("PrivateTmp=yes\n", ""))
     clinic.client.lpush("ingress:mail", *[b"m%d" % i for i in range(20)])
     clinic.client.lpush("ingress:bad", b"x", b"x")
-    clinic.client.zadd("ingress:mail:delayed", {"later": now_ms() + HOUR_MS})
+    clinic.client.zadd("quredis:of:ingress:mail:delayed", {"later": now_ms() + HOUR_MS})
     wait_for(lambda: clinic.client.llen("escape:bad") == 2 and not clinic.client.llen("ingress:mail"))
     # a lease is renewed before the trays of the last messages are empty
     wait_for(lambda: not [k for k in clinic.client.keys("transit:*:[012]")])
@@ -92,7 +92,7 @@ def sick(clinic):
     clinic.configure(*[clinic.queue(f"q{i:02}") for i in range(12)])
     for i in range(12):
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60 * (i + 10)))
-        clinic.client.set(f"ingress:q{i:02}:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": since}))
+        clinic.client.set(f"quredis:of:ingress:q{i:02}:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": since}))
         if i < 10:
             clinic.registered(f"q{i:02}")
             clinic.client.lpush(f"ingress:q{i:02}", *["x"] * (i + 1))
@@ -278,11 +278,11 @@ def test_hostile_data_everywhere(clinic, tag):
     """All keys of a queue hold unexpected data: doctor ends, reports it, and changes nothing that it does not know."""
     c = clinic.client
     Queue(c, "mail")
-    c.lpush("ingress:mail:delayed", "x")
+    c.lpush("quredis:of:ingress:mail:delayed", "x")
     c.hset("transit:mail:workers", mapping={b"\xff" * 3000: b"\0", f"{GONE}:rescue": "x", GONE: b'{"died_at":true}', "a.b": "{"})
     c.set("escape:mail", "x")
     c.xadd("escape:mail:log", {b"\xff": b"\0"})
-    c.sadd("ingress:mail:paused", "x")
+    c.sadd("quredis:of:ingress:mail:paused", "x")
     for i in range(50):
         c.zadd("quredis:queues", {os.urandom(20): 1})
         c.set(b"transit:mail:" + os.urandom(12), "x")

@@ -49,7 +49,7 @@ def test_lost_of_a_shared_queue(clinic):
     q = lose(clinic, t0=["a"])
     clinic.client.hset(q.workers, incarnation(3), json.dumps({"lock": "l", "node": "w", "since": 1, "shared": True}))
     assert clinic.doctor("--fix").bad("lost")[0]["fixed"]
-    assert q.fetched() == [b"a"] and list(clinic.client.hgetall("ingress:mail:notes").values()) == [b"redelivered=1"]
+    assert q.fetched() == [b"a"] and list(clinic.client.hgetall("quredis:of:ingress:mail:notes").values()) == [b"redelivered=1"]
 
 
 def test_lost_is_run_once_each(clinic, ledger):

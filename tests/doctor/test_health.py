@@ -74,7 +74,7 @@ def test_queues_that_are_sick_alike_are_one_row(queues):
 def test_a_cause_that_another_check_finds_is_not_told_twice(queues):
     clinic = queues("mail", "news")
     for name in "mail", "news":
-        clinic.client.set(f"ingress:{name}:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": "2026-01-01T00:00:00Z"}))
+        clinic.client.set(f"quredis:of:ingress:{name}:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": "2026-01-01T00:00:00Z"}))
     paused = "paused", "degraded", "paused for 19m07s, the limit is 10m; 1 message waits"
     report(clinic, "mail", paused)
     report(clinic, "news", ("dead_letters", "degraded", "11 dead letters, the limit is 10"), paused)
@@ -82,7 +82,7 @@ def test_a_cause_that_another_check_finds_is_not_told_twice(queues):
     assert (rows["mail"]["severity"], rows["mail"]["what"]) == ("note", "degraded: see check paused")
     assert rows["mail"]["advice"] == "all figures: quredis health mail"
     assert (rows["news"]["severity"], rows["news"]["what"]) == ("warning", "degraded: 11 dead letters, the limit is 10; see check paused")
-    clinic.client.delete("ingress:mail:paused")         # resumed since the report
+    clinic.client.delete("quredis:of:ingress:mail:paused")         # resumed since the report
     assert {x["queue"]: x["what"] for x in clinic.doctor().bad("health")}["mail"] == "degraded: " + paused[2]
     report(clinic, "mail", ("orphans", "degraded", "1 registrations and messages without an owner that lives, the limit is 0"))
     clinic.registered().worker(GONE, alive=False)

@@ -73,11 +73,11 @@ def test_a_command_to_continue_has_no_password(clinic, redis_server, login, show
 def test_commands_of_quredis_find_the_same_redis(clinic):
     """On a host with two supervisors a command without -c would act on the other Redis."""
     clinic.registered()
-    clinic.client.set("ingress:mail:paused", "1")
+    clinic.client.set("quredis:of:ingress:mail:paused", "1")
     advice, = clinic.doctor("-u", clinic.server.url).advice("paused")
     assert advice == f"quredis -c {clinic.conf} -u {clinic.server.url} resume mail"
     env = {**os.environ, "PATH": f"{QUREDIS.parent}:{os.environ['PATH']}"}
-    assert subprocess.run(advice, shell=True, env=env, capture_output=True).returncode == 0 and not clinic.client.exists("ingress:mail:paused")
+    assert subprocess.run(advice, shell=True, env=env, capture_output=True).returncode == 0 and not clinic.client.exists("quredis:of:ingress:mail:paused")
 
 
 def test_the_command_that_continues_an_unfinished_one(clinic):
@@ -108,9 +108,9 @@ def test_the_command_that_continues_an_unfinished_one(clinic):
 
 
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
-        "ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "ingress:mail:done": "stream",
-        "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list",
-        "transit:mail:aside": "list", "ingress:mail:delayed:apart": "hash", "transit:mail:aside:log": "stream",
+        "quredis:of:ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "quredis:of:ingress:mail:done": "stream",
+        "quredis:of:ingress:mail:stats": "hash", "quredis:of:ingress:mail:notes": "hash", "transit:mail:rescue": "list",
+        "transit:mail:aside": "list", "quredis:of:ingress:mail:delayed:apart": "hash", "transit:mail:aside:log": "stream",
         "escape:mail:claimed": "hash", "escape:mail:operations": "hash"}
 
 
@@ -126,12 +126,12 @@ def test_types(clinic, key):
 
 def test_types_of_strings_and_trays(clinic):
     q = clinic.registered()
-    clinic.client.lpush("ingress:mail:paused", "x")
-    clinic.client.lpush("ingress:mail:sweeper", "x")
+    clinic.client.lpush("quredis:of:ingress:mail:paused", "x")
+    clinic.client.lpush("quredis:of:ingress:mail:sweeper", "x")
     q.worker(incarnation(0))
     clinic.client.set(f"transit:mail:{incarnation(0)}:1", "x")
     rows = {r["where"]: r["what"] for r in clinic.doctor().bad("types")}
-    assert set(rows) == {"ingress:mail:paused", "ingress:mail:sweeper", f"transit:mail:{incarnation(0)}:1"}
+    assert set(rows) == {"quredis:of:ingress:mail:paused", "quredis:of:ingress:mail:sweeper", f"transit:mail:{incarnation(0)}:1"}
     clinic.client.delete("quredis:queue:mail")
     clinic.client.lpush("quredis:queue:mail", "x")
     assert "quredis:queue:mail" in {r["where"] for r in clinic.doctor().bad("types")}
@@ -414,32 +414,32 @@ def test_paused(clinic):
     clinic.daemon.quredis("pause", "mail")
     clinic.doctor().one("paused", "note", "paused for", "with 1 message waiting", advice="quredis resume mail")
     since = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 5 * 3600))
-    clinic.client.set("ingress:mail:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": since}))
+    clinic.client.set("quredis:of:ingress:mail:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": since}))
     clinic.doctor().one("paused", "warning", "paused for 5h00m, by ann on web3, with 1 message waiting", advice="quredis resume mail")
     for value in (b"1", b"\xff\0", b'{"since": 7}', b'{"since": "yesterday", "user": "x"}', b"[]"):
-        clinic.client.set("ingress:mail:paused", value)
+        clinic.client.set("quredis:of:ingress:mail:paused", value)
         clinic.doctor().one("paused", "warning", "paused for an unknown time, with 1 message")
     clinic.doctor().good("workers")
 
 
 def test_delayed(clinic):
     clinic.registered()
-    clinic.client.zadd("ingress:mail:delayed", {"a": now_ms() - 10000, "b": now_ms() + HOUR_MS})
+    clinic.client.zadd("quredis:of:ingress:mail:delayed", {"a": now_ms() - 10000, "b": now_ms() + HOUR_MS})
     clinic.doctor().good("delayed")
-    clinic.client.zadd("ingress:mail:delayed", {"a": now_ms() - 2 * HOUR_MS})
+    clinic.client.zadd("quredis:of:ingress:mail:delayed", {"a": now_ms() - 2 * HOUR_MS})
     clinic.doctor().one("delayed", "warning", "has been due for 2h00m", advice="quredis retry mail delayed")
-    clinic.client.delete("ingress:mail:delayed")
+    clinic.client.delete("quredis:of:ingress:mail:delayed")
     for score in ("inf", "-inf", "-5"):
-        clinic.client.execute_command("ZADD", "ingress:mail:delayed", score, "a")
+        clinic.client.execute_command("ZADD", "quredis:of:ingress:mail:delayed", score, "a")
         clinic.doctor().one("delayed", "warning", "is not a time in ms")
 
 
 def test_payloads_without_lines(clinic):
     """Large messages that are delayed have their payloads in lists of their own: nobody looks for those whose lines were deleted."""
     clinic.registered()
-    clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000)
-    clinic.doctor().one("delayed", "warning", "payloads of large messages: 1, but", advice="quredis purge mail delayed", where="ingress:mail:delayed:apart")
-    clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+    clinic.client.hset("quredis:of:ingress:mail:delayed:apart", "0123456789abcdef", 100000)
+    clinic.doctor().one("delayed", "warning", "payloads of large messages: 1, but", advice="quredis purge mail delayed", where="quredis:of:ingress:mail:delayed:apart")
+    clinic.client.zadd("quredis:of:ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
     clinic.doctor().good("delayed")
 
 
@@ -449,9 +449,9 @@ def test_a_large_message_that_becomes_delayed_meanwhile(clinic, redis_proxy):
     counted = []
 
     def delay():
-        clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
-        counted.append(clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000))
-    proxy = redis_proxy(clinic.server, Once("apart_count", "ingress:mail:delayed:apart", delay))
+        clinic.client.zadd("quredis:of:ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+        counted.append(clinic.client.hset("quredis:of:ingress:mail:delayed:apart", "0123456789abcdef", 100000))
+    proxy = redis_proxy(clinic.server, Once("apart_count", "quredis:of:ingress:mail:delayed:apart", delay))
     clinic.doctor("-u", proxy.url).good("delayed")
     assert counted == [1]
 
@@ -468,7 +468,7 @@ class AfterTheFirstCount(Tap):
             if pair.asked:
                 pair.redis.recv(1, socket.MSG_PEEK)     # waits until Redis has answered
             self.act()
-        elif self.counts == 0 and words[0] in (b"HLEN", b"EVALSHA") and b"ingress:mail:delayed:apart" in words:
+        elif self.counts == 0 and words[0] in (b"HLEN", b"EVALSHA") and b"quredis:of:ingress:mail:delayed:apart" in words:
             self.counts += 1
             return 0            # Redis gets this command alone
         return None
@@ -477,11 +477,11 @@ class AfterTheFirstCount(Tap):
 def test_a_large_message_that_becomes_due_meanwhile(clinic, redis_proxy):
     """A sweeper moves it to ingress while the doctor counts: neither its payload nor its line is left."""
     clinic.registered()
-    clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
-    clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000)
+    clinic.client.zadd("quredis:of:ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+    clinic.client.hset("quredis:of:ingress:mail:delayed:apart", "0123456789abcdef", 100000)
     moved = []
     proxy = redis_proxy(clinic.server, AfterTheFirstCount(lambda: moved.append(
-        clinic.client.delete("ingress:mail:delayed", "ingress:mail:delayed:apart"))))
+        clinic.client.delete("quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:delayed:apart"))))
     clinic.doctor("-u", proxy.url).good("delayed")
     assert moved == [2]
 
@@ -507,11 +507,11 @@ def test_what_other_programs_would_not_understand(clinic):
     c = clinic.registered().client
     clinic.doctor().good("shared")
     c.lpush("ingress:mail", "raw", sealed(c, b"quredis/1 w=0000000000000001 own=1\nwrapped"), *["raw"] * 300, sealed(c, b"quredis/1 w=0000000000000002\nwrapped"))
-    c.zadd("ingress:mail:delayed", {b"quredis/1 w=0000000000000003\nd": now_ms() + HOUR_MS})
+    c.zadd("quredis:of:ingress:mail:delayed", {b"quredis/1 w=0000000000000003\nd": now_ms() + HOUR_MS})
     before = dumps(c)
     r = clinic.doctor("--fix")
     r.one("shared", "warning", "2 messages", "shared with other programs", where="ingress:mail", advice="shared = true")
-    r.one("delayed", "warning", "1 message", "shared with other programs", where="ingress:mail:delayed")
+    r.one("delayed", "warning", "1 message", "shared with other programs", where="quredis:of:ingress:mail:delayed")
     assert dumps(c) == before
 
 

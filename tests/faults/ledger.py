@@ -15,9 +15,9 @@ local held = 0
 for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do
   if redis.call('TYPE', key).ok == 'list' then held = held + redis.call('LLEN', key) end
 end
-return {redis.call('LLEN', KEYS[2]), redis.call('ZCARD', KEYS[2] .. ':delayed'), held, redis.call('LRANGE', KEYS[3], 0, -1),
+return {redis.call('LLEN', KEYS[2]), redis.call('ZCARD', 'quredis:of:' .. KEYS[2] .. ':delayed'), held, redis.call('LRANGE', KEYS[3], 0, -1),
         redis.call('XLEN', KEYS[3] .. ':log'), redis.call('HGETALL', KEYS[1] .. ':workers'), #redis.call('KEYS', KEYS[1] .. ':lease:*'),
-        redis.call('HLEN', KEYS[2] .. ':notes')}
+        redis.call('HLEN', 'quredis:of:' .. KEYS[2] .. ':notes')}
 """
 
 Look = collections.namedtuple("Look", "ingress delayed held escaped records living dead leases notes")
@@ -56,7 +56,7 @@ class Queue:
 
     def note(self, name, memory):
         """Adds a note beside a message of a shared queue."""
-        self.client.eval("redis.call('DEL', KEYS[2]) return redis.call('HSET', KEYS[1], unpack(ARGV))", 2, f"ingress:{self.name}:notes",
+        self.client.eval("redis.call('DEL', KEYS[2]) return redis.call('HSET', KEYS[1], unpack(ARGV))", 2, f"quredis:of:ingress:{self.name}:notes",
                          f"nothing:{self.name}", hashlib.sha1(name.encode()).hexdigest(), memory)
         self.told.add(name)
 
@@ -129,7 +129,7 @@ class Queue:
         """For the next point: what was found right goes. What quredisd itself remembers for an hour, so as to find what arrives
         late under a dead name, is kept for as long as anything here can be late."""
         old = [k for k, died_at in self.look().dead.items() if died_at < time.time() - self.late_s]
-        self.client.delete(f"escape:{self.name}", f"escape:{self.name}:log", f"ingress:{self.name}:notes")
+        self.client.delete(f"escape:{self.name}", f"escape:{self.name}:log", f"quredis:of:ingress:{self.name}:notes")
         if old:
             self.client.hdel(f"transit:{self.name}:workers", *old)
         self.forget()

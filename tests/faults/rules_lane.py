@@ -69,7 +69,7 @@ class RulesLane(Lane):
         brief.push({m: "TTLExpired" for m in (b"plain", b"quredis/1 w=zz\nx", b"last")})
         old.push({header(c, b"o%d" % i): "DeadlineExceeded" for i in range(2)}, [header(c, b"young", 60), b"y"])
         late = header(c, b"late")
-        c.zadd("ingress:old:delayed", {late: (c.time()[0] + 3600) * 1000})
+        c.zadd("quredis:of:ingress:old:delayed", {late: (c.time()[0] + 3600) * 1000})
         old.leave[late] = "DeadlineExceeded"
         c.xadd("escape:worked:log", {"sha1": "0" * 40}, id=f"{(c.time()[0] - OLD_S) * 1000}-1")
         young = c.xadd("escape:worked:log", {"sha1": "1" * 40})

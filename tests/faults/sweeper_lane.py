@@ -66,7 +66,7 @@ class SweeperLane(Lane):
             q.told |= {m for m in q.pushed if m[0] == "d"}
         else:
             self._leave_bare(n)
-        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, sealed(c, f"quredis/1 w={n:016x} attempts=1\nd12.{n}", f"ingress:{q.name}"): 2})
+        c.zadd(f"quredis:of:ingress:{q.name}:delayed", {f"d11.{n}": 1, sealed(c, f"quredis/1 w={n:016x} attempts=1\nd12.{n}", f"ingress:{q.name}"): 2})
         q.pushed += [f"d11.{n}", f"d12.{n}"]
 
     def _leave_bare(self, n):

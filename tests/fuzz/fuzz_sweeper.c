@@ -185,7 +185,7 @@ static void check_return(const struct fake_command *c, const struct script_move 
 		FUZZ_ASSERT(!m->noted && m->line_len > 0);
 	if (!shared)
 		return;
-	FUZZ_ASSERT(m->noted && strcmp(c->argv[6], "ingress:other:notes") == 0 && strstr(c->argv[args + 7], "redelivered=") != NULL);
+	FUZZ_ASSERT(m->noted && strcmp(c->argv[6], "quredis:of:ingress:other:notes") == 0 && strstr(c->argv[args + 7], "redelivered=") != NULL);
 }
 
 static bool answer(const struct fake_command *c, struct buffer *out, unsigned variant)

@@ -9,7 +9,8 @@ from . import reach
 _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
-    "ingress:{q}", "ingress:{q}:(delayed|delayed:apart|delayed:apart:[0-9a-f]+|paused|sweeper|stats|done|notes)", r"ingress:{q}:(rate|backlog):\d+",
+    "ingress:{q}", "quredis:of:ingress:{q}:(delayed|delayed:apart|delayed:apart:[0-9a-f]+|paused|sweeper|stats|done|notes)",
+    r"quredis:of:ingress:{q}:(rate|backlog):\d+",
     "transit:{q}",
     "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:(forwarded|claimed)", "quredis:queue:{q}",
@@ -85,7 +86,7 @@ return out
 
 def anywhere(client, queue):
     """All messages of a queue outside escape, raw, at one moment, without those that a rehearsal of rights moves."""
-    return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"ingress:{queue}:delayed")
+    return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"quredis:of:ingress:{queue}:delayed")
 
 
 def stray_keys(client, *queues, prefixes=("",)):

@@ -31,8 +31,9 @@ class Queue:
         self.ingress = ingress or f"ingress:{name}"
         self.transit = transit or f"transit:{name}"
         self.escape = escape or f"escape:{name}"
-        self.log, self.delayed = f"{self.escape}:log", f"{self.ingress}:delayed"
-        self.workers, self.paused = f"{self.transit}:workers", f"{self.ingress}:paused"
+        self.own = f"quredis:of:{self.ingress}"       # its private keys begin so
+        self.log, self.delayed = f"{self.escape}:log", f"{self.own}:delayed"
+        self.workers, self.paused = f"{self.transit}:workers", f"{self.own}:paused"
         if register:
             client.zadd("quredis:queues", {name: 1})
             client.set(f"quredis:queue:{name}", entry(name, self.ingress, self.transit, self.escape))

@@ -61,7 +61,7 @@ class Scene:
             for i in range(delayed):
                 client.zadd(q.delayed, {json.dumps({"retry": i, "to": f"customer{i}@example.org"}): self.now + (i + 1) * 90000})
         for name, total in self._outcomes(self.now).items():
-            client.hset(f"{self.queues[name].ingress}:stats", mapping={k: 24 * v for k, v in total.items()})
+            client.hset(f"{self.queues[name].own}:stats", mapping={k: 24 * v for k, v in total.items()})
         client.set(self.queues[PAUSED].paused, "1")
         self._dead_letters()
         self._in_flight()
@@ -71,7 +71,7 @@ class Scene:
         """The counters of the last hour, up to now. Of the minute that has begun, only a part is over. Returns their sums, by queue."""
         sums, p = {name: collections.Counter() for name in QUEUES}, self.client.pipeline(transaction=False)
         for name, (_, _, pace, *_) in QUEUES.items():
-            key = self.queues[name].ingress
+            key = self.queues[name].own
             for back in range(60):
                 wave = pace * (8 + (back * 7 + len(name)) % 5) // 10
                 if back == 0:

@@ -144,7 +144,7 @@ class Cell:
         return [r for r in runs if r["queue"] == name]
 
     def _left(self):
-        return self.client.eval(_LEFT, 3, "ingress:large", "ingress:large:delayed", "transit:large*")
+        return self.client.eval(_LEFT, 3, "ingress:large", "quredis:of:ingress:large:delayed", "transit:large*")
 
     def _is_waited_for(self):
         """A worker of the queue blocks in Redis."""

@@ -15,7 +15,7 @@ read -r m
 echo "ran $m $QUREDIS_ATTEMPT $QUREDIS_REDELIVERED" >>@LEDGER@
 case $m in fails*) exit 65;; again*) [ "$QUREDIS_REDELIVERED" = 1 ] || exit 75;; esac
 """
-WHERE = {"escape": ("escape:mail", "fails"), "retry": ("ingress:mail:delayed", "again")}
+WHERE = {"escape": ("escape:mail", "fails"), "retry": ("quredis:of:ingress:mail:delayed", "again")}
 
 
 def aside(c):

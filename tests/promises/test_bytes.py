@@ -68,8 +68,8 @@ def test_300_messages_arrive_byte_for_byte_once_each(redis, quredisd, handler, t
     assert arrived == expected
     assert stray_keys(c, "mail") == []
     assert d.stop() == 0
-    left = {k.decode() for k in c.keys() if not k.startswith((b"ingress:mail:rate:", b"ingress:mail:backlog:"))}
-    assert left <= {"quredis:queues", "quredis:queue:mail", "quredis:secret", "quredis:schema", "ingress:mail:stats"}, left
+    left = {k.decode() for k in c.keys() if not k.startswith((b"quredis:of:ingress:mail:rate:", b"quredis:of:ingress:mail:backlog:"))}
+    assert left <= {"quredis:queues", "quredis:queue:mail", "quredis:secret", "quredis:schema", "quredis:of:ingress:mail:stats"}, left
 
 
 def test_unknown_versions_escape_untouched(redis, quredisd, handler, ledger):

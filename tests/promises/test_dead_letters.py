@@ -280,7 +280,7 @@ def test_discard_and_a_cap_that_a_reload_lowers(redis, quredisd, handler):
     assert c.lrange(q.escape, 0, -1) == list(reversed(messages[450:])) and paired(c)
     wait_for(lambda: counters(d)["discarded"] == 450)
     assert counters(d)["archived"] == counters(d)["orphaned"] == 0
-    wait_for(lambda: c.hget("ingress:mail:stats", "discarded") == b"450")
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "discarded") == b"450")
     assert d.stop() == 0
 
 

@@ -162,7 +162,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     assert not [x for x in json.loads(d.quredis("doctor", "--json").out) if x["severity"] == "error"]
     assert d.stop() == 0 and stray_keys(c, "mail", "shared", "other", "short", "kept") == ["test:undeclared"]
     refused = {k.decode() for k in c.hkeys("test:undeclared")}
-    assert refused and all(re.fullmatch("retry ingress:mail:delayed:apart:[0-9a-f]+", x) for x in refused), refused
+    assert refused and all(re.fullmatch("retry quredis:of:ingress:mail:delayed:apart:[0-9a-f]+", x) for x in refused), refused
     assert sorted(set(SCRIPTS.values()) - checked.ran - NOT_MET) == [], "scripts that did not run"
 
 

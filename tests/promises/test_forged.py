@@ -91,8 +91,8 @@ def test_hosts_that_race_agree_on_one_secret(redis, quredis):
     assert {r.code for r in done} == {0}
     word, = c.get(SECRET).split()
     assert len(word) == 64
-    assert c.zcard("ingress:mail:delayed") == 24
-    for raw in c.zrange("ingress:mail:delayed", 0, -1):
+    assert c.zcard("quredis:of:ingress:mail:delayed") == 24
+    for raw in c.zrange("quredis:of:ingress:mail:delayed", 0, -1):
         line = raw.split(b" mac=")[0] + b"\n" + raw.split(b"\n", 1)[1]
         assert sealed(c, line) == raw
 

@@ -31,7 +31,7 @@ def test_idle(redis, quredisd, handler):
         wait_for(lambda: not anywhere(c, name))
     wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30)
     for name in ("mail", "news"):             # its statistics, some seconds later
-        wait_for(lambda: c.hget(f"ingress:{name}:stats", "done") == b"40", 30)
+        wait_for(lambda: c.hget(f"quredis:of:ingress:{name}:stats", "done") == b"40", 30)
     workers = d.workers()
     before, since = calls(c), time.monotonic()
     cpu = {p: cpu_s(p) for p in [d.pid, d.sweeper(), *workers.values()]}

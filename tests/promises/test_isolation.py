@@ -35,7 +35,7 @@ def test_beside_a_sick_queue(redis, quredisd, handler, ledger, what):
     alone = [measure(c, ledger, "well") for _ in range(2)]
     workers = d.workers("well")
     if what == "wrong-types":
-        for key in ("ingress:sick", "escape:sick", "transit:sick", "transit:sick:workers", "ingress:sick:delayed"):
+        for key in ("ingress:sick", "escape:sick", "transit:sick", "transit:sick:workers", "quredis:of:ingress:sick:delayed"):
             c.set(key, "not a list")
     else:
         c.lpush("ingress:sick", *["poison"] * 500)

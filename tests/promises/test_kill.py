@@ -238,7 +238,7 @@ def test_sweeper_killed(redis, quredisd, handler, ledger, tmp):
     os.kill(sweeper, signal.SIGKILL)
     wait_for(lambda: d.sweeper() not in (None, sweeper))
     assert d.workers("mail") == workers
-    c.zadd("ingress:mail:delayed", {sealed(c, b"quredis/1 w=00000000000000aa\nlate"): 1})      # due: the new one works
+    c.zadd("quredis:of:ingress:mail:delayed", {sealed(c, b"quredis/1 w=00000000000000aa\nlate"): 1})      # due: the new one works
     wait_for(lambda: ended(ledger)["late"] == 1)
 
 

@@ -159,9 +159,9 @@ def test_a_large_retry_is_one_message_to_everybody(redis, quredisd, handler, qur
 
     def delayed():
         c.lpush("ingress:mail", payload)
-        wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
-        assert [c.type(k) for k in c.keys("ingress:mail:delayed:apart:*")] == [b"list"] and stray_keys(c, "mail") == []
-        assert c.memory_usage("ingress:mail:delayed") < 4096
+        wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
+        assert [c.type(k) for k in c.keys("quredis:of:ingress:mail:delayed:apart:*")] == [b"list"] and stray_keys(c, "mail") == []
+        assert c.memory_usage("quredis:of:ingress:mail:delayed") < 4096
 
     def run(*words):
         return quredis("-c", d.conf, *words)
@@ -171,13 +171,13 @@ def test_a_large_retry_is_one_message_to_everybody(redis, quredisd, handler, qur
     assert shown["size"] == len(payload) and shown["attempts"] == 1
     assert run("run", "mail", "--from", "delayed").code == 1
     assert run("retry", "mail", "delayed").code == 0
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1 and unwrap(c.zrange("ingress:mail:delayed", 0, 0)[0])[0]["attempts"] == 2)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1 and unwrap(c.zrange("quredis:of:ingress:mail:delayed", 0, 0)[0])[0]["attempts"] == 2)
     assert unwrap(anywhere(c, "mail")[0])[1] == payload
     assert run("--yes", "purge", "mail", "delayed").code == 0
-    wait_for(lambda: not c.keys("ingress:mail:delayed*"))
+    wait_for(lambda: not c.keys("quredis:of:ingress:mail:delayed*"))
     delayed()
     assert run("--yes", "destroy", "mail", "--force").code == 0
-    assert not c.keys("ingress:mail:delayed*")
+    assert not c.keys("quredis:of:ingress:mail:delayed*")
 
 
 def test_a_large_retry_whose_payload_was_deleted(redis, quredisd, handler, ledger):
@@ -185,17 +185,17 @@ def test_a_large_retry_whose_payload_was_deleted(redis, quredisd, handler, ledge
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("wc -c >>@LEDGER@; exit 1"), max_attempts=9, backoff={"base": "3s", "cap": "3s", "jitter": 0.0})])
     c.lpush("ingress:mail", bytes(SIZE))
-    wait_for(lambda: c.keys("ingress:mail:delayed:apart:*"))
-    assert c.delete(*c.keys("ingress:mail:delayed:apart:*")) == 1
+    wait_for(lambda: c.keys("quredis:of:ingress:mail:delayed:apart:*"))
+    assert c.delete(*c.keys("quredis:of:ingress:mail:delayed:apart:*")) == 1
     assert d.wait_event("delayed_payload_lost", queue="mail")["messages"] == "1"
-    assert ledger.lines() == [str(SIZE)] and not c.keys("ingress:mail:delayed*") and c.llen("ingress:mail") == 0
+    assert ledger.lines() == [str(SIZE)] and not c.keys("quredis:of:ingress:mail:delayed*") and c.llen("ingress:mail") == 0
 
 
 def test_many_large_ones_are_due_at_once(redis, quredisd, ledger, handler):
     """They leave in steps that hold up nobody, and one step follows the other: not one each second, when delayed messages are looked for."""
     c, n = redis.client(), 40
     for i in range(n):
-        c.zadd("ingress:mail:delayed", {b"%02d" % i + bytes(SIZE): 1})
+        c.zadd("quredis:of:ingress:mail:delayed", {b"%02d" % i + bytes(SIZE): 1})
     d = quredisd(queues=[queue("mail", handler("head -c 2 >>@LEDGER@; echo >>@LEDGER@"))])
     wait_for(lambda: len(ledger.lines()) == n, 20)
     assert sorted(ledger.lines()) == [f"{i:02}" for i in range(n)]

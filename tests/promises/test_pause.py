@@ -16,11 +16,11 @@ def test_what_is_pushed_after_a_pause_does_not_run(redis, quredisd, handler, led
         wait_for(lambda: time.monotonic() - since >= 1)
     idle_for_a_second()
     for n in range(3):
-        c.set("ingress:mail:paused", "{}")
+        c.set("quredis:of:ingress:mail:paused", "{}")
         c.lpush("ingress:mail", f"m{n}")
         wait_for(lambda: status(d, "mail")["state"] == "paused", 30, "the queue to be shown as paused")
         wait_for(lambda: c.lrange("ingress:mail", 0, -1) == [f"m{n}".encode()], what="it is back in ingress")
         assert len(ledger.lines()) == n
-        c.delete("ingress:mail:paused")
+        c.delete("quredis:of:ingress:mail:paused")
         wait_for(lambda: len(ledger.lines()) == n + 1, 30)
         idle_for_a_second()

@@ -118,7 +118,7 @@ def test_a_plain_consumers_leavings_are_recovered_once(redis, quredisd, handler,
     sweeper = d.sweeper()
     os.kill(sweeper, signal.SIGKILL)                # nor does the next sweeper take it
     wait_for(lambda: d.sweeper() not in (None, sweeper))
-    c.zadd("ingress:mail:delayed", {sealed(c, b"quredis/1 w=00000000000000aa\nfour"): 1})
+    c.zadd("quredis:of:ingress:mail:delayed", {sealed(c, b"quredis/1 w=00000000000000aa\nfour"): 1})
     wait_for(lambda: len(list((tmp / "out").iterdir())) == 4)
     assert c.lrange("transit:mail", 0, -1) == [b"a living consumer's"]
     assert stray_keys(c, "mail") == []

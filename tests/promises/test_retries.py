@@ -65,7 +65,7 @@ def test_a_delayed_message_says_why_it_failed(redis, quredisd, handler, script, 
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(f"cat >/dev/null; {script}"), max_attempts=3, backoff={"base": "1h", "cap": "1h", "jitter": 0.0}, **options)])
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
     shown, = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
     assert (shown["error_class"], shown["exit_code"], shown["signal"]) == expected[:3]
     assert shown["error_message"].startswith(expected[3]) and shown["attempts"] == 1
@@ -81,7 +81,7 @@ def test_back_off_grows_and_is_capped(redis, quredisd, handler, ledger):
     due = []
 
     def escaped():
-        due.extend(int(at) for _, at in c.zrange("ingress:mail:delayed", 0, -1, withscores=True) if int(at) not in due)
+        due.extend(int(at) for _, at in c.zrange("quredis:of:ingress:mail:delayed", 0, -1, withscores=True) if int(at) not in due)
         return c.llen("escape:mail") == 1
     wait_for(escaped, 40, interval=0.01)
     ran = [int(line) for line in ledger.lines()]
@@ -96,8 +96,8 @@ def test_a_waiting_retry_is_wrapped_and_others_go_on(redis, quredisd, handler, l
     c = redis.client()
     quredisd(queues=[queue("mail", handler(NOTE + '[ "$m" != bad ]'), max_attempts=3, backoff={"base": "1h", "cap": "1h"})])
     c.lpush("ingress:mail", "bad", "good")
-    wait_for(lambda: len(ledger.lines()) == 2 and c.zcard("ingress:mail:delayed") == 1)
-    (raw, due), = c.zrange("ingress:mail:delayed", 0, -1, withscores=True)
+    wait_for(lambda: len(ledger.lines()) == 2 and c.zcard("quredis:of:ingress:mail:delayed") == 1)
+    (raw, due), = c.zrange("quredis:of:ingress:mail:delayed", 0, -1, withscores=True)
     wrapper, message = unwrap(raw)
     assert message == b"bad" and wrapper["attempts"] == 1 and abs(wrapper["first_failed"] / 1000 - time.time()) < 60
     assert 3600 * 0.8 - 60 < due / 1000 - time.time() < 3600 + 60
@@ -108,7 +108,7 @@ def test_retries_survive_a_restart(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE + "exit 1"), max_attempts=2, backoff={"base": "1s", "cap": "1s"})])
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
     d.restart()
     wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"a"], 30)
     assert ledger.lines() == ["a 1 2", "a 2 2"]
@@ -150,7 +150,7 @@ def test_push_delay(redis, quredisd, handler, ledger):
     wait_for(lambda: len(ledger.lines()) == 2, 30)
     first, second = (line.split() for line in ledger.lines())
     assert first[0] == "now" and second[0] == "later" and int(second[1]) / 1000 >= before + 0.99
-    (raw, due), = c.zrange("ingress:mail:delayed", 0, -1, withscores=True)
+    (raw, due), = c.zrange("quredis:of:ingress:mail:delayed", 0, -1, withscores=True)
     assert unwrap(raw)[1] == b"much later" and 3590 < due / 1000 - before < 3700
 
 

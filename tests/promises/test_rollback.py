@@ -75,17 +75,17 @@ class Scene:
             self._handed_back()
         else:
             self.c.lpush("ingress:mail", "early")
-            wait_for(lambda: self.c.zcard("ingress:mail:delayed") + self.c.llen("escape:mail"), 30, "the move")
+            wait_for(lambda: self.c.zcard("quredis:of:ingress:mail:delayed") + self.c.llen("escape:mail"), 30, "the move")
         self._gate()
 
     def _handed_back(self):
         """A message arrives when the queue is paused, is handed back, and then another client takes it."""
         wait_for(lambda: any(x[b"cmd"] in (b"brpoplpush",) for x in _clients(self.c)), 30, "a waiting worker")
         with self.c.pipeline() as p:
-            p.set("ingress:mail:paused", "a test").lpush("ingress:mail", "early").execute()
+            p.set("quredis:of:ingress:mail:paused", "a test").lpush("ingress:mail", "early").execute()
         wait_for(lambda: self.tap.tray and self.c.llen("ingress:mail"), 30, "the hand-back")
         self.c.rename("ingress:mail", "aside")
-        self.c.delete("ingress:mail:paused")
+        self.c.delete("quredis:of:ingress:mail:paused")
 
     def _gate(self):
         for i in range(6):
@@ -103,7 +103,7 @@ class Scene:
 
     def early_is_done(self, client=None):
         c = client or self.c
-        c.delete("ingress:mail:paused")         # as it was then
+        c.delete("quredis:of:ingress:mail:paused")         # as it was then
         wait_for(lambda: self.ledger.count("end early"), 60, "it to be run again")
         assert self.ledger.count("start early 1") == 1
         wait_for(lambda: not anywhere(c, "mail"), 60, "everything done")
@@ -317,7 +317,7 @@ echo "end $name" >>@LEDGER@
     d.wait_event("queue_recovered", queue="mail")
 
     tap.lay(twin(b"beside"), twin(b"early"))
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1 and len(anywhere(c, "mail")) == 1, 30, "the retry")
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1 and len(anywhere(c, "mail")) == 1, 30, "the retry")
     assert there == [twin(b"beside"), twin(b"early")]
     both = [twin(b"slow"), twin(b"later")]
     tap.lay(*both)

@@ -45,11 +45,11 @@ def test_what_another_took_is_not_purged(redis, redis_proxy, quredisd, handler):
 def test_what_another_moved_from_the_delayed_ones_is_not_purged(redis, redis_proxy, quredisd, handler):
     c = redis.client()
     old = [header(id=f"o{i}", enqueued=now_ms() - 2 * HOUR) + b"x" for i in range(3)]
-    c.zadd("ingress:mail:delayed", {m: now_ms() + HOUR + i for i, m in enumerate(old)})
-    d = between(redis, redis_proxy, quredisd, "expire_delayed", "ingress:mail:delayed", lambda: c.zrem("ingress:mail:delayed", old[0]) and None,
+    c.zadd("quredis:of:ingress:mail:delayed", {m: now_ms() + HOUR + i for i, m in enumerate(old)})
+    d = between(redis, redis_proxy, quredisd, "expire_delayed", "quredis:of:ingress:mail:delayed", lambda: c.zrem("quredis:of:ingress:mail:delayed", old[0]) and None,
                 queues=[idle(handler)], purge={"enabled": True, "max_message_age": "1h"})
     d.wait_event("purge_done", queue="mail")
-    assert escaped(c) == [old[2], old[1]] and c.xlen("escape:mail:log") == 2 and not c.exists("ingress:mail:delayed")
+    assert escaped(c) == [old[2], old[1]] and c.xlen("escape:mail:log") == 2 and not c.exists("quredis:of:ingress:mail:delayed")
     assert d.stop() == 0
 
 
@@ -95,7 +95,7 @@ def test_two_that_both_think_they_lead(redis, quredisd, handler, tmp):
 
     def while_both_lead(condition, what):
         """Lets both sweepers hold the lead: the key is deleted again and again, so that each finds it free."""
-        wait_for(lambda: c.delete(*[f"ingress:{q['name']}:sweeper" for q in queues]) is not None and condition(), 60, what)
+        wait_for(lambda: c.delete(*[f"quredis:of:ingress:{q['name']}:sweeper" for q in queues]) is not None and condition(), 60, what)
 
     while_both_lead(lambda: all(d.events("lead_taken", queue=q["name"]) for d in both for q in queues if q["name"] != "failures"), "both leads")
     for part in range(0, 200, 40):

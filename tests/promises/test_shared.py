@@ -14,7 +14,7 @@ from harness.messages import anywhere, in_transit, record, sealed, stray_keys
 from harness.queues import Queue, entry
 from harness.reach import seen
 
-NOTES = "ingress:mail:notes"
+NOTES = "quredis:of:ingress:mail:notes"
 WEEK_MS = 7 * 24 * 3600 * 1000
 NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; '
 FAILS_SOME = NOTE + 'case $m in fail*) exit 3;; esac; echo "end $m" >>@LEDGER@'
@@ -60,7 +60,7 @@ def test_each_is_done_by_one_of_them_byte_for_byte(redis, quredisd, ledger):
     headless = collections.Counter(re.sub(rb"^quredis/1 id.*\n", b"", m) for m in set(names) - set(theirs))
     assert collections.Counter(r.payload for r in ledger.runs()) == headless
     assert set(theirs) <= set(names) and len(set(theirs)) == len(theirs)
-    assert not c.exists(NOTES, "ingress:mail:delayed", "escape:mail") and stray_keys(c, "mail") == []
+    assert not c.exists(NOTES, "quredis:of:ingress:mail:delayed", "escape:mail") and stray_keys(c, "mail") == []
     assert json.loads(c.get("quredis:queue:mail"))["shared"] is True
 
 
@@ -105,7 +105,7 @@ def test_workers_die_stop_and_fail_beside_it(redis, quredisd, handler, ledger):
     assert_told(ledger)
     # what is still remembered is of messages that ended elsewhere
     assert set(notes(c)) <= {sha1(m) for m in theirs}
-    assert not c.exists("ingress:mail:delayed") and stray_keys(c, "mail") == []
+    assert not c.exists("quredis:of:ingress:mail:delayed") and stray_keys(c, "mail") == []
 
 
 # ---- who is blamed ----
@@ -248,7 +248,7 @@ def test_a_retry_that_is_asked_for_is_a_failure(redis, quredisd, handler, mode):
     r = record(c, "mail")
     assert r["error_class"] == {"exec": b"HandlerExit", "persistent": b"HandlerFail"}[mode]
     assert b"busy" in r["error_message"] and b"there is none in a shared queue" in r["error_message"]
-    assert c.lrange("escape:mail", 0, -1) == [b"m"] and not c.exists("ingress:mail:delayed", NOTES)
+    assert c.lrange("escape:mail", 0, -1) == [b"m"] and not c.exists("quredis:of:ingress:mail:delayed", NOTES)
     assert d.wait_event("message_escaped") and not d.events("message_retried")
 
 
@@ -336,7 +336,7 @@ def test_one_that_becomes_shared(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
     line = b"quredis/1 w=000000000000000%d %s\n"
     c.lpush("ingress:mail", sealed(c, line % (1, b"redelivered=1") + b"flagged"), sealed(c, line % (2, b"own=1700000000000") + b"stamped"))
-    c.zadd("ingress:mail:delayed", {sealed(c, line % (3, b"attempts=1 first_failed=1") + b"delayed"): 1})
+    c.zadd("quredis:of:ingress:mail:delayed", {sealed(c, line % (3, b"attempts=1 first_failed=1") + b"delayed"): 1})
     d = quredisd(queues=[shared("mail", handler(GATED), workers=3)], supervisor={"kill_grace": "300ms"})
     wait_for(lambda: len(ledger.rows("start")) == 3)
     assert ledger.flags() == {"flagged": ["1"], "stamped": ["0"], "delayed": ["0"]}
@@ -394,7 +394,7 @@ def test_delay_is_refused_and_a_header_is_not(redis, quredisd, handler, quredis,
     assert re.fullmatch(rb"quredis/1 ttl=1h enqueued=\d+\nm", c.lindex("ingress:mail", 0))
     refused = quredis("push", "mail", "m", "--delay", "1s")         # without a configuration: the registry says so
     assert refused.code == 64 and "shared" in refused.err
-    assert not c.exists("ingress:mail:delayed")
+    assert not c.exists("quredis:of:ingress:mail:delayed")
 
 
 def test_messages_of_the_dead_put_back_by_hand(redis, quredis):

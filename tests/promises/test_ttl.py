@@ -157,7 +157,7 @@ def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
     c.lpush("ingress:mail", *raw)
     c.lpush("ingress:slow", "x")
     wait_for(lambda: c.keys("transit:slow:*:[0-2]"))
-    assert not c.exists("ingress:mail:sweeper")
+    assert not c.exists("quredis:of:ingress:mail:sweeper")
     d.reload(queues=[{**mail, "ttl": "1s"}, queue("slow", slow, timeout="61s")])
     wait_for(lambda: c.llen("escape:mail") == 20, 40)
     assert sorted(c.lrange("escape:mail", 0, -1)) == sorted(raw)
@@ -174,7 +174,7 @@ def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
     # off: nothing is written any more
     d.reload(queues=[mail, queue("slow", slow, timeout="61s")])
     wait_for(lambda: len(d.events("reload_done")) == 3)
-    wait_for(lambda: not c.exists("ingress:mail:sweeper"), 60)
+    wait_for(lambda: not c.exists("quredis:of:ingress:mail:sweeper"), 60)
     c.lpush("ingress:mail", b"raw")
     pushed = server_ms(c)
     wait_for(lambda: server_ms(c) >= pushed + 3000)
@@ -188,8 +188,8 @@ def test_another_host_takes_over(redis, quredisd, handler):
     w = Watch(c)
     hosts = [quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="3s")], supervisor={"node": f"host{i}", "lease": "2s"})
              for i in range(2)]
-    wait_for(lambda: c.exists("ingress:mail:sweeper"))
-    first = int(c.get("ingress:mail:sweeper")[4:5])
+    wait_for(lambda: c.exists("quredis:of:ingress:mail:sweeper"))
+    first = int(c.get("quredis:of:ingress:mail:sweeper")[4:5])
     w.push(*[b"before %d" % i for i in range(50)])
     wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     hosts[first].kill_tree()
@@ -237,7 +237,7 @@ def test_the_clock_is_set_while_nobody_looks(redis_server, quredisd, handler, ah
     wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     d.kill_tree()
     server.set_clock(ahead)
-    c.delete("ingress:mail:sweeper")            # after a step back it would be there for an hour
+    c.delete("quredis:of:ingress:mail:sweeper")            # after a step back it would be there for an hour
     d.start()
     wait_for(lambda: since(c) not in (0, known))
     assert d.events("server_clock_set")         # Redis did not expire what was written down, although its clock leapt
@@ -350,7 +350,7 @@ def test_push_with_a_limit(redis, quredisd, quredis, handler):
     assert [m.split(b"\n", 1)[1] for m in rows] == [b"one", b"two", b"three"]
     assert [h["ttl"] for h in heads] == ["2s", "90s", "90s"] and heads[0]["id"] == "x"
     assert all(before <= int(h["enqueued"]) <= server_ms(c) + 1000 for h in heads)
-    later = unwrap(c.zrange("ingress:mail:delayed", 0, 0)[0])[1]
+    later = unwrap(c.zrange("quredis:of:ingress:mail:delayed", 0, 0)[0])[1]
     assert later.endswith(b"\nfour") and before + 3600000 <= int(later.split(b"enqueued=")[1].split(b"\n")[0]) <= server_ms(c) + 3601000
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
     wait_for(lambda: c.llen("escape:mail") == 1, 40)

@@ -100,8 +100,8 @@ def test_a_retry_names_its_delay(redis, serve, ledger):
     c = redis.client()
     d = serve(max_attempts=1)
     c.lpush("ingress:mail", "RETRY 30s class=Busy come again")
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
-    (_, due), = c.zrange("ingress:mail:delayed", 0, -1, withscores=True)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
+    (_, due), = c.zrange("quredis:of:ingress:mail:delayed", 0, -1, withscores=True)
     seconds, micros = c.time()
     assert 20 < due / 1000 - seconds - micros / 1e6 <= 30
     assert d.wait_event("message_retried")["class"] == "Busy"
@@ -277,7 +277,7 @@ def test_the_example_that_replies(redis, quredisd):
     c = redis.client()
     d = quredisd(queues=[queue("mail", ["/usr/bin/python3", str(ROOT / "etc/handlers/mail.py")], reply_fd=3, env=["MAIL_SERVER=127.0.0.1:1"])])
     c.lpush("ingress:mail", "{no json", '{"to": "x@example.org", "text": "hi"}')
-    wait_for(lambda: c.llen("escape:mail") == 1 and c.zcard("ingress:mail:delayed") == 1)
+    wait_for(lambda: c.llen("escape:mail") == 1 and c.zcard("quredis:of:ingress:mail:delayed") == 1)
     r = record(c, "mail")
     assert r["error_class"] == b"BadMail" and r["error_message"].startswith(b"REJECT: JSONDecodeError")
     assert d.wait_event("message_retried", queue="mail")["class"] == "ConnectionRefusedError"

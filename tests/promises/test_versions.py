@@ -82,13 +82,13 @@ def ends(ledger, host=None):
 
 def test_side_by_side(redis, quredisd, other_quredisd, handler, ledger, tmp):
     """A newer version that lets this one work beside it: messages, retries and a kill -9 of either, on one queue."""
-    newer = Version(tmp / "v9", "9.0.0", 2, 1)
+    newer = Version(tmp / "v9", "9.0.0", 3, 2, 2)
     keys = {"max_attempts": 3, "backoff": {"base": "200ms", "cap": "200ms"}, "workers": 2}
     with_host = [handler(NOTE.replace("@HOST@", host), name=f"on_{host}") for host in ("ours", "newer")]
     d = quredisd(queues=[queue("mail", with_host[0], **keys)], supervisor={"lease": "1s"})
     other = other_quredisd(newer, queues=[queue("mail", with_host[1], **keys)], supervisor={"lease": "1s"})
     c = redis.client()
-    wait_for(lambda: c.get(SCHEMA) == b"2 1", 20)
+    wait_for(lambda: c.get(SCHEMA) == b"3 2", 20)
     names = []
 
     def push_some():
@@ -106,14 +106,14 @@ def test_side_by_side(redis, quredisd, other_quredisd, handler, ledger, tmp):
     assert ends(ledger, "ours") and ends(ledger, "newer")
     unmarked = {m: flags for m, flags in starts(ledger).items() if flags.count("0") > (2 if m.startswith("fails") else 1)}
     assert not unmarked, unmarked
-    assert c.get(SCHEMA) == b"2 1" and not d.events("schema_refused")
+    assert c.get(SCHEMA) == b"3 2" and not d.events("schema_refused")
     nodes = {row["node"]: row["version"] for row in json.loads(d.quredis("nodes", "--json").out)}
     assert nodes["other"] == "9.0.0" != nodes[d.tag]
 
 
 def test_a_newer_version_that_excludes_this_one(redis, quredisd, other_quredisd, handler, ledger, tmp):
     """It starts while this one works: this one stops touching the keys, loses nothing, and works again once they are of its layout."""
-    newer = Version(tmp / "v10", "10.0.0", 3, 3)
+    newer = Version(tmp / "v10", "10.0.0", 3, 3, 2)
     gated = NOTE.replace("echo \"end", f"[ \"$m\" != held ] || while ! [ -e {tmp}/go ]; do sleep 0.05; done\necho \"end")
     d = quredisd(queues=[queue("mail", handler(gated.replace("@HOST@", "ours"), name="a"), workers=2)], supervisor={"lease": "1s"})
     c = redis.client()
@@ -122,7 +122,7 @@ def test_a_newer_version_that_excludes_this_one(redis, quredisd, other_quredisd,
     other = other_quredisd(newer, queues=[queue("mail", handler(NOTE.replace("@HOST@", "newer"), name="b"))], supervisor={"lease": "1s"})
     wait_for(lambda: [(q["state"], q["reason"]) for q in status(d)["queues"]] == [("error", REASON)], 30)
     event = d.wait_event("schema_refused")
-    assert "layout 3 for programs of layout 3 or later (quredis:schema); this program has layout 1" in event["reason"] and "docs/versions.md" in event["advice"]
+    assert "layout 3 for programs of layout 3 or later (quredis:schema); this program has layout 2" in event["reason"] and "docs/versions.md" in event["advice"]
     (tmp / "go").touch()
     wait_for(lambda: "held" in ends(ledger, "newer"), 60)
     before = set(ends(ledger, "ours"))
@@ -143,13 +143,14 @@ def test_a_newer_version_that_excludes_this_one(redis, quredisd, other_quredisd,
     c.delete(SCHEMA)
     c.lpush("ingress:mail", "back")
     wait_for(lambda: "back" in ends(ledger, "ours"), 60)
-    assert c.get(SCHEMA) == b"1 1"
+    assert c.get(SCHEMA) == b"2 2"
     wait_for(lambda: [q["state"] for q in status(d)["queues"]] == ["running"], 60)
     assert d.wait_event("redis_up")
 
 
 @pytest.mark.parametrize("value, said", [
-    (b"2 2", "layout 2 for programs of layout 2 or later"), (b"something", "does not hold two numbers"), (b"", "does not hold two numbers"),
+    (b"3 3", "layout 3 for programs of layout 3 or later"), (b"1 1", "layout 1 for programs of layout 1 or later (quredis:schema); this program has layout 2"),
+    (b"something", "does not hold two numbers"), (b"", "does not hold two numbers"),
     (b"12345678901 1", "does not hold two numbers"), (["a list"], "is a list, not a string")])
 def test_a_start_on_keys_of_another_layout_changes_nothing(redis, quredisd, quredis, handler, ledger, value, said):
     c = redis.client()
@@ -171,9 +172,9 @@ def test_a_start_on_keys_of_another_layout_changes_nothing(redis, quredisd, qure
 def test_a_key_that_was_lost_or_went_back_is_restored(redis, quredisd, handler, ledger):
     d = quredisd(queues=[queue("mail", handler(NOTE))])
     c = redis.client()
-    wait_for(lambda: c.get(SCHEMA) == b"1 1", 20)
+    wait_for(lambda: c.get(SCHEMA) == b"2 2", 20)
     c.delete(SCHEMA)
-    wait_for(lambda: c.get(SCHEMA) == b"1 1", 30)          # without a new connection
+    wait_for(lambda: c.get(SCHEMA) == b"2 2", 30)          # without a new connection
     assert not d.events("redis_down")
 
 
@@ -213,11 +214,11 @@ def test_the_numbers_only_rise(redis, there, program, after):
     assert c.get(SCHEMA) == (after or there) and bool(c.exists(SECRET)) == (after is not None)
 
 
-def test_keys_without_a_layout_are_of_layout_1(redis):
+def test_keys_without_a_layout_are_of_the_first_release(redis):
     c = redis.client()
     c.set(SECRET, "b" * 64)
-    assert "the keys in Redis have layout 1" in layout(c, own=3, lowest=1, reads=2) and not c.exists(SCHEMA)
-    assert layout(c, own=3, lowest=2, reads=1) is None and c.get(SCHEMA) == b"3 2"
+    assert "the keys in Redis have layout 2" in layout(c, own=3, lowest=1, reads=3) and not c.exists(SCHEMA)
+    assert layout(c, own=3, lowest=2, reads=2) is None and c.get(SCHEMA) == b"3 2"
 
 
 def test_a_full_redis_takes_the_layout(redis):
@@ -233,5 +234,5 @@ def test_the_layout_of_a_prefix(redis, quredisd, handler, ledger):
     c = redis.client()
     c.set("b:" + SCHEMA, "9 9")
     d = quredisd(redis={"url": redis.url, "prefix": "a:"}, queues=[queue("mail", handler(NOTE))])
-    wait_for(lambda: c.get("a:" + SCHEMA) == b"1 1" and not c.exists(SCHEMA), 20)
+    wait_for(lambda: c.get("a:" + SCHEMA) == b"2 2" and not c.exists(SCHEMA), 20)
     assert not d.events("schema_refused")

@@ -83,8 +83,8 @@ def test_full_and_restarted(redis_server, quredisd, handler, ledger):
 # key -> value of a wrong type
 WRONG = {
     "ingress:mail": ("set", "x"), "escape:mail": ("set", "x"), "escape:mail:log": ("set", "x"),
-    "ingress:mail:delayed": ("set", "x"), "transit:mail:workers": ("set", "x"), "transit:mail": ("set", "x"),
-    "ingress:mail:sweeper": ("lpush", "x"), "quredis:queues": ("set", "x"), "quredis:queue:mail": ("lpush", "x"),
+    "quredis:of:ingress:mail:delayed": ("set", "x"), "transit:mail:workers": ("set", "x"), "transit:mail": ("set", "x"),
+    "quredis:of:ingress:mail:sweeper": ("lpush", "x"), "quredis:queues": ("set", "x"), "quredis:queue:mail": ("lpush", "x"),
 }
 
 
@@ -109,7 +109,7 @@ def test_wrong_types(redis, quredisd, handler, ledger, key, when):
     c.lpush("ingress:news", "news")
     wait_for(lambda: ledger.count("news"), 40, "the other queue to work")
     # said so, with what to mend: if this key matters at all to what is done
-    harmless = key in ("quredis:queue:mail", "ingress:mail:sweeper") or (when == "during" and key in (
+    harmless = key in ("quredis:queue:mail", "quredis:of:ingress:mail:sweeper") or (when == "during" and key in (
         "transit:mail", "quredis:queues", "transit:mail:workers"))
     if not harmless:
         def told():
@@ -133,7 +133,7 @@ def test_the_end_of_a_workers_error_leaves_the_sweepers(redis, quredisd, handler
     d = quredisd(queues=[queue("mail", handler(NOTE))])
     d.wait_event("queue_recovered", queue="mail")
     wrong = "one of its keys has the wrong type"
-    c.set("ingress:mail:delayed", "x")
+    c.set("quredis:of:ingress:mail:delayed", "x")
     wait_for(lambda: (status(d, "mail")["reason"] or "").startswith(wrong), 30)
     worker = [x["id"] for x in c.client_list() if ":mail/" in x["name"]]
     assert worker
@@ -142,7 +142,7 @@ def test_the_end_of_a_workers_error_leaves_the_sweepers(redis, quredisd, handler
     d.wait_event("redis_error", queue="mail")
     d.wait_event("redis_error_cleared", queue="mail")
     assert status(d, "mail")["reason"].startswith(wrong)
-    c.delete("ingress:mail:delayed")
+    c.delete("quredis:of:ingress:mail:delayed")
     wait_for(lambda: status(d, "mail")["reason"] is None, 30)
 
 
@@ -267,7 +267,7 @@ def test_a_read_only_replica(redis, redis_server, quredisd, handler, ledger):
     assert d.workers("mail") == workers
 
 
-@pytest.mark.parametrize("message, key", [("fail", "escape:mail"), ("again", "ingress:mail:delayed")])
+@pytest.mark.parametrize("message, key", [("fail", "escape:mail"), ("again", "quredis:of:ingress:mail:delayed")])
 def test_a_stop_while_a_move_is_refused(redis, quredisd, handler, ledger, message, key):
     """A failed message cannot move to escape: it returns to ingress, marked as redelivered, and no crash is charged."""
     c = redis.client()

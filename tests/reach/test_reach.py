@@ -34,7 +34,7 @@ def test_daemon_and_commands_use_the_reach(redis, quredisd, quredis, ledger):
 
 def test_a_proxy_stands_in_front_of_the_reach(redis, redis_proxy, quredisd, ledger):
     heard = []
-    proxy = redis_proxy(redis, Once("DEL", "ingress:mail:delayed", lambda: None))
+    proxy = redis_proxy(redis, Once("DEL", "quredis:of:ingress:mail:delayed", lambda: None))
     proxy.tap.request = lambda pair, words: heard.append(words) or None
     quredisd(redis=proxy, queues=[queue("mail", ledger.recorder())])
     redis.client().lpush("ingress:mail", "one")

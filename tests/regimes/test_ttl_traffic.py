@@ -94,7 +94,7 @@ class Traffic:
             pass
 
     def pause(self):
-        self.safely(lambda: self.c.set("ingress:mail:paused", "1", px=self.random.randrange(4000, 6000)))
+        self.safely(lambda: self.c.set("quredis:of:ingress:mail:paused", "1", px=self.random.randrange(4000, 6000)))
 
     def set_clock(self):
         ahead = self.random.choice((-3600, 3600, 0, -20, 20, 0.7, -0.7))
@@ -187,7 +187,7 @@ class Traffic:
 def test_nothing_expires_early(machine, handler, ledger):
     t = Traffic(machine, handler, ledger)
     t.run()
-    t.safely(lambda: t.c.delete("ingress:mail:paused"))
+    t.safely(lambda: t.c.delete("quredis:of:ingress:mail:paused"))
     t.current.set_clock(7200)           # what is delayed is so by the clock of Redis
     wait_for(lambda: not t.safely(lambda: anywhere(t.c, "mail")), 120, "everything settled")
     expired, handled, taken, retried = t.check()

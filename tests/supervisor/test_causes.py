@@ -156,9 +156,9 @@ def test_a_key_with_the_wrong_type_is_named(redis, quredisd, quredis):
     d = quredisd(queues=[queue("mail", "/bin/cat"), queue("news", "/bin/cat"), queue("fax", "/bin/cat")], health={"enabled": True, "interval": "1h"},
                  supervisor={"node": "web1"})
     wait_for(lambda: c.hlen("quredis:health") == 3, 30)
-    c.set("ingress:mail:delayed", "x")
+    c.set("quredis:of:ingress:mail:delayed", "x")
     c.set("ingress:news", "x")                  # the workers meet this one
-    keys = {"mail": "ingress:mail:delayed is a string, but quredis needs a zset", "news": "ingress:news is a string, but quredis needs a list"}
+    keys = {"mail": "quredis:of:ingress:mail:delayed is a string, but quredis needs a zset", "news": "ingress:news is a string, but quredis needs a list"}
     for name, key in keys.items():
         text = f"one of its keys has the wrong type: {key}"
         wait_for(lambda: (q := state_of(d, name))["state"] == "error" and q["reason"] == text, 30, name)
@@ -168,11 +168,11 @@ def test_a_key_with_the_wrong_type_is_named(redis, quredisd, quredis):
     assert "reason" not in node_row(c, "web1", "fax")
     top = quredis("top", "--once", url=redis.url).out
     assert re.search(r"^  mail +error +unhealthy ", top, re.M), top
-    assert re.search(r"mail +web1 +- +one of its keys has the wrong type: ingress:mail:delayed", top), top
-    c.delete("ingress:mail:delayed", "ingress:news")
+    assert re.search(r"mail +web1 +- +one of its keys has the wrong type: quredis:of:ingress:mail:delayed", top), top
+    c.delete("quredis:of:ingress:mail:delayed", "ingress:news")
     wait_for(lambda: state_of(d)["reason"] is None and state_of(d, "news")["reason"] is None, 60)
-    c.set("ingress:mail:stats", "x")            # not the key of before
-    wait_for(lambda: "ingress:mail:stats is a string, but quredis needs a hash" in (state_of(d)["reason"] or ""), 60)
+    c.set("quredis:of:ingress:mail:stats", "x")            # not the key of before
+    wait_for(lambda: "quredis:of:ingress:mail:stats is a string, but quredis needs a hash" in (state_of(d)["reason"] or ""), 60)
     assert d.stop() == 0
 
 

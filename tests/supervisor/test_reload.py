@@ -293,7 +293,7 @@ def with_messages(redis, quredisd):
     d.wait_event("queue_recovered", queue="news")
     c = redis.client()
     c.lpush("ingress:news", "a", "b", "c")
-    c.zadd("ingress:news:delayed", {"d": 4e12})
+    c.zadd("quredis:of:ingress:news:delayed", {"d": 4e12})
     c.lpush("transit:news", "e")
     c.lpush("escape:news", "f", "g")
     return d

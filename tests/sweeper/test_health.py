@@ -80,17 +80,17 @@ def expected(c, name, doc, stuck_s):
         else:
             lost, orphans = lost + 1, orphans + n
     bare = c.llen(f"transit:{name}") + c.llen(f"transit:{name}:rescue")
-    rates = c.hgetall(f"ingress:{name}:rate:{now // 60000 - 1}")
+    rates = c.hgetall(f"quredis:of:ingress:{name}:rate:{now // 60000 - 1}")
     return {
         "ingress": of_list(c.lrange(f"ingress:{name}", 0, -1), now, stuck_s),
         "transit": {"size": held + bare},
         "escape": {"size": c.llen(f"escape:{name}"), **({"oldest_age": max(failed) / 1000, "avg_age": sum(failed) / len(failed) / 1000}
                                                         if failed else {})},
-        "delayed": {"size": c.zcard(f"ingress:{name}:delayed")},
+        "delayed": {"size": c.zcard(f"quredis:of:ingress:{name}:delayed")},
         "workers": {"alive": alive, "active": active, "waiting": alive - active},
         "rates": {"minute": rfc3339(now // 60000 * 60000 - 60000), **{k: int(rates.get(k.encode(), 0)) for k in RATES}},
         "orphans": {"registrations": lost, "messages": orphans + bare},
-        "paused": bool(c.exists(f"ingress:{name}:paused")),
+        "paused": bool(c.exists(f"quredis:of:ingress:{name}:paused")),
     }
 
 
@@ -133,7 +133,7 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
     assert re.fullmatch(r"will not catch up: 2\d\.\d arrivals a minute, 0\.0 completions; 25 messages wait; "
                         r"the backlog has grown for 1m\d\ds, the limit is 1m", text), text
     assert not any(reason(c, "growth", q) for q in sizes if q != "stay")
-    assert c.hget("ingress:again:stats", "due") == b"30" and c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
+    assert c.hget("quredis:of:ingress:again:stats", "due") == b"30" and c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
     assert d.stop() == 0
 
 
@@ -154,7 +154,7 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     q.worker("other.00000000000000aa.3.1", alive=False, t0=["lost"])
     c.rpush("transit:mail", "somebody else's")
     for minute in range(now // 60000 - 2, now // 60000 + 3):
-        c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 7 + minute % 5, "escaped": 2, "fetched": 9, "below_64": 3})
+        c.hset(f"quredis:of:ingress:mail:rate:{minute}", mapping={"done": 7 + minute % 5, "escaped": 2, "fetched": 9, "below_64": 3})
     wait_for(lambda: b" own=" in c.lindex(q.ingress, 0), 20)
     doc = next_report(c, n=2)
     wanted = expected(c, "mail", doc, 3600)
@@ -162,7 +162,7 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     assert wanted["workers"] == {"alive": 2, "active": 1, "waiting": 1} and wanted["orphans"] == {"registrations": 1, "messages": 2}
     assert_same(doc, wanted)
     assert doc["status"] == "degraded" and {r["code"] for r in doc["reasons"]} == {"stuck", "orphans"}
-    c.set("ingress:mail:paused", json.dumps({"since": "2026-01-01T00:00:00.000Z"}))
+    c.set("quredis:of:ingress:mail:paused", json.dumps({"since": "2026-01-01T00:00:00.000Z"}))
     doc = next_report(c)
     assert_same(doc, expected(c, "mail", doc, 3600))
     assert "paused" in {r["code"] for r in doc["reasons"]}
@@ -304,7 +304,7 @@ def test_wrong_types(redis, quredisd, handler, quredis):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)], health=health())
     next_report(c)
-    for key in ("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log"):
+    for key in ("escape:mail", "quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:paused", "escape:mail:log"):
         getattr(c, "lpush" if key.endswith("paused") else "set")(key, "x")
     c.set("transit:mail", "x")
     wait_for(lambda: (r := report(c)) and r["status"] == "unhealthy" and r["workers"], 30)
@@ -313,7 +313,7 @@ def test_wrong_types(redis, quredisd, handler, quredis):
     assert doc["ingress"]["size"] == 0 and "size" not in doc["transit"]
     assert next_report(c, "news")["status"] == "healthy"
     assert quredis("health").code == 2 and quredis("health", "news").code == 0
-    c.delete("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log", "transit:mail")
+    c.delete("escape:mail", "quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:paused", "escape:mail:log", "transit:mail")
     wait_for(lambda: report(c)["status"] == "healthy", 60)
     c.delete("quredis:health")
     c.set("quredis:health", "x")
@@ -371,7 +371,7 @@ def test_half_of_the_messages_fail(redis, quredisd, handler):
     c.lpush("ingress:news", *[f"good {i}" for i in range(30)])
     found = wait_for(lambda: reason(c, "failures"), 90)
     assert found["status"] == "degraded" and found["limit"] == 30 and report(c)["status"] == "degraded"
-    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"744" and c.hget("ingress:mail:stats", "failed") == b"736", 90)
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done") == b"744" and c.hget("quredis:of:ingress:mail:stats", "failed") == b"736", 90)
     d.reload(health=health("1s", **FAR))            # a look now, which counts them all
     found = wait_for(lambda: (r := reason(c, "failures")) and "1480" in r["text"] and r, 30)
     assert found == {"code": "failures", "status": "degraded", "recovering": False, "value": 50, "limit": 30,
@@ -391,10 +391,10 @@ def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, qure
 
     def minutes(**ago):                       # m2=(done, failed): two minutes ago
         now = minute_now(c)
-        for key in c.keys("ingress:mail:rate:*"):
+        for key in c.keys("quredis:of:ingress:mail:rate:*"):
             c.delete(key)
         for k, (done, failed) in ago.items():
-            c.hset(f"ingress:mail:rate:{now - int(k[1:])}", mapping={"done": done, "failed": failed})
+            c.hset(f"quredis:of:ingress:mail:rate:{now - int(k[1:])}", mapping={"done": done, "failed": failed})
 
     def judged(**ago):
         minutes(**ago)
@@ -414,7 +414,7 @@ def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, qure
     assert judged(m1=(0, 8)) == ("unhealthy", 8, 8)
     minutes()                                                       # Redis went back in time
     wait_for(lambda: report(c)["status"] == "healthy", 30)
-    c.hset(f"ingress:mail:rate:{minute_now(c)}", mapping={"done": "x", "failed": -5})
+    c.hset(f"quredis:of:ingress:mail:rate:{minute_now(c)}", mapping={"done": "x", "failed": -5})
     wait_for(lambda: next_report(c)["failures"] == {"attempts": 0, "failed": 0, "window": 300}, 30)
     assert d.stop() == 0
 
@@ -428,7 +428,7 @@ def test_a_queue_is_paused_for_too_long(redis, quredisd, handler):
     wait_for(lambda: all(report(c, n) for n in ("mail", "empty", "soon")), 30)
     ago = (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=19)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     for name in ("mail", "empty"):
-        c.set(f"ingress:{name}:paused", json.dumps({"since": ago}))
+        c.set(f"quredis:of:ingress:{name}:paused", json.dumps({"since": ago}))
         d.wait_event("queue_paused", queue=name)
     c.lpush("ingress:mail", *range(340))
     d.reload(health=health("1h", ingress_max=1000), queues=[queue(n, handler("cat")) for n in ("mail", "empty")] +
@@ -438,12 +438,12 @@ def test_a_queue_is_paused_for_too_long(redis, quredisd, handler):
     assert found["limit"] == 600000 and report(c)["status"] == "degraded"
     wait_for(lambda: report(c, "empty")["paused"], 30)
     assert report(c, "empty")["status"] == "healthy"                # nothing waits: stuck_age counts
-    c.set("ingress:soon:paused", json.dumps({"since": "no time"}))
+    c.set("quredis:of:ingress:soon:paused", json.dumps({"since": "no time"}))
     wait_for(lambda: report(c, "soon")["paused"], 30)
     c.lpush("ingress:soon", "x")
     found = wait_for(lambda: reason(c, "paused", "soon"), 30)
     assert re.fullmatch(r"paused for [3-9]\.\ds, the limit is 3s; 1 message waits", found["text"]), found
-    c.delete("ingress:soon:paused")
+    c.delete("quredis:of:ingress:soon:paused")
     wait_for(lambda: not report(c, "soon")["paused"], 30)
     assert d.stop() == 0
 
@@ -510,11 +510,11 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("read -r m; case $m in bad*) exit 65;; again*) exit 75;; esac"), backoff={"base": "1h", "cap": "1h"})])
     c.lpush("ingress:mail", "a", "bad", "again")
-    wait_for(lambda: [c.hget("ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
+    wait_for(lambda: [c.hget("quredis:of:ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
     names = {re.sub(r"(lease|rate|backlog|node):.*", r"\1", k.decode()) for k in c.keys()}
-    assert names == {"quredis:queues", "quredis:secret", "quredis:schema", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats",
-                     "ingress:mail:rate", "ingress:mail:backlog", "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
-    c.set("ingress:mail:paused", "x")
+    assert names == {"quredis:queues", "quredis:secret", "quredis:schema", "quredis:queue:mail", "quredis:node", "quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:stats",
+                     "quredis:of:ingress:mail:rate", "quredis:of:ingress:mail:backlog", "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
+    c.set("quredis:of:ingress:mail:paused", "x")
     c.lpush("ingress:mail", "stays as it is")
     d.wait_event("queue_paused")
     start = server_ms(c)
@@ -544,7 +544,7 @@ def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
     (tmp / "good").touch()
     wait_for(lambda: report(c)["at_ms"] > before and not c.llen("ingress:mail"), 60)
     before = report(c, "fax")["at_ms"]
-    c.set("ingress:fax:paused", "me")
+    c.set("quredis:of:ingress:fax:paused", "me")
     wait_for(lambda: report(c, "fax")["at_ms"] > before, 20)
     assert d.stop() == 0
 

@@ -88,7 +88,7 @@ def test_what_purge_took_is_told_by_kind(redis, quredisd, handler, page, dry_run
     c.lpush("ingress:news", old + "c")
     c.zadd(q.delayed, {old + "d": now + 3600000})
     for i in range(1, 5):
-        c.xadd("ingress:mail:done", {"id": i}, id=f"{i}-1")
+        c.xadd("quredis:of:ingress:mail:done", {"id": i}, id=f"{i}-1")
     for _ in range(5):
         q.record(b"never there")
     start = c.time()[0]
@@ -117,7 +117,7 @@ def test_what_purge_took_is_told_by_kind(redis, quredisd, handler, page, dry_run
 def test_how_late_and_how_long(redis, quredisd, handler, page):
     c = redis.client()
     now = c.time()[0] * 1000
-    c.zadd("ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
+    c.zadd("quredis:of:ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
     with Statsd() as s:
         d = quredisd(queues=[queue("mail", handler("sleep 0.1"))], metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1s"})
         wait_for(lambda: s.take().counters["quredis.sweep.mail.lag.count"] == 2, 40)
@@ -136,7 +136,7 @@ def test_figures_come_as_often_as_metrics_interval_says(redis, quredisd, handler
         wait_for(page.path.exists, 30)
         written = page.path.stat().st_ino
         c.lpush("ingress:mail", "x")
-        wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)          # five seconds
+        wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done") == b"1", 30)          # five seconds
         assert page.path.stat().st_ino == written and "quredis.queue.mail.done" not in s.take().counters
         d.reload(metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1s"})
         wait_for(lambda: page("quredis_messages_total", queue="mail", event="done") == 1 and s.take().counters["quredis.queue.mail.done"] == 1, 30)
@@ -173,7 +173,7 @@ def test_statsd_that_is_not_there(redis, quredisd, handler):
     wait_for(lambda: len(d.events("statsd_down")) == 2, 60)
     assert d.events("statsd_down")[-1]["error"]
     c.lpush("ingress:mail", "y")
-    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"2", 30)
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done") == b"2", 30)
     assert d.stop() == 0
 
 
@@ -264,7 +264,7 @@ def test_textfile(redis, quredisd, handler, page):
     before = d.wait_workers("mail", 2)
     os.kill(before["mail/0"], 9)
     wait_for(lambda: page("quredis_worker_restarts_total", queue="mail") == 1, 30)
-    c.set("ingress:mail:paused", "x")
+    c.set("quredis:of:ingress:mail:paused", "x")
     wait_for(lambda: page("quredis_queue_paused", queue="mail") == 1, 30)
     redis.stop()
     wait_for(lambda: page("quredis_redis_up") == 0, 30)
@@ -307,7 +307,7 @@ def test_a_directory_that_takes_no_file(redis, quredisd, handler, page):
     told = d.wait_event("textfile_failed")
     assert told["error"].endswith("quredis.prom.tmp: No such file or directory")
     c.lpush("ingress:mail", "x")
-    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done") == b"1", 30)
     assert len(d.events("textfile_failed")) == 1
     elsewhere.rename(directory)
     d.wait_event("textfile_written")

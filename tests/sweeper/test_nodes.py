@@ -59,7 +59,7 @@ def test_states_are_those_of_status(redis, quredisd, handler):
     d = quredisd(queues=[queue("mail", handler("cat")), queue("sick", handler("exit 1"), breaker={"failures": 2}), queue("odd", handler("cat"))])
     d.wait_event("queue_recovered", queue="odd")        # else it is never recovered
     c.set("ingress:odd", "x")
-    c.set("ingress:mail:paused", "me")
+    c.set("quredis:of:ingress:mail:paused", "me")
     c.lpush("ingress:sick", *[f"m{i}" for i in range(50)])
     wait_for(lambda: (r := report(c, d.sections["supervisor"]["node"])) and
              {q["name"]: q["state"] for q in r["queues"]} == {"mail": "paused", "sick": "breaker", "odd": "error"}, 40)
@@ -74,7 +74,7 @@ def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
     redis.config_set("maxmemory", "1")
     d = quredisd(queues=[queue("mail", handler("cat"))], supervisor={"node": "here"})
     assert "OOM" in d.wait_event("node_unreported")["error"]
-    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done") == b"1", 30)
     redis.config_set("maxmemory", "0")
     wait_for(lambda: report(c, "here") and c.hlen("transit:mail:workers") == 1, 30)
     Queue(c, "mail")                                    # at maxmemory the registry took no entry

@@ -54,7 +54,7 @@ def fill(c):
     c.lpush("ingress:mail", *mixed)
     late = [wrapped(c, 100 + i, first_failed=now - 2 * HOUR) + header(id=f"d{i}") + b"delayed" for i in range(150)]
     soon = [wrapped(c, 300 + i, first_failed=now - 1000) + header(id=f"s{i}") + b"delayed" for i in range(10)]
-    c.zadd("ingress:mail:delayed", {m: now + HOUR + i for i, m in enumerate(late + soon)})
+    c.zadd("quredis:of:ingress:mail:delayed", {m: now + HOUR + i for i, m in enumerate(late + soon)})
     return old + late, young + soon
 
 
@@ -154,7 +154,7 @@ case $body in *keep*) exit 1;; *die*) kill -9 $$;; *much*) head -c 5000000 /dev/
         c.lpush("ingress:mail", *[header(id=f"{w}{i}", enqueued=now - 2 * HOUR) + w.encode() for i, w in enumerate(words)])
 
     push("keep", "go", "keep", "die", "go", "much", "go")
-    c.zadd("ingress:mail:delayed", {wrapped(c, 1, first_failed=now - 2 * HOUR) + b"go": now + HOUR,
+    c.zadd("quredis:of:ingress:mail:delayed", {wrapped(c, 1, first_failed=now - 2 * HOUR) + b"go": now + HOUR,
                                     wrapped(c, 2, first_failed=now - 2 * HOUR) + b"keep": now + HOUR})
     limits = {"max_message_age": "1h", "interval": "1h"}
     mail = queue("mail", handler("cat"), workers=0)
@@ -165,7 +165,7 @@ case $body in *keep*) exit 1;; *die*) kill -9 $$;; *much*) head -c 5000000 /dev/
     d.reload(purge=purge(check=[str(check)], **limits))
     assert d.wait_event("purge_done", queue="mail", messages="4", spared="5")
     left = [unwrap(m)[1].split(b"\n")[1] for m in reversed(c.lrange("ingress:mail", 0, -1))]
-    assert left == [b"keep", b"keep", b"die", b"much"] and c.zcard("ingress:mail:delayed") == 1
+    assert left == [b"keep", b"keep", b"die", b"much"] and c.zcard("quredis:of:ingress:mail:delayed") == 1
     assert sorted(f[b"id"].decode() for _, f in c.xrange("escape:mail:log")) == dry
     told = d.events("purge_check_failed", queue="mail")
     assert len(told) == 2 and all(e["error"] == "killed by SIGKILL" for e in told)     # once a round
@@ -232,7 +232,7 @@ def test_beside_consumers_that_pop_and_two_sweepers(redis, quredisd, handler):
             pipe = mine.pipeline(transaction=False)
             for _ in range(3):
                 pipe.rpop("ingress:mail")
-            pipe.delete("ingress:mail:sweeper")         # so that both have the lead
+            pipe.delete("quredis:of:ingress:mail:sweeper")         # so that both have the lead
             popped.extend(m for m in pipe.execute()[:3] if m is not None)
 
     wait_for(lambda: c.llen("escape:mail"), 40)

@@ -135,10 +135,10 @@ def test_a_lost_lead_ends_it_and_the_next_one_gets_its_message_alone(redis, qure
     ask = handler("cat >>@TMP@/asked; echo >>@TMP@/asked; while [ ! -e @TMP@/go ]; do sleep 0.05; done", name="check")
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], supervisor={"lease": "3s"}, purge={**RULES, "check": [str(ask)]})
     wait_for(lambda: (tmp / "asked").exists() and (tmp / "asked").read_text().endswith("\n"))
-    c.set("ingress:mail:sweeper", "other")
+    c.set("quredis:of:ingress:mail:sweeper", "other")
     d.wait_event("lead_lost", queue="mail", timeout=40)
     (tmp / "go").touch()
-    c.delete("ingress:mail:sweeper")
+    c.delete("quredis:of:ingress:mail:sweeper")
     wait_for(lambda: c.llen("escape:mail") == 2, 60)
     payloads = {line for line in (tmp / "asked").read_text().splitlines() if not line.startswith("quredis/1 ")}
     assert payloads == {"first", "second"}

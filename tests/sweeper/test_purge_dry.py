@@ -50,7 +50,7 @@ def fill(c):
     for i in range(300):                                            # a list that is longer than a page
         few += [kept.record(b"gone")] if i < 90 else []
         kept.dead_letters(b"%d" % i)
-    for key, first in ((f"{done.ingress}:done", 1000), (f"{q.ingress}:done", now)):
+    for key, first in ((f"{done.own}:done", 1000), (f"{q.own}:done", now)):
         in_pipes(c, [("xadd", key, {"id": f"h{i}"}, {"id": f"{first + i // 3}-{i % 3 + 1}"}) for i in range(N if first == 1000 else 10)])
     return few
 
@@ -62,8 +62,8 @@ def test_ten_thousand_of_each(redis, quredisd, handler):
     limits = {"max_message_age": "1h", "max_ingress_age": "7d", "max_done_age": "10m", "max_orphaned_age": "1s", "interval": "1h"}
     wait_for(lambda: c.time()[0] * 1000 > int(few[-1].split("-")[0]) + 3000)
     d = quredisd(queues=queues, purge={"enabled": True, "dry_run": True, **limits})
-    wait_for(lambda: all(c.exists(f"ingress:{q}:sweeper") for q in ("mail", "done", "kept")))
-    before, digest = {k: ids(c, k) for k in ("escape:mail:log", "escape:kept:log", "ingress:done:done", "ingress:mail:done")}, written(c)
+    wait_for(lambda: all(c.exists(f"quredis:of:ingress:{q}:sweeper") for q in ("mail", "done", "kept")))
+    before, digest = {k: ids(c, k) for k in ("escape:mail:log", "escape:kept:log", "quredis:of:ingress:done:done", "quredis:of:ingress:mail:done")}, written(c)
     orphans = N - N // 500
     wait_for(lambda: status(d, "done")["counters"]["would_purge"] == N, 40)
     wait_for(lambda: status(d, "mail")["counters"]["would_purge"] == N - N // 50 + 1000 + orphans, 60)
@@ -80,13 +80,13 @@ def test_ten_thousand_of_each(redis, quredisd, handler):
     assert counted["done", "done", "max_done_age"] == N and counted["kept", "records", "max_orphaned_age"] == len(few)
     assert sum(counted.values()) == len(messages) + len(named) + len(entries) and written(c) == digest
     d.reload(purge={"enabled": True, **limits})
-    wait_for(lambda: not c.exists("ingress:done:done"), 40)
+    wait_for(lambda: not c.exists("quredis:of:ingress:done:done"), 40)
     wait_for(lambda: c.xlen("escape:mail:log") == N // 500 + len(messages) and c.xlen("escape:kept:log") == 300, 60)
     d.wait_event("purge_done", queue="mail", messages=str(len(messages)))
     gone = {("mail", i) for i in before["escape:mail:log"] - ids(c, "escape:mail:log")} | {("kept", i) for i in before["escape:kept:log"] - ids(c, "escape:kept:log")}
     assert gone == named
-    assert {(q, i) for q, i, _ in entries} == {("done", i) for i in before["ingress:done:done"]}
-    assert ids(c, "ingress:mail:done") == before["ingress:mail:done"]
+    assert {(q, i) for q, i, _ in entries} == {("done", i) for i in before["quredis:of:ingress:done:done"]}
+    assert ids(c, "quredis:of:ingress:mail:done") == before["quredis:of:ingress:mail:done"]
     assert {f[b"id"].decode() for i, f in c.xrange("escape:mail:log") if i.decode() not in before["escape:mail:log"]} == messages
     assert int(d.wait_event("history_purged", queue="done")["entries"]) == N
     assert d.stop() == 0

@@ -17,17 +17,17 @@ def fill(c):
     """(queues with nothing behind them, queues of which there is something)"""
     for name in ("old", "older"):
         Queue(c, name)
-    c.hset("ingress:old:stats", "done", 7)
+    c.hset("quredis:of:ingress:old:stats", "done", 7)
     Queue(c, "own", ingress="in", transit="tr", escape="es")
     c.zadd("quredis:queues", {"bare": 1})                       # a name alone
     used = {name: Queue(c, name) for name in ("waits", "delays", "fails", "works", "records", "paused", "done", "named", "bared")}
     c.lpush("ingress:waits", b"m")
-    c.zadd("ingress:delays:delayed", {b"m": 9e12})
+    c.zadd("quredis:of:ingress:delays:delayed", {b"m": 9e12})
     used["fails"].dead_letters(b"m", record=False)
     used["records"].record(b"m")
     used["works"].worker(incarnation(1))
-    c.set("ingress:paused:paused", "me")
-    c.xadd("ingress:done:done", {"id": "1"})
+    c.set("quredis:of:ingress:paused:paused", "me")
+    c.xadd("quredis:of:ingress:done:done", {"id": "1"})
     c.set("quredis:queue:named", "{")                           # whose lists nobody can tell
     c.lpush("transit:bared", b"m")
     return {"old", "older", "own", "bare"}, set(used)
@@ -73,7 +73,7 @@ def test_they_leave_and_no_other(redis, hosts):
     wait_for(lambda: not vacant & names(c), PROOF_S + 30)
     assert names(c) == used | {"mail", "other", "idle", "again"}
     assert {e["queue"] for e in d.events("registration_removed")} == vacant
-    assert not any(c.exists(f"quredis:queue:{name}") for name in vacant) and not c.exists("ingress:old:stats")
+    assert not any(c.exists(f"quredis:queue:{name}") for name in vacant) and not c.exists("quredis:of:ingress:old:stats")
     assert all(c.exists(f"quredis:queue:{name}") for name in used | {"mail", "other", "idle", "again"})
     assert d.stop() == 0
 

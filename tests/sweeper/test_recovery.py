@@ -166,7 +166,7 @@ def test_a_late_renewal_takes_nothing_from_a_rescue(redis, redis_proxy, quredisd
     (name, registration), = c.hgetall("transit:mail:workers").items()
     old, new = name.decode(), f"{name.decode()}1"
     c.lpush(f"transit:mail:{old}:2", "b")
-    c.set("ingress:mail:paused", "test")
+    c.set("quredis:of:ingress:mail:paused", "test")
 
     def keys(who):
         return [f"transit:mail:lease:{who}", *(f"transit:mail:{who}:{i}" for i in range(3))]

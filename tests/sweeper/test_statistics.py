@@ -21,20 +21,20 @@ def figures(c, key):
 
 
 def totals(c, name="mail"):
-    return figures(c, f"ingress:{name}:stats")
+    return figures(c, f"quredis:of:ingress:{name}:stats")
 
 
 def rates(c, name="mail"):
     """The sum over all minutes."""
     found = {}
-    for key in c.keys(f"ingress:{name}:rate:*"):
+    for key in c.keys(f"quredis:of:ingress:{name}:rate:*"):
         for k, v in figures(c, key).items():
             found[k] = found.get(k, 0) + v
     return found
 
 
 def settled(c, name="mail"):
-    return not anywhere(c, name) and not c.exists(f"ingress:{name}:delayed")
+    return not anywhere(c, name) and not c.exists(f"quredis:of:ingress:{name}:delayed")
 
 
 def test_totals_and_minutes(redis, quredisd, handler):
@@ -49,7 +49,7 @@ def test_totals_and_minutes(redis, quredisd, handler):
     assert sum(n for k, n in found.items() if k.startswith("below_") or k == "longer") == 47
     assert rates(c) == found
     minute = int(c.time()[0]) // 60
-    for key in c.keys("ingress:mail:rate:*"):
+    for key in c.keys("quredis:of:ingress:mail:rate:*"):
         assert minute - 2 <= int(key.rsplit(b":", 1)[1]) <= minute
         assert MINUTES - 2 < c.ttl(key) / 60 <= MINUTES
 
@@ -94,13 +94,13 @@ def test_a_reload_neither_loses_nor_doubles(redis, quredisd, handler):
 
 def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
     c = redis.client()
-    c.set("ingress:mail:stats", "not a hash")
+    c.set("quredis:of:ingress:mail:stats", "not a hash")
     d = quredisd(queues=[queue("mail", handler(FAILS)), queue("news", handler(FAILS))])
     c.lpush("ingress:mail", "a")
     c.lpush("ingress:news", "b")
     wait_for(lambda: totals(c, "news").get("done") == 1, 30)
     d.wait_event("queue_error", queue="mail", at="tally")
-    c.delete("ingress:mail:stats")
+    c.delete("quredis:of:ingress:mail:stats")
     wait_for(lambda: totals(c).get("done") == 1, 60, "nothing that was refused is forgotten")
     assert d.stop() == 0
 
@@ -109,11 +109,11 @@ def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
 def test_a_value_of_another_program_begins_anew(redis, quredisd, handler, field, value):
     """No other figure is counted twice because of it."""
     c = redis.client()
-    c.hset("ingress:mail:stats", field, value)
+    c.hset("quredis:of:ingress:mail:stats", field, value)
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; echo REJECT class=json no mail >&3"), reply_fd=3)])
     for n in (1, 2):
         c.lpush("ingress:mail", "m")
-        wait_for(lambda: c.hget("ingress:mail:stats", "class:json") == b"%d" % n, 30)
+        wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "class:json") == b"%d" % n, 30)
     assert d.stop() == 0 and not d.events("queue_error")
     assert {k: totals(c)[k] for k in ("fetched", "failed", "escaped", "classes", "class:json")} == \
         {"fetched": 2, "failed": 2, "escaped": 2, "classes": 1, "class:json": 2}
@@ -123,12 +123,12 @@ def test_a_value_of_another_program_begins_anew(redis, quredisd, handler, field,
 def test_nothing_is_counted_twice_while_a_minute_has_the_wrong_type(redis, quredisd, handler):
     c = redis.client()
     now = int(c.time()[0]) // 60
-    wrong = [f"ingress:mail:rate:{minute}" for minute in range(now, now + 10)]
+    wrong = [f"quredis:of:ingress:mail:rate:{minute}" for minute in range(now, now + 10)]
     c.mset({key: "not a hash" for key in wrong})
     d = quredisd(queues=[queue("mail", handler(FAILS))])
     c.lpush("ingress:mail", "a")
     d.wait_event("queue_error", queue="mail", at="tally")
-    assert not c.exists("ingress:mail:stats")
+    assert not c.exists("quredis:of:ingress:mail:stats")
     c.delete(*wrong)
     wait_for(lambda: totals(c).get("done") == 1, 60)
     assert totals(c)["fetched"] == 1 and d.stop() == 0
@@ -162,7 +162,7 @@ def test_how_late_what_was_due_and_expired_is(redis, quredisd, handler):
     """A host is away: what became due meanwhile is late by that, and what is on time is not."""
     c = redis.client()
     now = c.time()[0] * 1000
-    c.zadd("ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
+    c.zadd("quredis:of:ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
     c.lpush("ingress:mail", f"quredis/1 ttl=10s enqueued={now - 100000}\nx")
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
     wait_for(lambda: totals(c).get("due") == 2 and totals(c).get("expired") == 1, 40)
@@ -176,7 +176,7 @@ def test_how_late_what_was_due_and_expired_is(redis, quredisd, handler):
 def backlogs(c, name="mail"):
     """Minute since 1970 -> the backlog that was noted."""
     return {int(key.rsplit(b":", 1)[1]) * 60 + int(minute): int(n)
-            for key in c.keys(f"ingress:{name}:backlog:*") for minute, n in c.hgetall(key).items()}
+            for key in c.keys(f"quredis:of:ingress:{name}:backlog:*") for minute, n in c.hgetall(key).items()}
 
 
 def trend(run, *words):
@@ -195,7 +195,7 @@ def test_backlog_of_each_minute(redis, quredisd):
     wait_for(lambda: max(backlogs(c)) > minute, 90, "the next minute")
     assert backlogs(c)[minute] == 5
     wait_for(lambda: backlogs(c)[max(backlogs(c))] == 2, 90)
-    for key in c.keys("ingress:mail:backlog:*"):
+    for key in c.keys("quredis:of:ingress:mail:backlog:*"):
         assert MINUTES - 3 < c.ttl(key) / 60 <= MINUTES
     rows = trend(hosts[0].quredis)
     assert [r["backlog"] for r in rows if r["minutes"] > 0][0] == 5 and rows[0]["backlog"] is None
@@ -205,7 +205,7 @@ def test_backlog_of_each_minute(redis, quredisd):
 
 def test_no_backlog_is_noted_for_a_wrong_type(redis, quredisd, handler):
     c = redis.client()
-    c.set("ingress:mail:backlog:%d" % (int(c.time()[0]) // 3600), "no hash")
+    c.set("quredis:of:ingress:mail:backlog:%d" % (int(c.time()[0]) // 3600), "no hash")
     d = quredisd(queues=[queue("mail", handler("cat")), queue("news", handler("cat"))])
     d.wait_event("queue_error", queue="mail", at="backlog")
     wait_for(lambda: backlogs(c, "news"), 40)
@@ -225,9 +225,9 @@ def test_trend_of_three_days(redis, quredis):
     def note(ago, backlog, done=0, failed=0):
         minute = now - ago
         if backlog is not None:
-            c.hset(f"ingress:mail:backlog:{minute // 60}", minute % 60, backlog)
+            c.hset(f"quredis:of:ingress:mail:backlog:{minute // 60}", minute % 60, backlog)
         if done + failed > 0:
-            c.hset(f"ingress:mail:rate:{minute}", mapping={"done": done, "failed": failed})
+            c.hset(f"quredis:of:ingress:mail:rate:{minute}", mapping={"done": done, "failed": failed})
 
     note(0, 7, 1)
     note(1, 3)
@@ -252,15 +252,15 @@ def test_trend_of_three_days(redis, quredis):
     assert table[0].split() == "From Waiting at most Done Failed Wait p50 < p99 <".split()
     assert table[-1].split()[1:] == ["7", "1", "0", "-", "-"] and table[-4].split()[1:] == ["-"] * 5
     assert quredis("trend", "mial").code == 66 and quredis("trend", "mail", "--since", "x").code == 64
-    c.set(f"ingress:mail:rate:{now - 3}", "x")
+    c.set(f"quredis:of:ingress:mail:rate:{now - 3}", "x")
     for words in (["trend", "mail"], ["stats", "mail", "--since", "1h"]):
         r = quredis(*words)
-        assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: ingress:mail:rate:{now - 3} has the wrong type")
-    c.delete(f"ingress:mail:rate:{now - 3}")
-    c.delete(f"ingress:mail:backlog:{now // 60}")
-    c.set(f"ingress:mail:backlog:{now // 60}", "x")
+        assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: quredis:of:ingress:mail:rate:{now - 3} has the wrong type")
+    c.delete(f"quredis:of:ingress:mail:rate:{now - 3}")
+    c.delete(f"quredis:of:ingress:mail:backlog:{now // 60}")
+    c.set(f"quredis:of:ingress:mail:backlog:{now // 60}", "x")
     r = quredis("trend", "mail")
-    assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: ingress:mail:backlog:{now // 60} has the wrong type")
+    assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: quredis:of:ingress:mail:backlog:{now // 60} has the wrong type")
 
 
 def test_figures_that_cannot_be(redis, quredis):
@@ -269,7 +269,7 @@ def test_figures_that_cannot_be(redis, quredis):
     Queue(c)
     now = int(c.time()[0]) // 60
     for minute in range(now - 30, now + 1):
-        c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 2 ** 63 - 1, "failed": -7, "class:json": 2 ** 63 - 1, "fetched": 2 ** 63 - 1})
+        c.hset(f"quredis:of:ingress:mail:rate:{minute}", mapping={"done": 2 ** 63 - 1, "failed": -7, "class:json": 2 ** 63 - 1, "fetched": 2 ** 63 - 1})
     points = [r for r in trend(quredis, "--since", "72h") if r["minutes"] > 0]
     assert points and all(r["done"] >= 10 ** 15 and r["failed"] == 0 for r in points)
     stats = json.loads(quredis("stats", "mail", "--since", "2h", "--json").out)
@@ -289,9 +289,9 @@ def test_waiting_times_of_a_trend(redis, quredis):
     now = int(c.time()[0]) // 60
 
     def note(ago, backlog, **figures):
-        c.hset(f"ingress:mail:backlog:{(now - ago) // 60}", (now - ago) % 60, backlog)
+        c.hset(f"quredis:of:ingress:mail:backlog:{(now - ago) // 60}", (now - ago) % 60, backlog)
         if figures:
-            c.hset(f"ingress:mail:rate:{now - ago}", mapping=figures)
+            c.hset(f"quredis:of:ingress:mail:rate:{now - ago}", mapping=figures)
 
     for ago in range(300, 310):
         note(ago, 0, fetched=10, done=10)
@@ -311,7 +311,7 @@ def test_waiting_times_of_a_trend(redis, quredis):
     assert text[0].split()[-5:] == ["Wait", "p50", "<", "p99", "<"] and re.search(r" 4h\d+m +4h\d+m$", text[-12])
     # Nobody knows when those came that waited before anything was noted: they count from then, an hour that began 181 to 240 minutes ago.
     for hour in range((now - 310) // 60, (now - 240) // 60 + 1):
-        c.delete(f"ingress:mail:backlog:{hour}")
+        c.delete(f"quredis:of:ingress:mail:backlog:{hour}")
     assert all(161 <= p50 <= p99 <= 241 for p50, p99 in waits(trend(quredis), now)[-20:-5])
 
 
@@ -320,9 +320,9 @@ def test_stats_of_three_days(redis, quredis):
     c, now = redis.client(), int(redis.client().time()[0]) // 60
     for name in ("mail", "news"):
         Queue(c, name)
-    c.hset("ingress:mail:stats", mapping={"done": 10 ** 12, "below_8": 50, "below_64": 40, "below_1024": 9, "longer": 1, "odd": 3, "failed": "x"})
+    c.hset("quredis:of:ingress:mail:stats", mapping={"done": 10 ** 12, "below_8": 50, "below_64": 40, "below_1024": 9, "longer": 1, "odd": 3, "failed": "x"})
     for ago in (0, 1, 30, 59, 61, 1000, MINUTES - 2, MINUTES + 2):
-        c.hset(f"ingress:mail:rate:{now - ago}", mapping={"done": ago + 1, "below_2": 1})
+        c.hset(f"quredis:of:ingress:mail:rate:{now - ago}", mapping={"done": ago + 1, "below_2": 1})
 
     def stats(*words):
         return json.loads(quredis("stats", *words, "--json").out)
@@ -340,11 +340,11 @@ def test_stats_of_three_days(redis, quredis):
     row = quredis("stats").out.splitlines()[1].split()
     assert row[0] == "mail" and row[-3:] == ["<8ms", "<64ms", "<1.0s"]
     assert quredis("stats", "mial").code == 66 and quredis("stats", "mail", "--since", "x").code == 64
-    c.set("ingress:news:stats", "x")
+    c.set("quredis:of:ingress:news:stats", "x")
     r = quredis("stats")
-    assert r.code == 78 and "ingress:news:stats" in r.err
+    assert r.code == 78 and "quredis:of:ingress:news:stats" in r.err
     c.set("quredis:queue:odd", "{")
     c.zadd("quredis:queues", {"odd": 1})
-    c.delete("ingress:news:stats")
+    c.delete("quredis:of:ingress:news:stats")
     r = quredis("stats")
     assert r.code == 78 and {line.split()[0] for line in r.out.splitlines()} == {"Queue", "mail", "news"}

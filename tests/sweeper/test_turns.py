@@ -12,22 +12,22 @@ def test_a_retry_comes_when_it_is_due(redis, quredisd, handler, ledger):
     redis.client().lpush("ingress:mail", "m")
     wait_for(lambda: ledger.lines() == ["m 1", "m 2"])
     wait_for(lambda: redis.client().keys("transit:mail:*:[0-2]") == [])
-    assert redis.client().zcard("ingress:mail:delayed") == 0 and redis.client().llen("escape:mail") == 0
+    assert redis.client().zcard("quredis:of:ingress:mail:delayed") == 0 and redis.client().llen("escape:mail") == 0
     assert d.stop() == 0
 
 
 def test_a_paused_queue_rests_and_its_retries_gather(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])
-    c.set("ingress:mail:paused", "1")
+    c.set("quredis:of:ingress:mail:paused", "1")
     d.wait_event("queue_paused", queue="mail")
     c.lpush("ingress:mail", "now")
-    c.zadd("ingress:mail:delayed", {sealed(c, b"quredis/1 w=0000000000000001\nlater"): 1})
-    wait_for(lambda: c.zcard("ingress:mail:delayed") == 0)
+    c.zadd("quredis:of:ingress:mail:delayed", {sealed(c, b"quredis/1 w=0000000000000001\nlater"): 1})
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 0)
     # one fetch may have been under way when the gate shut; nothing comes after it
     waiting = {unwrap(m)[1] for m in c.lrange("ingress:mail", 0, -1)}
     assert b"later" in waiting
-    c.delete("ingress:mail:paused")
+    c.delete("quredis:of:ingress:mail:paused")
     wait_for(lambda: set(ledger.lines()) == {"now", "later"})
     assert d.events("queue_resumed", queue="mail")
     assert d.stop() == 0

@@ -5,8 +5,8 @@ from harness import queue, wait_for
 from harness.control import status
 
 LISTS = ["ingress:mail", "transit:mail", "transit:mail:rescue", "transit:mail:aside", "escape:mail"]
-OTHERS = ["ingress:mail:delayed", "ingress:mail:done", "ingress:mail:stats", "transit:mail:workers", "transit:mail:aside:log", "escape:mail:log"]
-STRINGS = ["ingress:mail:sweeper", "escape:mail:forwarded"]
+OTHERS = ["quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:done", "quredis:of:ingress:mail:stats", "transit:mail:workers", "transit:mail:aside:log", "escape:mail:log"]
+STRINGS = ["quredis:of:ingress:mail:sweeper", "escape:mail:forwarded"]
 
 
 def damage(c, key):

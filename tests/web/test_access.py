@@ -78,7 +78,7 @@ def test_a_code_opens_one_session(web, redis):
     again = sign_in(web, code)
     assert again.code == 401 and "was used already" in json.loads(again.body)["error"] and "set-cookie" not in again.headers
     assert web.ask("/api/v1/queues", token=None, **browser).code == 200
-    assert web.ask(PAUSE, "POST", None, **browser).code == 200 and redis.client().exists("ingress:mail:paused")
+    assert web.ask(PAUSE, "POST", None, **browser).code == 200 and redis.client().exists("quredis:of:ingress:mail:paused")
     stream = Stream(web, Authorization="", **{k.replace("_", "-"): v for k, v in browser.items()})
     assert stream.next()[0] == "overview"
     stream.close()

@@ -121,6 +121,6 @@ def test_five_hundred_queues(page, redis, width, height, is_phone):
     assert p.script("const t = performance.now(); dispatchEvent(new Event('hashchange')); return performance.now() - t") < 2000
     p.go("/queue/q499")
     p.click("Pause")
-    wait_for(lambda: r.exists("ingress:q499:paused"))
+    wait_for(lambda: r.exists("quredis:of:ingress:q499:paused"))
     p.go("/dead-letters")
     p.sees("q250")

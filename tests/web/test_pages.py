@@ -174,8 +174,8 @@ def test_a_key_with_the_wrong_type_is_named(page, redis, quredisd):
     """The state of the queue and of its node has the reason of the host; the page Health says when the queue was judged."""
     d = quredisd(queues=[queue("mail", "/bin/cat")], health={"enabled": True, "interval": "1h"})
     wait_for(lambda: redis.client().hexists("quredis:health", "mail"), 30)
-    redis.client().set("ingress:mail:delayed", "x")
-    text = "one of its keys has the wrong type: ingress:mail:delayed is a string, but quredis needs a zset"
+    redis.client().set("quredis:of:ingress:mail:delayed", "x")
+    text = "one of its keys has the wrong type: quredis:of:ingress:mail:delayed is a string, but quredis needs a zset"
     p = page(supervisor={"control_socket": str(d.dir / "c"), "node": d.tag}).open()
     wait_for(lambda: p.script("return document.querySelector('.table-overview td.state .badge')?.title ?? ''") == text, 60, "the reason")
     wait_for(lambda: p.text(".problems").count(text) == 1, 30)
@@ -195,8 +195,8 @@ def course(client, points, now, name="mail"):
     p = client.pipeline()
     for ago, (backlog, done, failed) in points.items():
         minute = now - ago
-        p.hset(f"ingress:{name}:backlog:{minute // 60}", minute % 60, backlog)
-        p.hset(f"ingress:{name}:rate:{minute}", mapping={"fetched": done + failed, "done": done, "failed": failed})
+        p.hset(f"quredis:of:ingress:{name}:backlog:{minute // 60}", minute % 60, backlog)
+        p.hset(f"quredis:of:ingress:{name}:rate:{minute}", mapping={"fetched": done + failed, "done": done, "failed": failed})
     p.execute()
 
 
@@ -299,7 +299,7 @@ def test_sparkline_says_what_it_shows(page, redis):
     r = redis.client()
     Queue(r)
     now = int(r.time()[0]) // 60
-    r.hset("ingress:mail:stats", "done", 600)
+    r.hset("quredis:of:ingress:mail:stats", "done", 600)
     course(r, {ago: (0, 600, 0) for ago in range(1, 20)}, now)
     p = page().open("/")
     p.sees("Done a minute, last 5 min, max 600", ".total-line figcaption")

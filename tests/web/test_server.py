@@ -151,7 +151,7 @@ def test_metrics_tell_what_the_sweeper_did(web, redis, quredisd):
     now = redis.client().time()[0] * 1000
     redis.client().hset("quredis:health", "mail", json.dumps({"queue": "mail", "status": "degraded", "since_ms": now, "at_ms": now, "interval_ms": 60000,
                                                               "reasons": [7, {"code": 1}, {"code": "archive", "status": "degraded"}]}))
-    redis.client().hset("ingress:mail:stats", mapping={"purged": 5, "purged_delayed": 2, "purged_done": 7, "transit_old": 1, "orphaned": 3,
+    redis.client().hset("quredis:of:ingress:mail:stats", mapping={"purged": 5, "purged_delayed": 2, "purged_done": 7, "transit_old": 1, "orphaned": 3,
                                                        "lag_below_64": 4, "lag_longer": 1, "lag_ms": 5000250})
     figures = samples(web)
     assert {k[1]: v for k, v in figures.items() if k[0] == "quredis_purged_total"} == \
@@ -208,9 +208,9 @@ def test_every_file_of_the_pages_is_served(web):
 
 def test_pause_and_resume(web, redis):
     assert json.loads(web.post("/api/v1/queue/pause?queue=mail").body)["changed"] is True
-    assert redis.client().exists("ingress:mail:paused") == 1 and web.get("/api/v1/queues")[0]["paused"] is True
+    assert redis.client().exists("quredis:of:ingress:mail:paused") == 1 and web.get("/api/v1/queues")[0]["paused"] is True
     assert json.loads(web.post("/api/v1/queue/resume?queue=mail").body)["changed"] is True
-    assert redis.client().exists("ingress:mail:paused") == 0
+    assert redis.client().exists("quredis:of:ingress:mail:paused") == 0
 
 
 def test_purge_and_retry(web, redis):
@@ -369,7 +369,7 @@ def test_actions_on_a_queue_that_does_not_exist(web, redis, path):
                                   "queue/dlq/retry?queue=mail&all=true", "queue/pause?queue=mail", "queue/resume?queue=mail"])
 def test_who_changes_something_needs_the_token_and_a_page_of_ours(web, console, redis, path):
     Queue(redis.client()).dead_letters(b"a")
-    redis.client().set("ingress:mail:paused", "{}") if "resume" in path else None
+    redis.client().set("quredis:of:ingress:mail:paused", "{}") if "resume" in path else None
     before, path = dumps(redis.client()), "/api/v1/" + path
     here = f"{web.host}:{web.port}"
     for token in (None, "x", web.token[:-1], web.token + "0", web.token.upper()):
@@ -851,7 +851,7 @@ def test_large_messages_are_read_and_shown_in_part(web, redis, which):
     for i in range(20):
         message = b"%02d" % i * (LARGE // 2)
         if which == "delayed":
-            c.zadd("ingress:mail:delayed", {message: i})
+            c.zadd("quredis:of:ingress:mail:delayed", {message: i})
         else:
             c.rpush(f"{which}:mail", b"small" if i == 0 else message)
     rows = web.get(f"/api/v1/queue/messages?queue=mail&list={which}")

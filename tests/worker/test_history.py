@@ -20,7 +20,7 @@ EXEC = "case $(head -c 3) in bad) exit 3;; esac; cat >/dev/null"
 
 
 def history(c, name="mail"):
-    return [(i, f) for i, f in c.xrange(f"ingress:{name}:done")]
+    return [(i, f) for i, f in c.xrange(f"quredis:of:ingress:{name}:done")]
 
 
 @pytest.mark.parametrize("mode", ["exec", "persistent"])
@@ -49,7 +49,7 @@ def test_each_is_there_once(redis, quredisd, quredis, handler, mode):
     assert re.search(r" [0-9.]+m?s +1 ", quredis("done", "ls", "mail", "-n", "1").out.splitlines()[1])      # its unit
     c.lpush("ingress:plain", "m")
     wait_for(lambda: status(d, "plain")["counters"]["done"] == 1)
-    assert not c.exists("ingress:plain:done") and not stray_keys(c, "mail", "plain")
+    assert not c.exists("quredis:of:ingress:plain:done") and not stray_keys(c, "mail", "plain")
     assert d.stop() == 0
 
 
@@ -60,36 +60,36 @@ def test_it_is_kept_short(redis, quredisd, handler):
     mail = queue("mail", run, mode="persistent", window=8, done={"keep": 100, "max_age": "3s"})
     gone = queue("gone", handler("cat"))
     for i in range(500):
-        c.xadd("ingress:gone:done", {"id": i}, id=f"{1000 + i}-1")
+        c.xadd("quredis:of:ingress:gone:done", {"id": i}, id=f"{1000 + i}-1")
     d = quredisd(queues=[mail, gone])
     c.lpush("ingress:mail", *[b"m%d" % i for i in range(1500)])
     wait_for(lambda: status(d, "mail")["counters"]["done"] == 1500)
     seconds, micros = c.time()
     kept = history(c)
     assert len(kept) <= 300
-    wait_for(lambda: not c.exists("ingress:mail:done"), 30)
+    wait_for(lambda: not c.exists("quredis:of:ingress:mail:done"), 30)
     seconds, micros = c.time()
     assert all(seconds * 1000 + micros // 1000 - int(i.split(b"-")[0]) >= 3000 for i, _ in kept)
-    assert c.xlen("ingress:gone:done") == 500
+    assert c.xlen("quredis:of:ingress:gone:done") == 500
     purge = {"enabled": True, "max_done_age": "1h"}
     d.reload(queues=[mail, gone], purge={**purge, "dry_run": True})
     d.wait_event("purge_dry_run", queue="gone")
-    assert c.xlen("ingress:gone:done") == 500
+    assert c.xlen("quredis:of:ingress:gone:done") == 500
     d.reload(queues=[mail, gone], purge=purge)
-    wait_for(lambda: not c.exists("ingress:gone:done"), 30)
+    wait_for(lambda: not c.exists("quredis:of:ingress:gone:done"), 30)
     assert d.stop() == 0
 
 
 def test_it_never_gets_in_the_way(redis, quredisd, handler):
     """Its key is of another type; Redis is full."""
     c = redis.client()
-    c.set("ingress:mail:done", "no stream")
+    c.set("quredis:of:ingress:mail:done", "no stream")
     d = quredisd(queues=[queue("mail", handler(PERSISTENT, "python"), mode="persistent", window=8, done={"keep": 100})])
     c.lpush("ingress:mail", *[b"m%d" % i for i in range(200)])
     wait_for(lambda: status(d, "mail")["counters"]["done"] == 200)
     assert not anywhere(c, "mail") and len(d.events("history_failed")) == 1
     assert status(d, "mail")["counters"]["claim_lost"] == 0
-    c.delete("ingress:mail:done")
+    c.delete("quredis:of:ingress:mail:done")
     c.lpush("ingress:mail", *[b"m%d" % i for i in range(20)])
     redis.config_set("maxmemory", "1mb")
     wait_for(lambda: status(d, "mail")["counters"]["done"] == 220)
@@ -123,5 +123,5 @@ def test_a_lost_claim_is_not_in_it(redis, quredisd, ledger, handler, tmp):
     assert c.delete(*c.keys("transit:mail:*:[0-2]")) == 1
     (tmp / "go").touch()
     wait_for(lambda: status(d, "mail")["counters"]["claim_lost"] == 1)
-    assert not c.exists("ingress:mail:done")
+    assert not c.exists("quredis:of:ingress:mail:done")
     assert d.stop() == 0

@@ -122,14 +122,14 @@ def test_the_lead_is_asked_for_on_each_server(redis_server, redis_proxy, quredis
     servers = [redis_server(), redis_server()]
     q = Queue(servers[1].client(), register=False)
     q.dead_letters(*[b"%d" % i for i in range(20)])
-    servers[1].client().set("ingress:mail:sweeper", "other.0123456789abcdef")
+    servers[1].client().set("quredis:of:ingress:mail:sweeper", "other.0123456789abcdef")
     proxy = redis_proxy(servers[0])
     d = quredisd(redis={"url": proxy.url}, queues=[idle(handler, dead_letter={"max_entries": 1, "discard": True})], supervisor={"lease": "10m"})
     d.wait_event("lead_taken", queue="mail")
     proxy.forward_to(servers[1])
     d.wait_event("lead_lost", 60, queue="mail")
     assert servers[1].client().llen(q.escape) == 20
-    servers[1].client().delete("ingress:mail:sweeper")
+    servers[1].client().delete("quredis:of:ingress:mail:sweeper")
     proxy.cut()                                     # then it is asked for again at once
     wait_for(lambda: servers[1].client().llen(q.escape) == 1, 60)
     assert d.stop() == 0

@@ -96,7 +96,7 @@ export class QueuePage {
 			return draw(this.actions, "done", () => h("span", { class: "muted" }, "The last messages that were done (done.keep)"));
 		const n = queue[`${this.list}_size`];
 		return draw(this.actions, [this.list, n > 0, queue[this.list], this.list !== "ingress" && n], () => [
-			h("code", { class: "muted key" }, queue[this.list] ?? `${queue.ingress}:delayed`),
+			h("code", { class: "muted key" }, queue[this.list] ?? "delayed"),
 			this.list === "escape" && n > 0 && h("a", { class: "button", href: href(["dead-letters", this.name]) }, "Causes and records"),
 			this.list !== "ingress" && h("button", { type: "button", disabled: n === 0, onclick: () => this.#act(retryList, n) }, "Retry all"),
 			h("button", { type: "button", class: "danger", disabled: n === 0, onclick: () => this.#act(purgeList, n) }, "Delete all")]);

@@ -130,7 +130,7 @@ static void claims(void **state)
 	struct redis_reply reply;
 
 	(void)state;
-	REDIS(&server, "SET i:sweeper web1.1");
+	REDIS(&server, "SET quredis:of:i:sweeper web1.1");
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	REDIS(&server, "XADD e:log 3-1 sha1 x message a");
@@ -164,7 +164,7 @@ static void claims_of_the_next_leader_stay(void **state)
 	(void)state;
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
-	REDIS(&server, "SET i:sweeper web2.1");
+	REDIS(&server, "SET quredis:of:i:sweeper web2.1");
 	REDIS(&server, "HSET e:claimed 1-1 x owner web2");
 	assert_int_equal(claim(true, letters, 2), 0);
 	assert_int_equal(claim(false, letters, 2), 0);
@@ -172,9 +172,9 @@ static void claims_of_the_next_leader_stay(void **state)
 	assert_int_equal(answer(), 0);
 	assert_string_equal(REDIS(&server, "HGET e:claimed owner").str, "web2");
 	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 2);
-	REDIS(&server, "DEL i:sweeper");		/* nobody leads: its lease ran out */
+	REDIS(&server, "DEL quredis:of:i:sweeper");		/* nobody leads: its lease ran out */
 	assert_int_equal(claim(true, letters, 2), 0);
-	REDIS(&server, "SET i:sweeper web1.1");
+	REDIS(&server, "SET quredis:of:i:sweeper web1.1");
 	assert_int_equal(claim(true, letters + 1, 1), 1);
 	assert_string_equal(REDIS(&server, "HGET e:claimed owner").str, "web1");
 	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 0);

@@ -76,7 +76,7 @@ char *apart_list(void)
 void apart_assert_is(size_t strip)
 {
 	char *list = apart_list();
-	struct redis_reply member = REDIS(&server, "ZRANGE i:delayed 0 -1"), element = redis_element(&member, 0);
+	struct redis_reply member = REDIS(&server, "ZRANGE quredis:of:i:delayed 0 -1"), element = redis_element(&member, 0);
 
 	assert_int_equal(member.n, 1);
 	assert_int_equal(element.len, line.len);
@@ -104,7 +104,7 @@ void apart_assert_nothing_delayed(void)
 {
 	char *list = apart_list();
 
-	assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed " APART " %s", list), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:i:delayed " APART " %s", list), 0);
 	free(list);
 }
 

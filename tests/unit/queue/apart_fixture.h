@@ -6,7 +6,7 @@
 
 /* One large message of a private queue: its payload and its line lie apart while it is delayed (common/queue/scripts/shared/apart.lua). */
 #define LARGE ((size_t)200000)
-#define APART "i:delayed:apart"
+#define APART "quredis:of:i:delayed:apart"
 
 extern char *payload;		/* LARGE bytes that begin with a header; id=large */
 extern struct buffer line;	/* a wrapper that says apart=1 */

@@ -27,7 +27,7 @@ struct record record = { .queue = "mail", .queue_from = "transit", .error_class 
 
 bool moves_is_set(const char *key)
 {
-	return strcmp(key, "i:delayed") == 0;
+	return strcmp(key, "quredis:of:i:delayed") == 0;
 }
 
 void moves_put(const char *key, const void *data, size_t len)

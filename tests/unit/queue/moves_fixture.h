@@ -24,7 +24,7 @@ extern struct record record;
 extern const struct queue_change change;	/* line is put before the message */
 extern const struct queue_entry by_value, first, last;	/* RAW anywhere, at the left end, at the right end */
 
-/* In key, whose type follows from its name: i:delayed is a sorted set, all others are lists. */
+/* In key, whose type follows from its name: quredis:of:i:delayed is a sorted set, all others are lists. */
 bool moves_is_set(const char *key);
 void moves_put(const char *key, const void *data, size_t len);
 int64_t moves_count(const char *key);

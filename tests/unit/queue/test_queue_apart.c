@@ -143,8 +143,8 @@ static void another_answer_is_no_move(void **state)
 
 	(void)state;
 	assert_int_equal(queue_due_moved(&reply, &moved), -1);
-	REDIS(&server, "ZADD i:delayed 1 small");
-	reply = REDIS(&server, "ZRANGE i:delayed 0 -1");
+	REDIS(&server, "ZADD quredis:of:i:delayed 1 small");
+	reply = REDIS(&server, "ZRANGE quredis:of:i:delayed 0 -1");
 	assert_int_equal(queue_due_moved(&reply, &moved), -1);
 }
 
@@ -157,7 +157,7 @@ static void only_a_member_without_a_payload_is_apart(void **state)
 	message_wrapper(&plain, &keys.lines, &(struct wrapper){ .attempts = 1 });
 	buffer_append(&nested, plain.data, plain.len);
 	buffer_append(&nested, line.data, line.len);
-	REDIS(&server, "ZADD i:delayed 1 %b 2 %b", plain.data, plain.len, nested.data, nested.len);
+	REDIS(&server, "ZADD quredis:of:i:delayed 1 %b 2 %b", plain.data, plain.len, nested.data, nested.len);
 	assert_int_equal(apart_due(false).n, 2);
 	assert_int_equal(REDIS(&server, "LINDEX i 0").len, nested.len);
 	assert_int_equal(REDIS(&server, "LINDEX i 1").len, plain.len);

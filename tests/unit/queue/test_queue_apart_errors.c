@@ -15,7 +15,7 @@
 
 static void assert_moved_whole(void)
 {
-	struct redis_reply member = REDIS(&server, "ZRANGE i:delayed 0 -1");
+	struct redis_reply member = REDIS(&server, "ZRANGE quredis:of:i:delayed 0 -1");
 
 	assert_int_equal(member.n, 1);
 	assert_int_equal(redis_element(&member, 0).len, line.len + LARGE);
@@ -84,7 +84,7 @@ static void one_whose_payload_is_gone_makes_no_empty_dead_letter(void **state)
 	queue_expire_delayed(&server.r, &keys, &m, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(REDIS_INT(&server, "EXISTS e"), 0);
-	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 1);
 	free(list);
 }
 
@@ -101,7 +101,7 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 
 		apart_setup(NULL);
 		apart_put(0);
-		REDIS(&server, "ZADD i:delayed 1 small");
+		REDIS(&server, "ZADD quredis:of:i:delayed 1 small");
 		list = apart_list();
 		redis_appendf(&server.r, lost[i], list);
 		private_redis_answer(&server);
@@ -113,7 +113,7 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 		assert_true(moved.moved == 1 && moved.lost == 1);
 		assert_int_equal(REDIS_INT(&server, "LLEN i"), 1);
 		assert_string_equal(REDIS(&server, "LINDEX i 0").str, "small");
-		assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed " APART), 0);
+		assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:i:delayed " APART), 0);
 		free(list);
 	}
 }
@@ -184,7 +184,7 @@ static void a_name_whose_list_is_gone_leaves_with_a_later_move(void **state)
 	REDIS(&server, "ACL SETUSER default -hdel");
 	assert_int_equal(apart_due(false).n, 1);
 	REDIS(&server, "ACL SETUSER default +@all");
-	assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed %s", list), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:i:delayed %s", list), 0);
 	assert_int_equal(REDIS_INT(&server, "HLEN " APART), 1);
 	free(list);
 

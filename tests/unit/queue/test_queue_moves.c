@@ -115,18 +115,18 @@ static const struct move {
 	bool unwraps;		/* puts the producer's bytes, else `wrapped` */
 	bool names_it;		/* the message: 0 when it is not there */
 } moves[] = {
-	{ "retry", TRAY, "i:delayed", do_retry, false, true },
+	{ "retry", TRAY, "quredis:of:i:delayed", do_retry, false, true },
 	{ "hand back", TRAY, "i", do_hand_back, false, true },
 	{ "escape", TRAY, "e", do_escape, true, true },
 	{ "escape from rescue", RESCUE, "e", do_escape_from_head, true, true },
 	{ "return", RESCUE, "i", do_return, false, true },
 	{ "redrive", "e", "i", do_redrive, false, true },
-	{ "due", "i:delayed", "i", do_due, false, false },
+	{ "due", "quredis:of:i:delayed", "i", do_due, false, false },
 	{ "hand back noted", TRAY, "i", do_hand_back_noted, false, true },
 	{ "escape noted", TRAY, "e", do_escape_noted, true, true },
 	{ "return noted", RESCUE, "i", do_return_noted, false, true },
 	{ "redrive noted", "e", "i", do_redrive_noted, false, true },
-	{ "retry placed", TRAY, "i:delayed", do_retry_placed, false, true },
+	{ "retry placed", TRAY, "quredis:of:i:delayed", do_retry_placed, false, true },
 	{ "hand back placed", TRAY, "i", do_hand_back_placed, false, true },
 	{ "escape placed", TRAY, "e", do_escape_placed, true, true },
 	{ "escape from rescue placed", RESCUE, "e", do_escape_from_head_placed, true, true },

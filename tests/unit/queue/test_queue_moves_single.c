@@ -93,7 +93,7 @@ static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
 	moves_put(TRAY, RAW, RAW_LEN);
 	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
-	score = REDIS(&server, "ZSCORE i:delayed %b", wrapped.data, wrapped.len);
+	score = REDIS(&server, "ZSCORE quredis:of:i:delayed %b", wrapped.data, wrapped.len);
 	due = strtoll(score.str, NULL, 10);
 	score = REDIS(&server, "TIME");
 	now = queue_time_parse(&score);
@@ -104,10 +104,10 @@ static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
 static void an_undone_retry_leaves_an_equal_member_alone(void **state)
 {
 	(void)state;
-	REDIS(&server, "ZADD i:delayed 5 %b", wrapped.data, wrapped.len);
+	REDIS(&server, "ZADD quredis:of:i:delayed 5 %b", wrapped.data, wrapped.len);
 	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
-	assert_int_equal(moves_count("i:delayed"), 1);
+	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
 }
 
 static void only_what_is_due_and_only_so_many(void **state)
@@ -117,8 +117,8 @@ static void only_what_is_due_and_only_so_many(void **state)
 
 	(void)state;
 	for (int64_t i = 0; i < 25; i++)
-		REDIS(&server, "ZADD i:delayed %d %d", now - 100 + i, i);
-	REDIS(&server, "ZADD i:delayed %d later", now + 60000);
+		REDIS(&server, "ZADD quredis:of:i:delayed %d %d", now - 100 + i, i);
+	REDIS(&server, "ZADD quredis:of:i:delayed %d later", now + 60000);
 	queue_due(&server.r, &keys, false, 10, NULL);
 	late = private_redis_answer(&server);
 	assert_int_equal(late.n, 10);
@@ -126,7 +126,7 @@ static void only_what_is_due_and_only_so_many(void **state)
 		assert_in_range(redis_element(&late, i).integer, 100 - (int64_t)i, 60000);
 	assert_string_equal(REDIS(&server, "LINDEX i -1").str, "0");	/* the one due first is fetched first */
 	assert_string_equal(REDIS(&server, "LINDEX i 0").str, "9");
-	REDIS(&server, "ZADD i:delayed -inf long");
+	REDIS(&server, "ZADD quredis:of:i:delayed -inf long");
 	queue_due(&server.r, &keys, false, 10, NULL);
 	late = private_redis_answer(&server);
 	assert_true(late.n == 10 && redis_element(&late, 0).integer == 1000000000000000);
@@ -134,7 +134,7 @@ static void only_what_is_due_and_only_so_many(void **state)
 	assert_int_equal(private_redis_answer(&server).n, 6);
 	queue_due(&server.r, &keys, false, 10, NULL);
 	assert_int_equal(private_redis_answer(&server).n, 0);
-	assert_int_equal(moves_count("i:delayed"), 1);
+	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
 }
 
 /* Redis copies each several times: a hundred large ones would keep it from everybody else for seconds. */
@@ -145,7 +145,7 @@ static void large_ones_are_due_one_by_one(void **state)
 	(void)state;
 	for (int64_t i = 0; i < 5; i++) {
 		large[0] = (char)('a' + i);
-		REDIS(&server, "ZADD i:delayed %d %b", i, large, sizeof(large));
+		REDIS(&server, "ZADD quredis:of:i:delayed %d %b", i, large, sizeof(large));
 	}
 	for (int64_t left = 5; left > 0; left -= 2) {
 		queue_due(&server.r, &keys, false, 10, NULL);

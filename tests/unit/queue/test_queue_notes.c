@@ -25,7 +25,7 @@
 #define RAW_LEN (sizeof(RAW) - 1)
 #define TRAY "t:" PRIVATE_OWNER ":0"
 #define RESCUE "t:" PRIVATE_OWNER ":rescue"
-#define NOTES "i:notes"
+#define NOTES "quredis:of:i:notes"
 #define OTHER "0000000000000000000000000000000000000000"
 
 static struct message message;
@@ -236,7 +236,7 @@ static void what_is_over_is_forgotten(void **state)
 		assert_int_equal(run(&ends[i]).integer, 1);
 		assert_int_equal(REDIS_INT(&server, "LLEN %s", ends[i].from), 0);
 		assert_note(NULL);
-		assert_int_equal(REDIS_INT(&server, "EXISTS i:done"), 0);
+		assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:i:done"), 0);
 	}
 }
 
@@ -266,7 +266,7 @@ static void history_and_notes_together(void **state)
 	queue_history_done(&server.r, &owner, 0, NULL, h, 10, "n");
 	queue_history_free(h);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
-	assert_int_equal(REDIS_INT(&server, "XLEN i:done"), 2);
+	assert_int_equal(REDIS_INT(&server, "XLEN quredis:of:i:done"), 2);
 	assert_note(NULL);
 }
 
@@ -363,7 +363,7 @@ static void what_is_due_leaves_its_wrapper_behind(void **state)
 				sealed_append(&b, &keys.lines, delayed[i], strlen(delayed[i]));
 			else
 				buffer_append(&b, delayed[i], strlen(delayed[i]));
-			REDIS(&server, "ZADD i:delayed %d %b", i + 1, b.data, b.len);
+			REDIS(&server, "ZADD quredis:of:i:delayed %d %b", i + 1, b.data, b.len);
 			buffer_free(&b);
 		}
 		queue_glance_delayed(&server.r, &keys, 0, 3);
@@ -374,7 +374,7 @@ static void what_is_due_leaves_its_wrapper_behind(void **state)
 			queue_due(&server.r, &keys, hurried, 10, &first);
 			struct redis_reply moved = private_redis_answer(&server);
 			assert_int_equal(moved.n, pass == 0 ? 4 : 1);
-			assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), pass == 0 ? 1 : 0);
+			assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), pass == 0 ? 1 : 0);
 			redis_let_go(kept);
 			queue_glance_delayed(&server.r, &keys, 0, 9);
 			first = private_redis_answer(&server);

@@ -80,13 +80,13 @@ static void a_waiting_message_that_redis_refuses_to_move_stays(void **state)
 static void a_delayed_message_that_was_seen(void **state)
 {
 	(void)state;
-	REDIS(&server, "ZADD i:delayed 5 five 6 six 7 seven");
+	REDIS(&server, "ZADD quredis:of:i:delayed 5 five 6 six 7 seven");
 	REDIS(&server, "RPUSH i b a");
 	assert_int_equal(pick_delayed(QUEUE_PICK_FIRST, 1, "6", "six", 3), 1);
 	assert_waiting("b a six");
 	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 1, "7", "seven", 5), 1);
 	assert_waiting("b a six");
-	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 1);
 }
 
 /* Its rank, its time or its bytes have changed since the look. */
@@ -98,11 +98,11 @@ static void another_delayed_message_is_left_alone(void **state)
 	};
 
 	(void)state;
-	REDIS(&server, "ZADD i:delayed 5 five 6 six 7 seven");
+	REDIS(&server, "ZADD quredis:of:i:delayed 5 five 6 six 7 seven");
 	for (size_t i = 0; i < nitems(wrong); i++)
 		for (int pick = QUEUE_PICK_FIRST; pick <= QUEUE_PICK_DELETE; pick++)
 			assert_int_equal(pick_delayed((enum queue_pick)pick, wrong[i].rank, wrong[i].due, wrong[i].raw, wrong[i].len), 0);
-	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 3);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 3);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
 }
 
@@ -114,7 +114,7 @@ static void a_delayed_message_that_differs_in_the_middle_is_left_alone(void **st
 	(void)state;
 	memset(seen, 'x', sizeof(seen) - 1);
 	seen[sizeof(seen) - 1] = '\0';
-	REDIS(&server, "ZADD i:delayed 6 %s", seen);
+	REDIS(&server, "ZADD quredis:of:i:delayed 6 %s", seen);
 	seen[1500] = 'y';
 	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, "6", seen, sizeof(seen) - 1), 0);
 	seen[1500] = 'x';
@@ -124,20 +124,20 @@ static void a_delayed_message_that_differs_in_the_middle_is_left_alone(void **st
 static void a_delayed_message_that_redis_refuses_to_move_stays(void **state)
 {
 	(void)state;
-	REDIS(&server, "ZADD i:delayed 6 six");
+	REDIS(&server, "ZADD quredis:of:i:delayed 6 six");
 	redis_appendf(&server.r, "ACL SETUSER default -zremrangebyrank");
 	private_redis_answer(&server);
 	queue_pick_delayed(&server.r, &keys, QUEUE_PICK_FIRST, &(struct queue_delayed){ .due = "6", .entry = { .raw = "six", .len = 3 } });
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
 	REDIS(&server, "ACL SETUSER default +@all");
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
-	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 1);
 }
 
 /* The time when the large message is due, and what quredis peek sees of it. */
 static char *due_and_entry(struct buffer *entry)
 {
-	struct redis_reply due = REDIS(&server, "ZRANGE i:delayed 0 0 WITHSCORES"), score = redis_element(&due, 1);
+	struct redis_reply due = REDIS(&server, "ZRANGE quredis:of:i:delayed 0 0 WITHSCORES"), score = redis_element(&due, 1);
 
 	buffer_append(entry, line.data, line.len);
 	buffer_append(entry, payload, LARGE);
@@ -178,7 +178,7 @@ static void a_payload_that_is_gone(void **state)
 	due = due_and_entry(&entry);
 	assert_int_equal(pick_delayed(QUEUE_PICK_FIRST, 0, due, line.data, line.len), -1);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
-	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 1);
 	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, due, line.data, line.len), 1);
 	apart_assert_nothing_delayed();
 	buffer_free(&entry);

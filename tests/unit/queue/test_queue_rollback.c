@@ -119,7 +119,7 @@ static void a_move_out_of_a_tray_is_counted(void **state)
 		assert_false(agrees());
 		owner.moved[1]++;
 		assert_true(agrees());
-		assert_int_equal(REDIS_INT(&server, "DEL i i:delayed e"), 1);
+		assert_int_equal(REDIS_INT(&server, "DEL i quredis:of:i:delayed e"), 1);
 	}
 }
 
@@ -228,7 +228,7 @@ static void a_place_counts_for_nothing_after_a_return(void **state)
 	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 2);
-	assert_int_equal(REDIS_INT(&server, "EXISTS i i:delayed e"), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i quredis:of:i:delayed e"), 0);
 
 	REDIS(&server, "HSET %s %s 1", owner.lease, owner.trays[0]);
 	queue_history_done(&server.r, &owner, 0, &last, h, 0, "n");

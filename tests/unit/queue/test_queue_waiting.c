@@ -344,7 +344,7 @@ static void a_look_ends_after_a_megabyte(void **state)
 	for (int64_t i = 0; i < 5; i++) {
 		big[0] = (char)('0' + i);
 		REDIS(&server, "RPUSH i %b", big, (size_t)700000);
-		REDIS(&server, "ZADD i:delayed %d %b", i, big, (size_t)700000);
+		REDIS(&server, "ZADD quredis:of:i:delayed %d %b", i, big, (size_t)700000);
 	}
 	REDIS(&server, "RPUSH i %s", "quredis/1 id=last\n");
 	free(big);

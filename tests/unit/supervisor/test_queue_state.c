@@ -157,7 +157,7 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 
 static void an_error_has_the_text_of_redis_or_the_key(void **state)
 {
-	static const char key[] = "ingress:mail:delayed is a string, but quredis needs a zset";
+	static const char key[] = "quredis:of:ingress:mail:delayed is a string, but quredis needs a zset";
 
 	(void)state;
 	because(0, "OOM command not allowed");
@@ -166,7 +166,7 @@ static void an_error_has_the_text_of_redis_or_the_key(void **state)
 	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_WRONG_TYPE, key, strlen(key), SLOT_TEXT_MAX);
 	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");	/* the key is of another error */
 	atomic_store(&slot_of(0)->error, QUEUE_ERROR_WRONG_TYPE);
-	assert_string_equal(explained(1000), "one of its keys has the wrong type: ingress:mail:delayed is a string, but quredis needs a zset");
+	assert_string_equal(explained(1000), "one of its keys has the wrong type: quredis:of:ingress:mail:delayed is a string, but quredis needs a zset");
 	slot_text_clear(&mail()->sweeper.why);
 	assert_string_equal(explained(1000), "one of its keys has the wrong type");	/* a worker does not know the key */
 	atomic_store(&slot_of(0)->error, queue_error_word(QUEUE_ERROR_NO_COMMAND, COMMAND_LPUSH));

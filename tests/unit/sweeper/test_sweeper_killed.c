@@ -20,7 +20,7 @@ static void wreck(void)
 	annotate("n." OLD_BOOT ".3.1", QUEUE_TRIAL, "0000000000000001");
 	REDIS(&server, "RPUSH transit:mail:n." OLD_BOOT ".2.7:rescue half done");
 	REDIS(&server, "HSET transit:mail:workers n." OLD_BOOT ".2.7:rescue 4");
-	REDIS(&server, "ZADD ingress:mail:delayed 1 due");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 due");
 	for (int i = 0; i < SCOREBOARD_QUEUES; i++)
 		memset(&board->queues[i], 0, sizeof(board->queues[i]));
 }
@@ -64,7 +64,7 @@ static void assert_all_home(void)
 	assert_string_equal(ingress, "a a b c d done due e f g h half i j p q single ");
 	assert_string_equal(escape, "poison ");
 	assert_int_equal(REDIS_INT(&server, "XLEN escape:mail:log"), 1);
-	assert_int_equal(REDIS_INT(&server, "ZCARD ingress:mail:delayed"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:ingress:mail:delayed"), 0);
 }
 
 static void assert_nothing_left(void)
@@ -114,7 +114,7 @@ static void killed_at_every_write_and_started_again(void **state)
 				kill9();
 			}
 			start();
-			WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "ZCARD ingress:mail:delayed") == 0);
+			WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "ZCARD quredis:of:ingress:mail:delayed") == 0);
 			WAIT_FOR(REDIS_INT(&server, "EXISTS transit:mail:rescue transit:mail") == 0);
 			finish();
 			assert_all_home();
@@ -149,7 +149,7 @@ static bool server_killed_at(int write)
 	if (!killed)
 		kill9();
 	private_redis_restart(&server);		/* in any case: the last write of the sweeper may have killed it, and it may not be dead yet */
-	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
+	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS quredis:of:ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
 	if (killed)
 		finish();
 	return killed;

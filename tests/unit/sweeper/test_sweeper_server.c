@@ -15,16 +15,16 @@ static void what_is_due_queues_and_what_is_not_waits(void **state)
 	(void)state;
 	conf.nqueues = 2;
 	for (int i = 0; i < 250; i++) {
-		redis_appendf(&server.r, "ZADD ingress:mail:delayed %d %d", (int64_t)1000 + i, (int64_t)i);
+		redis_appendf(&server.r, "ZADD quredis:of:ingress:mail:delayed %d %d", (int64_t)1000 + i, (int64_t)i);
 		private_redis_answer(&server);
 	}
-	REDIS(&server, "ZADD ingress:mail:delayed %d tomorrow", now + 86400000);
-	REDIS(&server, "ZADD ingress:news:delayed %d soon", now + 1500);
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed %d tomorrow", now + 86400000);
+	REDIS(&server, "ZADD quredis:of:ingress:news:delayed %d soon", now + 1500);
 	start();
 	WAIT_FOR(swept(0, COUNT_DUE) == 250);
 	assert_int_equal(llen("ingress:mail"), 250);
 	assert_string_equal(REDIS(&server, "LINDEX ingress:mail -1").str, "0");
-	assert_int_equal(REDIS_INT(&server, "ZCARD ingress:mail:delayed"), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:ingress:mail:delayed"), 1);
 	WAIT_FOR(swept(1, COUNT_DUE) == 1);
 	finish();
 }
@@ -32,12 +32,12 @@ static void what_is_due_queues_and_what_is_not_waits(void **state)
 static void a_pause_flag_shuts_and_opens_the_gate(void **state)
 {
 	(void)state;
-	REDIS(&server, "SET ingress:mail:paused 1");
+	REDIS(&server, "SET quredis:of:ingress:mail:paused 1");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_PAUSED);
-	REDIS(&server, "DEL ingress:mail:paused");
+	REDIS(&server, "DEL quredis:of:ingress:mail:paused");
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
-	REDIS(&server, "SET ingress:mail:paused 1");
+	REDIS(&server, "SET quredis:of:ingress:mail:paused 1");
 	WAIT_FOR(gate(0) == QUEUE_PAUSED);
 	finish();
 }
@@ -69,7 +69,7 @@ static void recovery_works_at_maxmemory(void **state)
 {
 	(void)state;
 	REDIS(&server, "RPUSH transit:mail a b c");
-	REDIS(&server, "ZADD ingress:mail:delayed 1 d");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 d");
 	REDIS(&server, "CONFIG SET maxmemory 1");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
@@ -82,7 +82,7 @@ static void recovery_works_at_maxmemory(void **state)
 static void a_broken_queue_delays_no_other_and_heals(void **state)
 {
 	static const char *const broken[] = { "ingress:mail", "transit:mail", "escape:mail", "escape:mail:log",
-		"ingress:mail:delayed", "transit:mail:workers" };
+		"quredis:of:ingress:mail:delayed", "transit:mail:workers" };
 
 	(void)state;
 	conf.nqueues = 2;
@@ -202,10 +202,10 @@ static void what_concerns_the_server_is_no_queues_trouble(void **state)
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN && gate(1) == QUEUE_OPEN);
 	REDIS(&server, "SCRIPT FLUSH");
-	REDIS(&server, "ZADD ingress:mail:delayed 1 x");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 x");
 	WAIT_FOR(swept(0, COUNT_DUE) == 1);
 
-	REDIS(&server, "ZADD ingress:mail:delayed 1 y");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 y");
 	REDIS(&server, "CONFIG SET min-replicas-to-write 1");
 	WAIT_FOR(atomic_load(&board->slots[0].redis_down) == 1);
 	assert_int_equal(error(0), QUEUE_ERROR_NO_REDIS);
@@ -220,7 +220,7 @@ static void what_concerns_the_server_is_no_queues_trouble(void **state)
 
 static bool has_lead(const char *who)
 {
-	struct redis_reply holder = REDIS(&server, "GET ingress:mail:sweeper");
+	struct redis_reply holder = REDIS(&server, "GET quredis:of:ingress:mail:sweeper");
 
 	return holder.type == REDIS_STRING && strcmp(holder.str, who) == 0;
 }
@@ -231,7 +231,7 @@ static void a_queue_without_periodic_work_has_no_lead(void **state)
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	finish();
-	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:ingress:mail:sweeper"), 0);
 }
 
 static void one_of_two_hosts_has_the_periodic_work(void **state)
@@ -241,16 +241,16 @@ static void one_of_two_hosts_has_the_periodic_work(void **state)
 	conf.supervisor.lease_ms = 1000;
 	start();
 	WAIT_FOR(has_lead("n." OUR_BOOT));
-	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 1500");
-	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") < 500);
+	REDIS(&server, "SET quredis:of:ingress:mail:sweeper other.00000000000000c0 PX 1500");
+	WAIT_FOR(REDIS_INT(&server, "PTTL quredis:of:ingress:mail:sweeper") < 500);
 	assert_true(has_lead("other.00000000000000c0"));	/* asked for more than once meanwhile */
 	WAIT_FOR(has_lead("n." OUR_BOOT));
 	kill9();
-	REDIS(&server, "PEXPIRE ingress:mail:sweeper 600000");
+	REDIS(&server, "PEXPIRE quredis:of:ingress:mail:sweeper 600000");
 	start();				/* of the same name: it need not wait */
-	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") <= 1000);
+	WAIT_FOR(REDIS_INT(&server, "PTTL quredis:of:ingress:mail:sweeper") <= 1000);
 	finish();
-	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:ingress:mail:sweeper"), 0);
 	queues[0].ttl_ms = 0;
 }
 
@@ -258,7 +258,7 @@ static void the_lead_of_another_is_not_given_up(void **state)
 {
 	(void)state;
 	queues[0].ttl_ms = 60000;
-	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 600000");
+	REDIS(&server, "SET quredis:of:ingress:mail:sweeper other.00000000000000c0 PX 600000");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	finish();

@@ -15,7 +15,7 @@ static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	assert_int_equal(error(0), QUEUE_ERROR_NONE);
 	WAIT_FOR(REDIS(&server, "KEYS quredis:node:*").n == 1);
-	WAIT_FOR(REDIS(&server, "KEYS ingress:mail:backlog:*").n == 1);
+	WAIT_FOR(REDIS(&server, "KEYS quredis:of:ingress:mail:backlog:*").n == 1);
 	finish();
 	keys = REDIS(&server, "KEYS *");
 	assert_int_equal(keys.n, 5);		/* and quredis:queues, quredis:secret, quredis:schema */
@@ -67,7 +67,7 @@ static void those_of_a_shared_queue_go_back_as_they_were_pushed(void **state)
 		snprintf(text, sizeof(text), "%d", (int)i);
 		assert_string_equal(REDIS(&server, "LINDEX ingress:mail %d", -1 - i).str, text);
 	}
-	notes = REDIS(&server, "HVALS ingress:mail:notes");
+	notes = REDIS(&server, "HVALS quredis:of:ingress:mail:notes");
 	assert_int_equal(notes.n, 250);
 	for (size_t i = 0; i < notes.n; i++)
 		assert_string_equal(redis_element(&notes, i).str, "redelivered=1 outages=1 solo=1");
@@ -276,7 +276,7 @@ static void a_successor_leaves_bare_list_and_gate_alone(void **state)
 	kill9();
 	REDIS(&server, "LPUSH transit:mail foreign");
 	atomic_store(&board->queues[0].sweeper.swept[COUNT_DUE], 0);
-	REDIS(&server, "ZADD ingress:mail:delayed 1 x");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 x");
 	start();
 	WAIT_FOR(swept(0, COUNT_DUE) == 1);
 	assert_int_equal(gate(0), QUEUE_OPEN);

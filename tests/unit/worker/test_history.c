@@ -17,8 +17,8 @@
 #include "common/base/base.h"
 #include "tests/unit/worker/lone_worker.h"
 
-#define HISTORY "i:done"
-#define NOTES "i:notes"
+#define HISTORY "quredis:of:i:done"
+#define NOTES "quredis:of:i:notes"
 #define SHA1_A "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"
 #define SHA1_B "e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98"
 #define DONE_MS INT64_C(1700000000123)

@@ -16,7 +16,7 @@
 #include "tests/unit/sealed.h"
 #include "tests/unit/worker/lone_worker.h"
 
-#define NOTES "i:notes"
+#define NOTES "quredis:of:i:notes"
 #define SECRET "quredis:secret"
 #define SHA1_A "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"
 #define SHA1_B "e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98"
