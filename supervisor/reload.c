@@ -4,17 +4,23 @@
  */
 #include "supervisor/reload.h"
 
+#include <sys/stat.h>
+
 #include <err.h>
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "common/base/base.h"
 #include "common/log/log.h"
 #include "supervisor/master.h"
+
+#define LOADS_MAX 5
 
 static void log_report(const struct conf_report *report)
 {
@@ -27,12 +33,44 @@ static void log_report(const struct conf_report *report)
 
 /* ---- at the start ---- */
 
-/* Returns an absolute path, since the master may change its directory, and since titles overwrite the arguments. */
+/*
+ * The path as it was given, since a deploy moves a link in it, and a reload must follow that: so it must not be resolved, also not the links in the name of
+ * the current directory. A new string, since titles overwrite the arguments.
+ */
 static char *absolute_path(const char *path)
 {
-	char *real = realpath(path, NULL);
+	char *here = path[0] == '/' ? NULL : get_current_dir_name(), *whole;
 
-	return real != NULL ? real : alloc_string(path);
+	whole = here == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
+	free(here);
+	return whole;
+}
+
+/* What the directory of a path is; all 0: it cannot be examined. */
+static struct stat look_at_directory(const char *path)
+{
+	char *copy = alloc_string(path);
+	struct stat st;
+
+	if (stat(dirname(copy), &st) == -1)
+		st = (struct stat){0};
+	free(copy);
+	return st;
+}
+
+/* Loads again if the directory became another one meanwhile, so that no files of two releases are mixed. */
+static struct conf *load_one_release(const char *path, struct conf_report *report)
+{
+	for (int tries = 1;; tries++) {
+		struct stat before = look_at_directory(path), after;
+		struct conf *conf = conf_load(path, 0, report);
+
+		after = look_at_directory(path);
+		if ((before.st_dev == after.st_dev && before.st_ino == after.st_ino) || tries == LOADS_MAX)
+			return conf;
+		conf_free(conf);
+		conf_report_free(report);
+	}
 }
 
 int reload_start(struct configuration *c, const char *path)
@@ -41,7 +79,7 @@ int reload_start(struct configuration *c, const char *path)
 	int status = EX_CONFIG;
 
 	c->path = absolute_path(path);
-	c->conf = conf_load(c->path, 0, &report);
+	c->conf = load_one_release(c->path, &report);
 	if (c->conf == NULL) {
 		conf_report_print(&report, stderr);
 	} else if (log_open(c->conf->log.target, c->conf->log.format, c->conf->log.level) == -1) {
@@ -104,6 +142,45 @@ static void refuse_changes(const struct conf *a, const struct conf *b, struct co
 	}
 }
 
+static bool same_list(char *const *a, char *const *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	for (; *a != NULL && *b != NULL; a++, b++)
+		if (strcmp(*a, *b) != 0)
+			return false;
+	return *a == *b;
+}
+
+/* Other Sentinels may watch another server under the same name. */
+static bool same_server(const struct conf *a, const struct conf *b)
+{
+	return !differ(a->redis.url, b->redis.url) && !differ(a->redis.master, b->redis.master) && same_list(a->redis.sentinels, b->redis.sentinels);
+}
+
+/* ---- what a file lost by accident, such as a deploy on a full disk ---- */
+
+static void refuse_emptied_files(const struct conf *a, const struct conf *b, struct conf_report *report)
+{
+	for (size_t i = 0; i < a->nqueues; i++) {
+		const char *file = conf_queue_place(a->queues[i])->from;
+
+		if (file != NULL && conf_queue_find(b, a->queues[i]->name) == NULL && conf_file_is_empty(b, file))
+			add_problem(report, alloc_format("%s sets nothing any more, and queue %s is from it: restore it, or remove the file",
+			    file, a->queues[i]->name));
+	}
+}
+
+/* Another server is an intention only if a file, or the environment, names it. */
+static void refuse_accidents(const struct conf *a, const struct conf *b, struct conf_report *report)
+{
+	if (a->nqueues > 0 && b->nqueues == 0)
+		add_problem(report, alloc_string("the configuration has no queue any more: restore one, or stop quredisd if no queue is wanted"));
+	if (!same_server(a, b) && conf_origin(b, "redis.url")->kind == CONF_ORIGIN_DEFAULT)
+		add_problem(report, alloc_format("redis.url is not set any more: restore it, or set it to \"%s\" if that server is wanted", b->redis.url));
+	refuse_emptied_files(a, b, report);
+}
+
 static bool log_differs(const struct conf *a, const struct conf *b)
 {
 	return differ(a->log.target, b->log.target) || a->log.format != b->log.format || a->log.level != b->log.level;
@@ -126,12 +203,13 @@ int reload_note_users(struct master *m, const struct conf *conf, char *error, si
 
 static struct conf *load(struct master *m, struct conf_report *report)
 {
-	struct conf *conf = conf_load(m->config.path, 0, report);
+	struct conf *conf = load_one_release(m->config.path, report);
 	char error[PATH_MAX + 256];
 
 	if (conf == NULL)
 		return NULL;
 	refuse_changes(m->config.conf, conf, report);
+	refuse_accidents(m->config.conf, conf, report);
 	if (report->errors == 0 && log_differs(m->config.conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
 	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
@@ -146,22 +224,6 @@ static bool same_keys(const struct conf_queue *a, const struct conf_queue *b)
 {
 	return strcmp(a->ingress, b->ingress) == 0 && strcmp(a->transit, b->transit) == 0 &&
 	    strcmp(a->escape, b->escape) == 0;
-}
-
-static bool same_list(char *const *a, char *const *b)
-{
-	if (a == NULL || b == NULL)
-		return a == b;
-	for (; *a != NULL && *b != NULL; a++, b++)
-		if (strcmp(*a, *b) != 0)
-			return false;
-	return *a == *b;
-}
-
-/* Other Sentinels may watch another server under the same name. */
-static bool same_server(const struct conf *a, const struct conf *b)
-{
-	return !differ(a->redis.url, b->redis.url) && !differ(a->redis.master, b->redis.master) && same_list(a->redis.sentinels, b->redis.sentinels);
 }
 
 struct changes {

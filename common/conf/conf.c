@@ -193,3 +193,25 @@ struct redis_options conf_redis_options(const struct conf *conf)
 		.sentinel_user = conf->redis.sentinel_user, .sentinel_password = conf->redis.sentinel_password,
 		.sentinel_tls = conf->redis.sentinel_tls };
 }
+
+static bool any_from(const struct conf_origin *origins, size_t n, const char *file)
+{
+	for (size_t i = 0; i < n; i++)
+		if (conf_given(&origins[i]) && strcmp(origins[i].from, file) == 0)
+			return true;
+	return false;
+}
+
+bool conf_file_is_empty(const struct conf *conf, const char *file)
+{
+	bool is_read = false;
+
+	for (size_t i = 0; conf->files[i] != NULL; i++)
+		is_read = is_read || strcmp(conf->files[i], file) == 0;
+	if (!is_read || any_from(conf->origins, conf_schema_global.n, file))
+		return false;
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if (any_from(conf->queues[i]->origins, conf_schema_queue.n + 1, file))
+			return false;
+	return true;
+}

@@ -249,6 +249,7 @@ bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t 
 /* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
+bool conf_file_is_empty(const struct conf *conf, const char *file);	/* the file was read, and no value is from it */
 bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
 
 /* The origin of a value. Arrays of these stand parallel to a schema's keys. */

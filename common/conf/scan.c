@@ -221,6 +221,10 @@ int conf_scan(struct conf_loading *l, struct conf_source *source)
 {
 	struct scan s = { .l = l, .source = source, .p = source->text, .line = 1 };
 
+	if (strncmp(s.p, "\xef\xbb\xbf", 3) == 0) {
+		fatal(&s, 1, "begins with a byte order mark of UTF-8: save it without one");
+		s.p += 3;
+	}
 	while (*s.p != '\0') {
 		if (*s.p == '\n') {
 			s.line++;

@@ -249,6 +249,8 @@ static const char *password_flaw(char *text, size_t *len)
 		return "is empty";
 	if (*len > PASSWORD_MAX)
 		return "is too long for a password";
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		return "begins with a byte order mark of UTF-8: save it without one";
 	if (strlen(text) != *len || strpbrk(text, "\r\n") != NULL)
 		return "holds more than one line of text";
 	return NULL;

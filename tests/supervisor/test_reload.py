@@ -1,6 +1,7 @@
 """Reload: by difference, new workers first, and any error keeps the running configuration."""
 import os
 import pathlib
+import shutil
 import signal
 
 import pytest
@@ -323,3 +324,97 @@ def test_the_command_tells_of_a_queue_that_leaves(redis, quredisd):
     assert "empty" not in r.err
     r = d.quredis("reload")
     assert r.code == 0 and "left" not in r.err
+
+
+def deployed(quredisd, tmp, below="current"):
+    """A daemon whose configuration lies below the link `current` to the directory r1, its queue in conf.d there; writes the release n."""
+    d = quredisd(queues=[], start=False)
+    main = d.conf.read_text()
+
+    def release(n):
+        (tmp / f"r{n}/conf.d").mkdir(parents=True)
+        for path, text in ((tmp / f"r{n}/q.conf", main), (tmp / f"r{n}/conf.d/mail.conf",
+                           f'queues = ( {{ name = "mail"; handler = ["/bin/cat"]; workers = {n}; }} );\n')):
+            path.write_text(text)
+            path.chmod(0o600)
+        (tmp / "next").symlink_to(f"r{n}")
+        os.rename(tmp / "next", tmp / "current")
+    release(1)
+    d.conf = tmp / below / "q.conf"
+    return d, release
+
+
+@pytest.mark.parametrize("old_folder", ["stays", "deleted"])
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_a_reload_follows_the_link_of_the_release(redis, quredisd, tmp, relative, old_folder):
+    d, release = deployed(quredisd, tmp)
+    if relative:        # from the directory of the release, as its name in the shell says
+        d.env = {"PWD": str(tmp / "current")}
+        d._inside = ["env", "-C", str(tmp / "current")]
+        d.conf = pathlib.Path("q.conf")
+    d.start()
+    assert status(d, "mail")["workers"]["wanted"] == 1 and status(d)["config"] == str(tmp / "current/q.conf")
+    for n in (2, 3):
+        release(n)
+        if old_folder == "deleted":
+            shutil.rmtree(tmp / f"r{n - 1}")
+        assert ask(d, "reload")["ok"]
+        assert status(d, "mail")["workers"]["wanted"] == n
+
+
+def test_a_reload_follows_the_links_of_a_mounted_configuration(redis, quredisd, tmp):
+    """As Kubernetes mounts a ConfigMap: each file is a link through ..data, which is swapped, and the old folder is deleted."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")], start=False)
+    text, conf = d.conf.read_text(), tmp / "mounted/quredis.conf"
+    conf.parent.mkdir()
+
+    def publish(n):
+        (tmp / f"mounted/..{n}").mkdir()
+        path = tmp / f"mounted/..{n}/quredis.conf"
+        path.write_text(text.replace("workers = 1", f"workers = {n}"))
+        path.chmod(0o600)
+        (tmp / "mounted/..next").symlink_to(f"..{n}")
+        os.rename(tmp / "mounted/..next", tmp / "mounted/..data")
+        shutil.rmtree(tmp / f"mounted/..{n - 1}", ignore_errors=True)
+    publish(1)
+    conf.symlink_to("..data/quredis.conf")
+    d.conf = conf
+    d.start()
+    for n in (2, 3):
+        publish(n)
+        assert ask(d, "reload")["ok"] and status(d, "mail")["workers"]["wanted"] == n
+
+
+def test_a_configuration_that_a_deploy_has_emptied_is_refused(redis, quredisd, ledger):
+    """The disk was full: the file is there, and empty."""
+    d = quredisd(queues=[queue("other", "/bin/cat")], start=False)
+    fragments = [d.conf.parent / "conf.d" / f"{name}.conf" for name in ("mail", "news")]
+    fragments[0].parent.mkdir()
+    for path in fragments:
+        path.write_text(f'queues = ( {{ name = "{path.stem}"; handler = ["{ledger.recorder()}"]; }} );\n')
+        path.chmod(0o600)
+    d.start()
+    before, texts = d.children(), {path: path.read_text() for path in [d.conf, *fragments]}
+
+    def refused(*words):
+        answer = ask(d, "reload")
+        assert answer["ok"] is False and d.children() == before
+        assert all(any(w in p for p in answer["problems"]) for w in words), answer
+    fragments[0].write_text("")
+    refused("mail.conf sets nothing any more, and queue mail is from it")
+    fragments[0].write_text("# only a comment\n")
+    refused("mail.conf sets nothing any more")
+    for path in fragments:
+        path.unlink()
+    d.conf.write_text("")
+    refused("no queue any more", "supervisor.node cannot change")
+    for path, text in texts.items():
+        path.write_text(text)
+        path.chmod(0o600)
+    fragments[1].unlink()           # this is meant
+    assert ask(d, "reload")["ok"]
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.runs()) == 1)
+    d.conf.write_bytes(b"\xef\xbb\xbf" + texts[d.conf].encode())
+    answer = ask(d, "reload")
+    assert answer["ok"] is False and f"{d.conf}:1: begins with a byte order mark of UTF-8" in answer["problems"][0]

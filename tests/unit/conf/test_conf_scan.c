@@ -59,10 +59,17 @@ static void it_names_nothing_if_the_sections_expect_different_values(void **stat
 	assert_string_equal(scan("limit = 5K"), "5K: write a number with a unit in quotes, as \"60s\" or \"64K\"");
 }
 
+static void a_byte_order_mark_is_named(void **state)
+{
+	(void)state;
+	assert_string_equal(scan("\xef\xbb\xbfqueues = ();"), "begins with a byte order mark of UTF-8: save it without one");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_unit_without_quotes_names_what_is_expected),
+		cmocka_unit_test(a_byte_order_mark_is_named),
 		cmocka_unit_test(it_names_nothing_if_the_sections_expect_different_values),
 	};
 

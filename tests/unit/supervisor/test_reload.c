@@ -176,6 +176,33 @@ static void any_error_keeps_the_running_configuration(void **state)
 	assert_int_equal(queues_find(&m.queues, "later"), LATER);
 }
 
+/* What a deploy on a full disk leaves. */
+static void a_configuration_that_was_cut_away_is_refused(void **state)
+{
+	(void)state;
+	reload_fails(NODE, "the configuration has no queue any more: restore one, or stop quredisd");
+	reload_fails(NODE "queues = ();", "the configuration has no queue any more");
+	reload_fails("", "sets nothing any more, and queue mail is from it: restore it, or remove the file");
+	assert_int_equal(state_of(mail), PROCESS_SERVING);
+}
+
+static void another_server_must_be_named(void **state)
+{
+	static const char queues[] = QUEUES(Q("mail", "") ", " Q("later", ""));
+	char named[sizeof(queues) + 100];
+
+	(void)state;
+	snprintf(named, sizeof(named), "redis = { url = \"redis://192.0.2.1:7000\"; }; %s", queues);
+	reload(named);
+	before = m.config.conf;
+	master_forget_events();
+	m.config.epoch = 0;
+	reload_fails(queues, "redis.url is not set any more: restore it, or set it to \"redis://127.0.0.1:6379/0\"");
+	snprintf(named, sizeof(named), "redis = { url = \"redis://127.0.0.1:6379/0\"; }; %s", queues);
+	reload(named);
+	reload(queues);			/* the same server, now by default */
+}
+
 static void what_cannot_change_is_refused_by_its_name(void **state)
 {
 	static const struct { const char *text, *reason; } rows[] = {
@@ -265,6 +292,8 @@ int main(void)
 		T(a_queue_leaves_and_returns),
 		T(two_reloads_let_the_first_worker_finish),
 		T(any_error_keeps_the_running_configuration),
+		T(a_configuration_that_was_cut_away_is_refused),
+		T(another_server_must_be_named),
 		T(what_cannot_change_is_refused_by_its_name),
 		T(the_directory_of_an_embedded_redis_cannot_change),
 		T(a_log_that_cannot_be_opened_is_an_error),
