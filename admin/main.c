@@ -48,6 +48,7 @@ int main(int argc, char **argv)
 	json_set_alloc_funcs(alloc_bytes, free);	/* without memory, jansson would leave members out of an object */
 	setlocale(LC_CTYPE, "");		/* decides which characters a terminal can show */
 	signal(SIGPIPE, SIG_IGN);		/* Redis may close the connection while we write */
+	signal(SIGXFSZ, SIG_IGN);		/* a write beyond the file size limit fails instead, as on a full disk */
 	if (options_parse(&a.options, argc, argv) == -1 && a.options.unknown[0] == '\0') {
 		options_free(&a.options);
 		return EX_USAGE;

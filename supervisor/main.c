@@ -196,9 +196,12 @@ int main(int argc, char *argv[], char *envp[])
 {
 	struct options o;
 
+	signals_hold();
 	process_hide_memory(true);
 	open_standard();
 	title_init(argc, argv, envp);
 	o = parse_options(argc, argv);
+	if (o.test || o.print)
+		signals_release();
 	return o.test || o.print ? test_or_print(&o) : serve(&o);
 }

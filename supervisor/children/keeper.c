@@ -164,6 +164,7 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	fcntl(k->lock_fd, F_SETFD, 0);		/* redis-server holds the lock as well */
 	process_reset_signals();
+	signal(SIGXFSZ, SIG_IGN);	/* beyond its file size limit Redis then refuses writes, and stays */
 	execlp(k->conf->redis.server, "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
 	    "--dir", dir, "--logfile", logfile, "--daemonize", "no", "--supervised", "no", "--save", "",
 	    "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", (char *)NULL);

@@ -11,7 +11,7 @@
 #include "supervisor/host/signals.h"
 
 static const int orders[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD };
-static const int ignored[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH };
+static const int ignored[] = { SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU, SIGWINCH };	/* XFSZ: a write beyond the file size limit fails instead, as on a full disk */
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 
 static void set_all(const int *list, size_t n, void (*disposition)(int))
@@ -22,13 +22,34 @@ static void set_all(const int *list, size_t n, void (*disposition)(int))
 		sigaction(list[i], &action, NULL);
 }
 
-int signals_open(void)
+static sigset_t set_of_orders(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < nitems(orders); i++)
 		sigaddset(&set, orders[i]);
+	return set;
+}
+
+void signals_hold(void)
+{
+	sigset_t set = set_of_orders();
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void signals_release(void)
+{
+	sigset_t set = set_of_orders();
+
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int signals_open(void)
+{
+	sigset_t set = set_of_orders();
+
 	set_all(orders, nitems(orders), SIG_DFL);	/* a signal inherited as ignored would never arrive */
 	set_all(ignored, nitems(ignored), SIG_IGN);
 	if (sigprocmask(SIG_SETMASK, &set, NULL) == -1)

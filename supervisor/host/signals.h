@@ -4,6 +4,13 @@
 #include <stdbool.h>
 
 /*
+ * The first step of main(): an order that arrives before signals_open() waits, and neither ends the process nor gets lost (PID 1). signals_release(): in a
+ * process that will be no master.
+ */
+void signals_hold(void);
+void signals_release(void);
+
+/*
  * Blocks the signals that are orders to the master, and ignores the others that a terminal sends. Call it before the first
  * fork. Returns a signalfd (close-on-exec, non-blocking), or -1 and errno.
  */

@@ -8,8 +8,9 @@ import pytest
 
 from harness import alive, children_of, queue, wait_for
 from harness.control import ask, status
+from harness.messages import anywhere
 
-IGNORED_BY_CHILDREN = ["INT", "HUP", "QUIT", "USR1", "USR2", "TSTP", "TTIN", "TTOU", "WINCH", "PIPE"]
+IGNORED_BY_CHILDREN = ["INT", "HUP", "QUIT", "USR1", "USR2", "TSTP", "TTIN", "TTOU", "WINCH", "PIPE", "XFSZ"]
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo done-$m >>@LEDGER@"
 
@@ -179,3 +180,23 @@ def test_stop_on_the_control_socket_drains(redis, quredisd, handler, ledger, tmp
     (tmp / "go").touch()
     assert d.wait_exit() == 0
     assert ledger.lines() == ["a", "done-a"]
+
+
+def test_a_file_size_limit_ends_no_process(redis, quredisd, handler, ledger, tmp):
+    """ulimit -f, as a full disk: it costs lines of the log and of the archive, and no process. A handler has the signal's default."""
+    c = redis.client()
+    (tmp / "archive").mkdir(mode=0o700)
+    d = quredisd(queues=[queue("mail", handler("read -r m; grep SigIgn /proc/self/status >>@LEDGER@; head -c 300 /dev/zero | tr '\\0' x; exit 65"), workers=2,
+                               dead_letter={"max_entries": 1, "archive": str(tmp / "archive")})],
+                 log={"target": str(tmp / "log")}, metrics={"textfile": str(tmp / "quredis.prom")}, inside=["prlimit", "--fsize=20000"], start=False)
+    d.start(wait=False)
+    c.lpush("ingress:mail", *[f"m{i}".ljust(200, "x") for i in range(200)])
+    wait_for(lambda: len(ledger.lines()) == 200 and not anywhere(c, "mail"), 60)
+    wait_for(lambda: (tmp / "log").stat().st_size > 19500)
+    assert {line.split()[1] for line in ledger.lines()} == {"0" * 16}
+    wait_for(lambda: sum(f.stat().st_size for f in (tmp / "archive").iterdir()) > 15000)
+    assert c.llen("escape:mail") > 0
+    log = (tmp / "log").read_text()
+    assert d.running() and "_died" not in log
+    assert d.stop() == 0
+

@@ -57,10 +57,29 @@ static void a_signal_that_was_inherited_as_ignored_arrives(void **state)
 	assert_int_equal(signals_next(fd), SIGHUP);
 }
 
+static void an_order_before_the_descriptor_is_open_waits(void **state)
+{
+	sigset_t now;
+
+	(void)state;
+	close(fd);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	signals_hold();
+	raise(SIGTERM);
+	raise(SIGHUP);
+	fd = signals_open();
+	assert_int_equal(signals_next(fd), SIGHUP);
+	assert_int_equal(signals_next(fd), SIGTERM);
+	signals_release();
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	assert_int_equal(sigismember(&now, SIGTERM), 0);
+}
+
 static void a_terminal_and_a_broken_pipe_do_not_end_the_master(void **state)
 {
 	(void)state;
 	raise(SIGPIPE);
+	raise(SIGXFSZ);
 	raise(SIGTTIN);
 	raise(SIGTTOU);
 	raise(SIGWINCH);
@@ -86,6 +105,7 @@ static void a_child_blocks_all_but_faults_and_ignores_none(void **state)
 	for (size_t i = 0; i < nitems(orders); i++)
 		assert_int_equal(sigismember(&set, orders[i]), 1);
 	assert_int_equal(sigismember(&set, SIGPIPE), 1);
+	assert_int_equal(sigismember(&set, SIGXFSZ), 1);
 	for (size_t i = 0; i < nitems(faults); i++)
 		assert_int_equal(sigismember(&set, faults[i]), 0);
 	for (int sig = 1; sig < 32; sig++)
@@ -114,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(every_order_is_read_from_the_descriptor),
 		T(a_signal_that_was_inherited_as_ignored_arrives),
+		T(an_order_before_the_descriptor_is_open_waits),
 		T(a_terminal_and_a_broken_pipe_do_not_end_the_master),
 		T(a_handler_does_not_inherit_the_descriptor),
 		T(a_child_blocks_all_but_faults_and_ignores_none),
