@@ -20,7 +20,7 @@ while head := sys.stdin.buffer.readline().split():
 NOTE = 'read -r m; echo "start $m" >>@LEDGER@; [ "$m" != warm ] || exit 0; '
 MODES = {
     "exec": ("sh", NOTE + "exec sleep 60", {}),
-    "exec-143": ("sh", NOTE + "sleep 60 & trap 'kill $!; exit 143' TERM; wait", {}),
+    "exec-143": ("sh", "trap 'exit 143' TERM; " + NOTE + "sleep 60 & wait $!; exit 143", {}),
     "shared": ("sh", NOTE + "exec sleep 60", {"shared": True}),
     "persistent": ("python", JOBS.replace("@SECONDS@", "60"), {"mode": "persistent"}),
     "window": ("python", JOBS.replace("@SECONDS@", "60"), {"mode": "persistent", "window": 4}),
