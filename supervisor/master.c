@@ -138,10 +138,24 @@ static void set_title(struct master *m)
 	notify_status(&m->notify, "%s: %d workers", m->stop.phase != STOP_NOT ? "stopping" : "running", workers);
 }
 
+/* Without the lock file another supervisor can start on this host with the same configuration, so the socket may be its own. */
+static void look_at_files(struct master *m)
+{
+	const char *lock = m->config.conf->supervisor.lock_file;
+	bool removed = !lock_is_at(&m->lock, lock);
+
+	if (removed && !m->lock_removed)
+		log_error("lock_removed", log_str("path", lock), log_str("advice", "another quredisd can start beside this one: restart this one"));
+	m->lock_removed = removed;
+	if (!removed && control_restore(&m->control))
+		log_warning("control_restored", log_str("path", m->control.path), log_str("reason", "another process had removed the socket"));
+}
+
 static void look_once_a_second(struct master *m, int64_t now_ms)
 {
 	set_title(m);
 	if (now_ms >= m->look_ms) {
+		look_at_files(m);
 		watch_children(&m->processes, now_ms);
 		queues_look(&m->queues, now_ms);
 		m->look_ms = now_ms + LOOK_EVERY_MS;

@@ -45,6 +45,7 @@ struct master {
 	int64_t started_ms;
 	bool ready;			/* the event `ready` was logged */
 	int64_t look_ms;		/* when watch, policies and states of queues are due again */
+	bool lock_removed;		/* at the last look the path of the lock named no file, or another one; it was logged */
 	int titled;			/* the number of workers in the process title; -1: no title was set */
 	int64_t wake_ms;		/* when the next turn of the loop is due */
 };

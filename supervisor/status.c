@@ -298,7 +298,7 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
+	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
 	    "pid", (int)getpid(),
 	    "node", m->config.conf->supervisor.node,
@@ -306,6 +306,7 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "since", clock_rfc3339(m->since_ms, since),
 	    "uptime_ms", (json_int_t)(now_ms - m->started_ms),
 	    "state", state_of_master(m),
+	    "lock_removed", m->lock_removed,
 	    "config", json_path(m->config.path),
 	    "redis", redis_server(m),
 	    "sweeper", sweeper(m, now_ms),

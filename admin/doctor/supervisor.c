@@ -83,6 +83,9 @@ static void check_running(struct doctor *d, const char *path)
 	if (version != NULL && strcmp(version, QUREDIS_VERSION) != 0)
 		findings_advise(findings_add(d, SEVERITY_NOTE, path, "the supervisor is version %s, this command is %s", version, QUREDIS_VERSION),
 		    "restart quredisd at a good time");
+	if (json_is_true(json_object_get(d->supervisor.status, "lock_removed")))
+		findings_advise(findings_add(d, SEVERITY_ERROR, path, "the supervisor's lock file was removed: another quredisd can start beside it"),
+		    "restart quredisd");
 	check_server(d, path);
 }
 

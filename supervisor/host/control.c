@@ -3,6 +3,7 @@
  * taken the answer to the last one, so a client that does not read uses no memory.
  */
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -47,6 +48,20 @@ int control_open(struct control *c, const char *path, char *error, size_t size)
 		return open_failed(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
 	return 0;
+}
+
+bool control_restore(struct control *c)
+{
+	struct unix_socket_file file;
+	struct stat st;
+	int fd;
+
+	if (c->fd == -1 || lstat(c->path, &st) == 0 || errno != ENOENT || (fd = unix_socket_listen(c->path, BACKLOG, &file)) == -1)
+		return false;
+	close(c->fd);
+	c->fd = fd;
+	c->file = file;
+	return true;
 }
 
 static void drop_client(struct control_client *client)

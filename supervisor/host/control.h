@@ -44,6 +44,11 @@ void control_init(struct control *c, char *(*answer)(void *arg, const char *line
 
 /* Listens on path, in place of a socket that an earlier master left there: call it with the lock held. -1: the reason is in error. */
 int control_open(struct control *c, const char *path, char *error, size_t size);
+/*
+ * Listens again if the socket was removed; one that another process has put there stays. Call it with the lock held. True: it did. A failure is tried again
+ * at the next call.
+ */
+bool control_restore(struct control *c);
 void control_close(struct control *c);		/* also removes the socket, unless another process has replaced it */
 void control_close_in_child(struct control *c);
 

@@ -194,6 +194,11 @@ static bool is_at(int fd, const char *path)
 	    ours.st_ino == there.st_ino;
 }
 
+bool lock_is_at(const struct lock *l, const char *path)
+{
+	return is_at(l->fd, path);
+}
+
 int lock_file_take(int fd, const char *path, pid_t *holder, char *error, size_t size)
 {
 	*holder = 0;

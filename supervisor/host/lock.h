@@ -38,6 +38,9 @@ int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_
  */
 int lock_file_open(const char *path, char *error, size_t size);
 
+/* False: the path names no file, or another one. Then another supervisor can start with it. */
+bool lock_is_at(const struct lock *l, const char *path);
+
 /* As lock_try(), but writes nothing. LOCK_FILE_REPLACED: the path names another file now; open it again. */
 #define LOCK_FILE_REPLACED 2
 int lock_file_take(int fd, const char *path, pid_t *holder, char *error, size_t size);

@@ -203,9 +203,44 @@ static char *document(struct sweeper *s, const struct age_clock *clock, int64_t 
 	return text;
 }
 
+struct node_report {
+	bool refused;		/* the refusal was logged */
+	bool written;		/* this process has written the report */
+	int foreign;		/* how often in a row another supervisor had replaced it */
+};
+
+/* Two, since a Redis that went back to an earlier state shows the report of an earlier supervisor once. */
+#define FOREIGN_LOOKS 2
+
+static void look_at_report(struct sweeper *s, struct node_report *own, const struct redis_reply *reply)
+{
+	json_t *o = json_loadb(reply->str, reply->len, 0, NULL);
+	const char *boot = json_string_value(json_object_get(o, "boot"));
+	char ours[17];
+
+	snprintf(ours, sizeof(ours), "%016" PRIx64, s->child->boot);
+	own->foreign = boot != NULL && strcmp(boot, ours) != 0 ? own->foreign + 1 : 0;
+	if (own->foreign == FOREIGN_LOOKS)
+		log_warning("node_shared", log_str("node", s->conf->supervisor.node), log_int("other", json_integer_value(json_object_get(o, "pid"))),
+		    log_str("advice", "another supervisor reports under this name: give each its own supervisor.node"));
+	json_decref(o);
+}
+
+/* The supervisor of another lock may have the same name: each then replaces the other's report. */
+static void find_other(struct sweeper *s, struct node_report *own)
+{
+	struct redis_reply reply;
+
+	if (!own->written)
+		return;
+	queue_node_read(&s->redis, s->conf->supervisor.node);
+	if (connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING)
+		look_at_report(s, own, &reply);
+}
+
 static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 {
-	bool *refused = task_own(s, &node_task);	/* whether the refusal was logged */
+	struct node_report *own = task_own(s, &node_task);
 	struct age_clock clock;
 	struct redis_reply reply;
 	char *text;
@@ -213,16 +248,20 @@ static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 	(void)budget;
 	if (!sweeper_is_active(s) || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
 		return false;
+	find_other(s, own);
+	if (s->redis.state == REDIS_CLOSED)
+		return false;
 	text = document(s, &clock, now_ms);
 	if (text == NULL)
 		return false;
 	queue_node_write(&s->redis, s->conf->supervisor.node, text);
 	free(text);
 	if (connection_answer(s, &reply) == 0) {
-		*refused = false;
-	} else if (s->redis.state != REDIS_CLOSED && !*refused) {
+		own->refused = false;
+		own->written = true;
+	} else if (s->redis.state != REDIS_CLOSED && !own->refused) {
 		log_warning("node_unreported", log_str("error", s->connection.error));
-		*refused = true;
+		own->refused = true;
 	}
 	return false;
 }
@@ -239,4 +278,4 @@ static void delete_report(struct sweeper *s)
 }
 
 const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node,
-	.settle = delete_report, .own_size = sizeof(bool) };
+	.settle = delete_report, .own_size = sizeof(struct node_report) };

@@ -155,10 +155,34 @@ def test_many_clients(quredisd):
 def test_a_socket_that_replaced_ours_stays(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/cat")])
     path = d.sections["supervisor"]["control_socket"]
-    os.unlink(path)
     with socket.socket(socket.AF_UNIX) as other:
-        other.bind(str(path))
+        other.bind(f"{path}.new")
+        os.rename(f"{path}.new", path)
         assert d.stop() == 0 and stat.S_ISSOCK(os.stat(path).st_mode)
+
+
+def test_a_removed_socket_is_made_again(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    path = d.sections["supervisor"]["control_socket"]
+    for n in (1, 2):
+        os.unlink(path)
+        wait_for(lambda n=n: len(d.events("control_restored")) == n)
+        assert status(d)["lock_removed"] is False
+    assert d.stop() == 0 and not os.path.exists(path)
+
+
+def test_a_removed_lock_is_an_alarm(quredisd):
+    """Another supervisor may have started with the path since: then the socket is its own."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    os.unlink(d.sections["supervisor"]["lock_file"])
+    d.wait_event("lock_removed")
+    assert status(d)["lock_removed"] is True
+    assert "the supervisor's lock file was removed" in d.quredis("doctor").out
+    os.unlink(d.sections["supervisor"]["control_socket"])
+    mark = d.mark()
+    d.signal(signal.SIGUSR2)
+    d.wait_event("status", since=mark)
+    assert not d.events("control_restored") and len(d.events("lock_removed")) == 1
 
 
 def test_only_the_owner_and_its_group_may_connect(quredisd):

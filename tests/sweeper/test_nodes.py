@@ -4,6 +4,8 @@ import json
 import os
 import signal
 
+import pytest
+
 from harness import queue, wait_for
 from harness.queues import Queue
 
@@ -85,3 +87,16 @@ def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
     r = quredis("nodes")
     assert r.code == 0 and next(line for line in r.out.splitlines() if line.split()[0] == "here").split()[1:3] == ["no", "report"]
     assert d.stop() == 0
+
+
+@pytest.mark.limit(120)
+def test_two_supervisors_of_one_name_are_told(redis, quredisd, handler):
+    """Each replaces the other's report, of ten seconds; one supervisor, also after a kill and a restart, is alone."""
+    alone = quredisd(queues=[queue("mail", handler("cat"))], supervisor={"node": "alone"})
+    wait_for(lambda: report(redis.client(), "alone"), 30)
+    alone.kill9()
+    alone.start()
+    same = [quredisd(queues=[queue("mail", handler("cat"))], supervisor={"node": "same"}) for _ in range(2)]
+    told = wait_for(lambda: [(d, e) for d in same for e in d.events("node_shared")], 90)
+    assert all(e["node"] == "same" and int(e["other"]) in {d.pid for d in same} - {own.pid} for own, e in told)
+    assert not alone.events("node_shared")
