@@ -80,11 +80,16 @@ static void fill_queue(struct master *m, const struct queue_workers *q, int64_t 
 		allowed_forks(m, &q->policy, q->serving, wanted, now_ms, due_ms);	/* sets due_ms for the next worker */
 }
 
+/* A queue that left is unknown to later sweepers, which need not stay for its workers. So it keeps its own, however many reloads follow. */
 static bool serves_an_older_worker(const struct master *m, const struct process *sweeper)
 {
-	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
-		if (p->state == PROCESS_LEAVING && p->role.epoch <= sweeper->role.epoch)
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;) {
+		const struct queue_workers *q = &m->queues.items[p->role.queue];
+
+		if (p->state == PROCESS_LEAVING && p->role.epoch <= sweeper->role.epoch &&
+		    (q->membership != MEMBER_LEFT || sweeper->role.epoch <= q->left_epoch))
 			return true;
+	}
 	return false;
 }
 

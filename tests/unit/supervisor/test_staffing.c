@@ -342,6 +342,26 @@ static void the_oldest_of_five_sweepers_finishes(void **state)
 		assert_int_equal(order_of(processes_slot(&m.processes, p)), processes_slot(&m.processes, p) == first ? ORDER_FINISH : ORDER_RUN);
 }
 
+/* However many reloads follow: later sweepers do not know its queue, and do not stay for it. */
+static void the_worker_of_a_queue_that_left_keeps_its_sweeper(void **state)
+{
+	int first;
+
+	(void)state;
+	staffing_step(&m, 0);
+	first = processes_slot(&m.processes, processes_sweeper(&m.processes));
+	queues_leave(&m.queues, MAIL, m.config.epoch, 0);
+	for (int i = 1; i <= 6; i++) {
+		m.config.epoch++;
+		staffing_replace_sweeper(&m, 1000 * i);
+		staffing_step(&m, 1000 * i);
+		assert_int_equal(order_of(first), ORDER_RUN);
+	}
+	for (const struct process *p = NULL; (p = processes_next(&m.processes, p, PROCESS_SWEEPER)) != NULL;)
+		assert_true(p->state == PROCESS_SERVING || processes_slot(&m.processes, p) == first ||
+		    order_of(processes_slot(&m.processes, p)) == ORDER_FINISH);
+}
+
 /* ---- stopping ---- */
 
 static void no_worker_is_forked_while_the_master_stops(void **state)
@@ -398,6 +418,7 @@ int main(void)
 		T(a_sweeper_finishes_when_its_successor_serves),
 		T(a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths),
 		T(the_oldest_of_five_sweepers_finishes),
+		T(the_worker_of_a_queue_that_left_keeps_its_sweeper),
 		T(no_worker_is_forked_while_the_master_stops),
 		T(a_sweeper_is_forked_until_no_death_needs_it),
 	};
