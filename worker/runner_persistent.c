@@ -206,6 +206,15 @@ static void answered(struct worker *w, const struct handler_reply *r, int64_t no
 
 /* ---- the end of the process ---- */
 
+static void append_silence(struct failure *f, const struct persistent_end *e)
+{
+	char why[256];
+
+	persistent_describe_silence(e, why, sizeof(why));
+	strlcat(f->text, "; ", sizeof(f->text));
+	strlcat(f->text, why, sizeof(f->text));
+}
+
 static void settle_failed_end(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
 {
 	struct handler_result result = {
@@ -219,7 +228,7 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 		atomic_fetch_add(&w->env->slot->counters[COUNT_TIMED_OUT], 1);
 	verdict_describe(&f, &result);
 	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any)
-		strlcat(f.text, "; it never answered: is its output flushed?", sizeof(f.text));
+		append_silence(&f, e);
 	if (e->how == PERSISTENT_DESYNC)
 		snprintf(f.text + strlen(f.text), sizeof(f.text) - strlen(f.text), "; quredis ended it: %s", e->desync);
 	settle_failed(w, p, &f, now_ms);
@@ -309,6 +318,7 @@ static void judge_end(struct worker *w, int64_t now_ms)
 static void settle_ended_process(struct worker *w, int64_t now_ms)
 {
 	struct handler_reply reply;
+	int64_t strays;
 	int n = 0;
 
 	if (w->persistent.undecided)
@@ -322,6 +332,8 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 		atomic_store(&w->env->slot->started_ms, persistent_unanswered(w->persistent.process) > 0 ? now_ms : 0);
 	}
 	note_progress(w);
+	if ((strays = persistent_strays(w->persistent.process)) > 0)
+		env_count(w->env, COUNT_STRAY_ANSWERS, (int)strays);
 	persistent_tick(w->persistent.process, now_ms);
 	if (persistent_ended(w->persistent.process, &w->persistent.end)) {
 		judge_end(w, now_ms);

@@ -222,6 +222,7 @@ static const char *const meanings[COUNTERS] = {
 	[COUNT_REDELIVERED] = "fetched messages that may have run before",
 	[COUNT_CLAIM_LOST] = "messages that another process took in flight",
 	[COUNT_UNRUNNABLE] = "handlers that could not be executed",
+	[COUNT_STRAY_ANSWERS] = "lines like answers of handlers, to no job",
 	[COUNT_RECONNECTED] = "connections of workers to Redis",
 	[COUNT_EXPIRED] = "escaped: waited longer than their ttl",
 	[COUNT_EXPIRED_WAITING] = "of the expired: no worker had fetched them",

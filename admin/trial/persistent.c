@@ -49,6 +49,8 @@ static void judge_answer(const struct handler_reply *r, struct trial *t)
  */
 static void judge_end(const struct persistent_end *e, struct trial *t)
 {
+	char why[256];
+
 	t->outcome = "breaker";
 	t->status = TRIAL_FAILED;
 	t->code = e->code;
@@ -63,11 +65,12 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 		t->reason = alloc_format("it ended before it answered: killed by %s", process_signal_name(e->signal));
 		break;
 	case PERSISTENT_DESYNC:
-		t->reason = alloc_format("its answers cannot be trusted: %s", e->desync);
+		t->reason = alloc_format("quredis ended it: %s", e->desync);
 		break;
 	case PERSISTENT_TIMED_OUT:
 		t->outcome = "failed attempt";
-		t->reason = alloc_format("no answer within its timeout%s: is its output flushed?", e->limit == NULL ? "" : e->limit);
+		persistent_describe_silence(e, why, sizeof(why));
+		t->reason = alloc_format("no answer within its timeout%s: %s", e->limit == NULL ? "" : e->limit, why);
 		break;
 	case PERSISTENT_STOPPED:
 		t->outcome = "failed attempt";

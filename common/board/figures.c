@@ -15,6 +15,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_REDELIVERED] = "redelivered",
 	[COUNT_CLAIM_LOST] = "claim_lost",
 	[COUNT_UNRUNNABLE] = "unrunnable",
+	[COUNT_STRAY_ANSWERS] = "stray_answers",
 	[COUNT_RECONNECTED] = "reconnected",
 	[COUNT_EXPIRED] = "expired",
 	[COUNT_PURGED] = "purged",

@@ -7,6 +7,7 @@
 enum counter {
 	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
+	COUNT_STRAY_ANSWERS,	/* lines of handlers with the form of an answer, to no unanswered job */
 	COUNT_EXPIRED,		/* of those escaped: they waited longer than their TTL */
 	COUNT_EXPIRED_WAITING,	/* of those expired: no worker had fetched them */
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */

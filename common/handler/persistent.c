@@ -202,13 +202,16 @@ bool persistent_oldest_reprieve(struct persistent *p)
 void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms)
 {
 	uint64_t begin = p->input.total;
+	struct token token;
 
 	assert(persistent_room(p) > 0);
 	persistent_turn(p, now_ms);
 	p->given++;
-	persistent_input_add(&p->input, serial, job, job->timeout_ms < 0 ? -1 : now_ms + p->life.realtime_ms + job->timeout_ms);
+	token_draw(&p->tokens, &token);
+	persistent_input_add(&p->input, &token, job, job->timeout_ms < 0 ? -1 : now_ms + p->life.realtime_ms + job->timeout_ms);
 	persistent_window_add(&p->window, &(struct persistent_job){
 		.serial = serial,
+		.token = token,
 		.raw = job->message->raw,
 		.raw_len = job->message->raw_len,
 		.timeout_ms = job->timeout_ms,

@@ -30,7 +30,7 @@ enum persistent_how {
 	PERSISTENT_TIMED_OUT,		/* killed by this program: the oldest unanswered job took too long */
 	PERSISTENT_STOPPED,		/* persistent_stop() or persistent_kill() */
 	PERSISTENT_UNRUNNABLE,		/* could not be executed: see error, stage */
-	PERSISTENT_DESYNC		/* killed by this program: it answered a job that it was not given, or can answer no more (logged) */
+	PERSISTENT_DESYNC		/* killed by this program: it can answer no more (logged) */
 };
 
 /* The end of its process. Unanswered are the jobs whose reply persistent_reply() has not returned. */
@@ -45,6 +45,8 @@ struct persistent_end {
 	bool asked;			/* it was asked to exit, by persistent_drain() or recycle, so its exit is no fault */
 	bool read_any;			/* false: the process read no byte of any job, so no message can be the cause of its end */
 	bool answered_any;		/* false: the handler may be broken, and not a job */
+	int64_t odd_lines;		/* lines that it wrote where answers are expected, and that are none */
+	const char *odd_line;		/* the beginning of the last of them; "": there is none. Valid until the next start */
 	int unanswered;
 	uint64_t oldest;		/* serial of the oldest unanswered job, the one that TIMED_OUT is about. Valid if unanswered > 0 */
 	uint64_t unread_from;		/* the process read no byte of the unanswered jobs from this serial on; UINT64_MAX: no such job */
@@ -73,7 +75,7 @@ int persistent_room(const struct persistent *p);	/* how many jobs may be given n
 int persistent_unanswered(const struct persistent *p);
 
 /*
- * Requires room > 0. Serials increase, over all processes. The message's bytes (not the struct) must live until it is answered
+ * Requires room > 0. Serials increase, over all processes; the handler never sees them, but a token in their place (token.h). The message's bytes (not the struct) must live until it is answered
  * or the end is taken; job itself only during the call. persistent_flush() writes it.
  */
 void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms);
@@ -95,6 +97,7 @@ bool persistent_read(struct persistent *p, int64_t now_ms);	/* reads answers onl
  * end of the process be noticed.
  */
 bool persistent_reply(struct persistent *p, struct handler_reply *out);
+int64_t persistent_strays(struct persistent *p);	/* lines with the form of an answer that answer no unanswered job, since the last call */
 const struct handler_reply *persistent_progress(struct persistent *p);	/* the last PROGRESS of an unanswered job since the last call; NULL: none */
 
 void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
@@ -104,6 +107,9 @@ void persistent_kill(struct persistent *p);			/* KILL to the group at once */
 
 /* True once, when the leader, its group and the adopted processes are gone and all answers were taken. Then it can be started again. */
 bool persistent_ended(struct persistent *p, struct persistent_end *out);
+
+/* Why no answer has come although the process lived, as far as its lines show: "it never answered: is its output flushed?". */
+void persistent_describe_silence(const struct persistent_end *e, char *out, size_t size);
 
 pid_t persistent_pgid(const struct persistent *p);		/* 0: no process */
 int64_t persistent_deadline_ms(const struct persistent *p);	/* when persistent_tick() is due; INT64_MAX: never */

@@ -1,9 +1,13 @@
 /*
- * Takes the output of a persistent handler: decides which descriptors to poll, and which unanswered job each answer settles. A
- * handler that answers a job it was not given, or whose answers cannot be read any more, is killed: from then on no answer can
- * be trusted.
+ * Takes the output of a persistent handler: decides which descriptors to poll, and which unanswered job each answer settles.
+ *
+ * A line is an answer only if it has the token of an unanswered job, which no producer can know (token.h). Any other line is
+ * output, whatever it looks like: a handler that prints its messages lends them no authority. So bytes that follow a verb of a later
+ * version are output, too.
  */
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "common/handler/persistent_state.h"
 
@@ -14,6 +18,9 @@ void persistent_answers_begin(struct persistent *p)
 {
 	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.progressed = false;
 	p->answers.desync = NULL;
+	p->answers.odd_lines = 0;
+	p->answers.odd_line[0] = '\0';
+	persistent_answered_clear(&p->answers.answered);
 	p->answers.shown_serial = UINT64_MAX;
 	p->answers.stderr_before = p->output.stderr_total;
 }
@@ -93,19 +100,13 @@ bool persistent_read(struct persistent *p, int64_t now_ms)
 
 /* ---- answers ---- */
 
-void persistent_lose_step(struct persistent *p, const char *why, const char *line, size_t len)
+void persistent_lose_step(struct persistent *p, const char *why)
 {
 	persistent_show_oldest(p);
-	log_error("handler_desync", log_str("error", why), log_bytes("line", line, len));
+	log_error("handler_desync", log_str("error", why));
 	p->answers.desync = why;
 	if (p->process.phase == HANDLER_RUNNING)
 		handler_process_terminate(&p->process, p->now_ms);
-}
-
-static void heard(struct persistent *p, uint64_t serial)
-{
-	if (p->window.n > 0 && persistent_window_at(&p->window, 0)->serial == serial && !p->life.timed_out)
-		persistent_oldest_beats(p);
 }
 
 static void keep_progress(struct persistent *p, const struct handler_reply *r)
@@ -114,12 +115,28 @@ static void keep_progress(struct persistent *p, const struct handler_reply *r)
 	handler_reply_copy(&p->answers.progress, r, p->answers.progress_text);
 }
 
+static void take_sign_of_life(struct persistent *p, int i, const struct handler_reply *r)
+{
+	if (i == 0 && !p->life.timed_out)
+		persistent_oldest_beats(p);
+	if (r->verb == VERB_PROGRESS)
+		keep_progress(p, r);
+}
+
 const struct handler_reply *persistent_progress(struct persistent *p)
 {
 	bool progressed = p->answers.progressed;
 
 	p->answers.progressed = false;
 	return progressed ? &p->answers.progress : NULL;
+}
+
+int64_t persistent_strays(struct persistent *p)
+{
+	int64_t strays = p->answers.strays;
+
+	p->answers.strays = 0;
+	return strays;
 }
 
 static void fill_in(struct persistent *p, int i, struct handler_reply *r)
@@ -135,35 +152,85 @@ static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 	r->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &r->stderr_len);
 }
 
-/* True: the caller gets the answer. A sign of life for a job that is answered already is ignored: a thread of the handler may send it. */
-static bool take_reply(struct persistent *p, struct handler_reply *r, const char *line, size_t len)
+/* Job i is answered. False: too late, since it has timed out. */
+static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 {
-	int i;
+	const struct persistent_job *job = persistent_window_at(&p->window, i);
 
-	if (p->answers.desync != NULL)
+	if (p->life.timed_out && job->serial == p->life.timed_out_serial)
 		return false;
-	p->answers.any = true;
-	i = persistent_window_find(&p->window, r->serial);
-	if (handler_verb_is_sign_of_life(r->verb)) {
-		heard(p, r->serial);
-		if (r->verb == VERB_PROGRESS && i != -1)
-			keep_progress(p, r);
-		return false;
-	}
-	if (i == -1) {
-		persistent_lose_step(p, "an answer to a job that is not outstanding", line, len);
-		return false;
-	}
-	if (p->life.timed_out && r->serial == p->life.timed_out_serial)
-		return false;		/* too late: the job has timed out */
 	fill_in(p, i, r);
-	if (persistent_window_at(&p->window, i)->end == p->input.total)
+	if (job->end == p->input.total)
 		persistent_input_own(&p->input);	/* the handler answered before it had read all of the job; all earlier frames are copied already */
+	persistent_answered_add(&p->answers.answered, &job->token, job->raw, job->raw_len);
 	persistent_window_remove(&p->window, i);
 	p->answers.settled_any = true;
 	if (i == 0)
 		persistent_oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->answers.stderr_before);
 	return true;
+}
+
+/*
+ * The line has the form of an answer, and the token of no unanswered job. True: it has the token of a job that was answered. A sign of
+ * life is ignored then, since a thread of the handler may send it.
+ */
+static bool take_repeated(struct persistent *p, const struct handler_reply *r, bool sign_of_life, const char *line, size_t len)
+{
+	struct answered_job *job = persistent_answered_find(&p->answers.answered, r->token);
+	struct message m;
+
+	if (job == NULL || (job->told && !sign_of_life))
+		return false;
+	if (sign_of_life)
+		return true;
+	job->told = true;
+	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)), log_bytes("line", line, len));
+	return true;
+}
+
+enum line_fate { LINE_ANSWERS, LINE_DROPPED, LINE_IS_OUTPUT };	/* ANSWERS: the caller of persistent_reply() gets it */
+
+/* is: REPLY or UNKNOWN */
+static enum line_fate take_reply(struct persistent *p, enum handler_line is, struct handler_reply *out, const char *line, size_t len)
+{
+	int i = persistent_window_find(&p->window, out->token);
+	bool sign_of_life = is == HANDLER_LINE_REPLY && handler_verb_is_sign_of_life(out->verb);
+
+	if (i == -1)
+		return take_repeated(p, out, sign_of_life, line, len) ? LINE_DROPPED : LINE_IS_OUTPUT;
+	if (is == HANDLER_LINE_UNKNOWN && !handler_has_reply_fd(p->conf))
+		return LINE_IS_OUTPUT;
+	if (p->answers.desync != NULL)
+		return LINE_DROPPED;
+	p->answers.any = true;
+	out->serial = persistent_window_at(&p->window, i)->serial;
+	if (is == HANDLER_LINE_UNKNOWN)
+		handler_reply_unknown(out, CONF_MODE_PERSISTENT, line, len, p->answers.unknown);
+	if (!sign_of_life)
+		return take_answer(p, i, out) ? LINE_ANSWERS : LINE_DROPPED;
+	take_sign_of_life(p, i, out);
+	return LINE_DROPPED;
+}
+
+static void note_odd_line(struct persistent *p, const char *line, size_t len)
+{
+	size_t n = len < ODD_LINE_MAX ? len : ODD_LINE_MAX;
+
+	p->answers.odd_lines++;
+	p->answers.strays += handler_reply_is_like(line, len);
+	for (size_t i = 0; i < n; i++)
+		p->answers.odd_line[i] = line[i] < ' ' || line[i] > '~' ? '?' : line[i];
+	p->answers.odd_line[n] = '\0';
+}
+
+void persistent_describe_silence(const struct persistent_end *e, char *out, size_t size)
+{
+	if (e->odd_lines == 0)
+		snprintf(out, size, "it never answered: is its output flushed?");
+	else
+		snprintf(out, size, "it wrote %lld %s `%s`%s", (long long)e->odd_lines,
+		    e->odd_lines == 1 ? "line that is no answer:" : "lines that are no answers, the last one", e->odd_line,
+		    handler_reply_mistake(e->odd_line, strlen(e->odd_line)));
 }
 
 static void take_output(struct persistent *p, const char *data, size_t len)
@@ -177,19 +244,15 @@ static bool take_line(struct persistent *p, enum handler_lines_part kind, const 
 	bool first = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_BEGIN;
 	bool newline = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_END;
 	enum handler_line is = first ? handler_reply_parse(out, CONF_MODE_PERSISTENT, line, len) : HANDLER_LINE_OUTPUT;
+	enum line_fate fate = is == HANDLER_LINE_OUTPUT ? LINE_IS_OUTPUT : take_reply(p, is, out, line, len);
 
-	if (is == HANDLER_LINE_REPLY) {
-		p->answers.dropping = !newline;
-		return take_reply(p, out, line, len);
-	}
-	/* Bytes may follow that only a later version could tell from answers. On standard output it is chatter. */
-	if (is == HANDLER_LINE_UNKNOWN && handler_has_reply_fd(p->conf) && p->answers.desync == NULL)
-		persistent_lose_step(p, "a verb that this version does not know", line, len);
 	if (first)
-		p->answers.dropping = false;
-	if (!p->answers.dropping)
+		p->answers.dropping = fate != LINE_IS_OUTPUT && !newline;
+	if (first && fate == LINE_IS_OUTPUT)
+		note_odd_line(p, line, len);
+	if (fate == LINE_IS_OUTPUT && !p->answers.dropping)
 		take_output(p, line, len + newline);
-	return false;
+	return fate == LINE_ANSWERS;
 }
 
 static void finish_output(struct persistent *p)

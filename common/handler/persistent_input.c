@@ -68,13 +68,15 @@ static char *put_id(char *at, const char *key, const char *id)
 }
 
 /*
- * Writes "JOB serial attempt bytes [key=value …]
+ * Writes "JOB token attempt bytes [key=value …]
  * " into HEAD_MAX bytes. Written without printf, because every message pays for it.
  */
-static size_t put_head(char *head, uint64_t serial, const struct handler_job *job, int64_t deadline_ms)
+static size_t put_head(char *head, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
-	char *at = put_number(put_text(head, "JOB "), serial);
+	char *at = put_text(head, "JOB ");
 
+	memcpy(at, token->text, sizeof(token->text));
+	at += sizeof(token->text);
 	*at++ = ' ';
 	at = put_number(at, (uint64_t)job->attempt);
 	*at++ = ' ';
@@ -91,10 +93,10 @@ static size_t put_head(char *head, uint64_t serial, const struct handler_job *jo
 	return (size_t)(at - head);
 }
 
-void persistent_input_add(struct persistent_input *in, uint64_t serial, const struct handler_job *job, int64_t deadline_ms)
+void persistent_input_add(struct persistent_input *in, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
 	char head[HEAD_MAX] __attribute__((uninitialized));
-	size_t head_len = put_head(head, serial, job, deadline_ms), len = message_payload_len(job->message);
+	size_t head_len = put_head(head, token, job, deadline_ms), len = message_payload_len(job->message);
 
 	assert(in->large == NULL);
 	if (in->at > in->out.len / 2) {		/* for a reader that is always behind, the buffer is never empty */

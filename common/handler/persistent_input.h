@@ -7,6 +7,7 @@
 
 #include "common/base/base.h"
 #include "common/handler/handler.h"
+#include "common/handler/token.h"
 
 /*
  * The standard input of a persistent handler: frames are appended to one buffer, and persistent_input_flush() writes them. A
@@ -27,7 +28,7 @@ void persistent_input_free(struct persistent_input *in);
 void persistent_input_begin(struct persistent_input *in, int fd);	/* drops the rest of another process */
 
 /* deadline_ms since 1970; -1: no deadline. The job's message must live until it is written or owned. No large payload may be unwritten. */
-void persistent_input_add(struct persistent_input *in, uint64_t serial, const struct handler_job *job, int64_t deadline_ms);
+void persistent_input_add(struct persistent_input *in, const struct token *token, const struct handler_job *job, int64_t deadline_ms);
 /* Copies the unwritten rest of a large payload, so that the message can be freed before the frame is complete. */
 void persistent_input_own(struct persistent_input *in);
 size_t persistent_input_pending(const struct persistent_input *in);	/* bytes not written */

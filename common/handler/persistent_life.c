@@ -86,7 +86,7 @@ static void await_exit(struct persistent *p)
 	if (p->now_ms < p->life.exit_by_ms)
 		return;
 	if (p->window.n > 0)
-		persistent_lose_step(p, "it closed its end while jobs were unanswered, and stayed", NULL, 0);
+		persistent_lose_step(p, "it closed its end while jobs were unanswered, and stayed");
 	else
 		terminate(p);
 }
@@ -245,6 +245,8 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.asked = p->life.drained || p->life.recycled,
 		.read_any = p->input.taken > 0,
 		.answered_any = p->answers.settled_any,
+		.odd_lines = p->answers.odd_lines,
+		.odd_line = p->answers.odd_line,
 		.unanswered = p->window.n,
 		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,
 		.unread_from = unread_from(p),

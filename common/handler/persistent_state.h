@@ -7,11 +7,14 @@
 #include "common/handler/env.h"
 #include "common/handler/output.h"
 #include "common/handler/persistent.h"
+#include "common/handler/persistent_answered.h"
 #include "common/handler/persistent_input.h"
 #include "common/handler/lines.h"
 #include "common/handler/persistent_window.h"
 #include "common/handler/process.h"
 #include "common/message/message.h"
+
+#define ODD_LINE_MAX 63			/* bytes */
 
 /*
  * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c, each of which writes its own part. Other
@@ -30,7 +33,12 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	bool any;				/* also a BEAT, or an answer that is too late */
 	bool settled_any;			/* it has answered a job */
 	bool dropping;				/* the rest of an answer that is too long is being skipped */
-	const char *desync;			/* why its answers cannot be trusted any more; NULL: they can */
+	const char *desync;			/* why it can answer no more, and is killed; NULL: it can */
+	int64_t odd_lines;			/* lines that are no answers, where answers are expected */
+	char odd_line[ODD_LINE_MAX + 1];	/* the beginning of the last one */
+	int64_t strays;				/* those of them with the form of an answer (handler_reply_is_like()), until persistent_strays() returns them */
+	char unknown[HANDLER_REASON_SHOWN];	/* the reason of a failure that this file made of an unknown verb */
+	struct persistent_answered answered;
 	uint64_t stderr_before;			/* stderr_total before the last io */
 	bool progressed;			/* `progress` has come, and persistent_progress() has not returned it */
 	struct handler_reply progress;
@@ -59,6 +67,7 @@ struct persistent {
 	struct handler_output output;		/* stdout only with reply_fd; without it, lines that are no reply are passed to it */
 	struct persistent_input input;
 	struct handler_lines replies;
+	struct token_source tokens;
 	struct persistent_window window;
 	enum persistent_state { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
 	int64_t given;				/* number of jobs */
@@ -87,7 +96,7 @@ bool persistent_oldest_reprieve(struct persistent *p);	/* true: it gets one more
 /* Lines that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);
 
-/* The answers of the process cannot be trusted any more: logs why, a literal, and kills it. */
-void persistent_lose_step(struct persistent *p, const char *why, const char *line, size_t len);
+/* The process can answer no more: logs why, a literal, and kills it. */
+void persistent_lose_step(struct persistent *p, const char *why);
 
 #endif

@@ -42,21 +42,13 @@ void persistent_window_add(struct persistent_window *w, const struct persistent_
 	w->jobs[w->first + w->n++] = *job;
 }
 
-int persistent_window_find(const struct persistent_window *w, uint64_t serial)
+/* Looks at as many jobs as persistent_window_remove() then moves. */
+int persistent_window_find(const struct persistent_window *w, const char *token)
 {
-	int low = 0, high = w->n;
-
-	if (w->n > 0 && w->jobs[w->first].serial == serial)
-		return 0;
-	while (low < high) {
-		int middle = low + (high - low) / 2;
-
-		if (persistent_window_at(w, middle)->serial < serial)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < w->n && persistent_window_at(w, low)->serial == serial ? low : -1;
+	for (int i = 0; i < w->n; i++)
+		if (memcmp(persistent_window_at(w, i)->token.text, token, HANDLER_TOKEN_LEN) == 0)
+			return i;
+	return -1;
 }
 
 /* The jobs before it move by one: few, if answers come almost in order. */

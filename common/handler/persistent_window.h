@@ -4,9 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/handler/token.h"
+
 /* Jobs that were given to a persistent handler and are unanswered: oldest first, with increasing serials. */
 struct persistent_job {
 	uint64_t serial;
+	struct token token;
 	const char *raw;		/* the message as it lies in Redis; not owned */
 	size_t raw_len;
 	int64_t timeout_ms;		/* -1: no timeout */
@@ -26,7 +29,7 @@ void persistent_window_clear(struct persistent_window *w);
 /* Requires room for another job, and a serial above all earlier ones. */
 void persistent_window_add(struct persistent_window *w, const struct persistent_job *job);
 struct persistent_job *persistent_window_at(const struct persistent_window *w, int i);	/* index 0: the oldest; i < n */
-int persistent_window_find(const struct persistent_window *w, uint64_t serial);		/* its index; -1: not in the window */
+int persistent_window_find(const struct persistent_window *w, const char *token);	/* the index of the job; -1: not in the window */
 void persistent_window_remove(struct persistent_window *w, int i);
 void persistent_window_cut(struct persistent_window *w, int n);		/* keeps the n oldest jobs only */
 

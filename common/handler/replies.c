@@ -3,7 +3,6 @@
  * the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of the process. A verb that is
  * not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the end of its message.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/handler/replies.h"
@@ -57,17 +56,11 @@ static void take_verdict(struct handler_replies *r, const struct handler_reply *
 
 static void take_unknown(struct handler_replies *r, const char *line, size_t len, struct handler_output *o)
 {
-	char reason[HANDLER_REASON_SHOWN], text[101];
-	const char *near;
-	int n;
+	char reason[HANDLER_REASON_SHOWN];
+	struct handler_reply failed = {0};
 
-	snprintf(text, sizeof(text), "%.*s", (int)len, line);
-	near = handler_reply_nearest(text);
-	n = snprintf(reason, sizeof(reason), "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s", near == NULL ? "" : " (did you mean ",
-	    near == NULL ? "" : near, near == NULL ? "" : "?)", text);
-	if (n >= (int)sizeof(reason))
-		n = sizeof(reason) - 1;
-	take_verdict(r, &(struct handler_reply){ .verb = VERB_FAIL, .delay_ms = -1, .reason = reason, .reason_len = (size_t)n }, o);
+	handler_reply_unknown(&failed, CONF_MODE_EXEC, line, len, reason);
+	take_verdict(r, &failed, o);
 	r->lost = true;
 }
 

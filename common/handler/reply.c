@@ -1,6 +1,5 @@
 /*
- * Parses the lines with which a handler replies. Pure. OK and BEAT allow nothing after the serial, so that output like "OK 200
- * requests served" acknowledges no message.
+ * Parses the lines with which a handler replies. Pure. OK and BEAT allow nothing after the token.
  *
  * The grammar has room for a verb whose line ends with a number of bytes that follow it: an argument of its own in the table, a
  * field in struct handler_reply, and a reader that takes so many bytes before the next line. A reader that does not know such a
@@ -8,6 +7,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <bsd/string.h>
 
@@ -19,7 +19,7 @@
 #define CLASS_IS "class="
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
-/* A verb and its serial may have these arguments, in this order. */
+/* A verb and its token may have these arguments, in this order. */
 enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_REASON = 8 };
 
 static const struct verb {
@@ -39,19 +39,6 @@ const char *const handler_verb_names[VERBS] = {
 	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_BEAT] = "BEAT",
 	[VERB_PROGRESS] = "PROGRESS",
 };
-
-const char *handler_reply_nearest(const char *line)
-{
-	const char *names[VERBS];
-	char word[VERB_MAX + 1];
-	size_t n = 0, len = strcspn(line, " ");
-
-	snprintf(word, sizeof(word), "%.*s", (int)len, line);
-	for (int v = 0; v < VERBS; v++)
-		if (verbs[v].exec)
-			names[n++] = handler_verb_names[v];
-	return nearest(word, names, n);
-}
 
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
 {
@@ -188,16 +175,20 @@ static size_t find_verb(enum conf_mode mode, const char *line, size_t len, enum 
 	return word;
 }
 
-/* In persistent mode: one blank and a number, as the whole rest of the line or before another blank. */
-static bool parse_serial(enum conf_mode mode, const char **at, const char *end, uint64_t *serial)
+/*
+ * In persistent mode: one blank and a token, as the whole rest of the line or before another blank. Its bytes are not looked at:
+ * only the token of a job that the handler has is an answer.
+ */
+static bool take_token(enum conf_mode mode, const char **at, const char *end, const char **token)
 {
-	*serial = 0;
+	*token = NULL;
 	if (mode == CONF_MODE_EXEC)
 		return true;
-	if (*at == end)
+	if (end - *at < 1 + HANDLER_TOKEN_LEN || **at != ' ')
 		return false;
-	++*at;
-	return parse_digits(at, end, serial) && (*at == end || **at == ' ');
+	*token = *at + 1;
+	*at += 1 + HANDLER_TOKEN_LEN;
+	return *at == end || **at == ' ';
 }
 
 static void take_arguments(struct handler_reply *out, const char *at, const char *end)
@@ -223,7 +214,7 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 		end--;
 	word = find_verb(mode, line, (size_t)(end - line), &out->verb);
 	at += word;
-	if (word == 0 || !parse_serial(mode, &at, end, &out->serial))
+	if (word == 0 || !take_token(mode, &at, end, &out->token))
 		return HANDLER_LINE_OUTPUT;
 	if (out->verb == VERBS)
 		return HANDLER_LINE_UNKNOWN;
@@ -234,6 +225,52 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 		return HANDLER_LINE_OUTPUT;
 	take_arguments(out, at, end);
 	return HANDLER_LINE_REPLY;
+}
+
+void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len, char *reason)
+{
+	char text[101], word[VERB_MAX + 1];
+	const char *names[VERBS], *near;
+	size_t n = 0;
+	int written;
+
+	for (int v = 0; v < VERBS; v++)
+		if (mode == CONF_MODE_PERSISTENT || verbs[v].exec)
+			names[n++] = handler_verb_names[v];
+	snprintf(text, sizeof(text), "%.*s", (int)len, line);
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
+	near = nearest(word, names, n);
+	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %sRETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s",
+	    mode == CONF_MODE_PERSISTENT ? "OK, " : "", near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);
+	out->verb = VERB_FAIL;
+	out->delay_ms = -1;
+	out->class_len = 0;
+	out->reason = reason;
+	out->reason_len = written >= HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN - 1 : (size_t)written;
+}
+
+bool handler_reply_is_like(const char *line, size_t len)
+{
+	enum handler_verb verb;
+	size_t word = find_verb(CONF_MODE_PERSISTENT, line, len, &verb), at = word + 1;
+
+	while (at < len && line[at] >= '0' && line[at] <= '9')
+		at++;
+	return word > 0 && at > word + 1 && (at == len || line[at] == ' ' || line[at] == '\r');
+}
+
+const char *handler_reply_mistake(const char *line, size_t len)
+{
+	size_t word = 0;
+
+	while (word < len && line[word] != ' ')
+		word++;
+	for (int v = 0; v < VERBS; v++) {
+		if (word != verbs[v].len || strncasecmp(line, handler_verb_names[v], word) != 0)
+			continue;
+		return memcmp(line, handler_verb_names[v], word) != 0 ? " (answers are in capitals)" : " (it names no unanswered job, or is malformed)";
+	}
+	return "";
 }
 
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason)

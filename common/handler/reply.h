@@ -9,17 +9,18 @@
 
 /*
  * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A persistent
- * handler names a job by its serial, after the verb; an exec handler has only one job, and no serial.
+ * handler names a job by its token, after the verb; an exec handler has only one job, and no token.
  */
 enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB_PROGRESS, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
+#define HANDLER_TOKEN_LEN 16	/* digits of the token of a job (token.h); manuals call it its serial */
 #define HANDLER_CLASS_MAX 64
 #define HANDLER_REASON_SHOWN 200	/* bytes of a reason in a record, the log, or a trial */
 
 /* The handler's reply to one job. Its pointers are valid until the next call with the struct persistent or handler that returned it. */
 struct handler_reply {
-	uint64_t serial;		/* 0 in exec mode */
+	const char *token;		/* HANDLER_TOKEN_LEN bytes, of any value: whether they name a job, persistent.c decides. NULL in exec mode */
 	enum handler_verb verb;
 	int percent;			/* PROGRESS: 0 to 100 */
 	int64_t delay_ms;		/* RETRY; -1: no delay given */
@@ -28,6 +29,7 @@ struct handler_reply {
 	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
+	uint64_t serial;		/* the number by which its owner gave the job; 0 in exec mode */
 	int64_t duration_ms;		/* since the job became the oldest unanswered one; if another job is answered, since it was given */
 	const char *stderr_tail;	/* RETRY, FAIL, REJECT: the output on stderr in that time, at most conf->stderr_tail bytes of it */
 	size_t stderr_len;
@@ -36,7 +38,8 @@ struct handler_reply {
 enum handler_line {
 	HANDLER_LINE_OUTPUT,		/* no reply */
 	HANDLER_LINE_REPLY,
-	HANDLER_LINE_UNKNOWN		/* a word in capital letters where a verb stands, but no verb of this mode. What follows it is not known */
+	/* A word in capital letters where a verb stands, but no verb of this mode. What follows it is not known; only the token is defined */
+	HANDLER_LINE_UNKNOWN
 };
 
 /* True: the handler still works. False: this is its verdict. */
@@ -51,8 +54,12 @@ static inline bool handler_verb_is_sign_of_life(enum handler_verb verb)
  */
 enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len);
 
-/* The verb of exec handlers that the first word of a line is similar to; NULL: none is. */
-const char *handler_reply_nearest(const char *line);
+/* Makes an UNKNOWN line a failure of its job, whose reason names the verbs of this mode and the line. reason: HANDLER_REASON_SHOWN bytes. */
+void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len, char *reason);
+/* A verb and a number: the line may be meant as an answer, or copied from one. */
+bool handler_reply_is_like(const char *line, size_t len);
+/* Why a line that a persistent handler wrote is no answer, if that is a usual mistake: " (…)"; "": it looks like no answer. */
+const char *handler_reply_mistake(const char *line, size_t len);
 /* Copies a reply with the shown part of its reason into `reason`, of HANDLER_REASON_SHOWN bytes. Other views stay. */
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason);
 

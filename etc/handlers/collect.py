@@ -4,7 +4,7 @@ import sys
 
 jobs, file = sys.stdin.buffer, open(sys.argv[1], "ab", buffering=0)
 while head := jobs.readline().split():                  # JOB serial attempt bytes [key=value ...]
-    serial, size = int(head[1]), int(head[3])
+    serial, size = head[1].decode(), int(head[3])
     message = jobs.read(size + 1)                       # and its newline
     if len(message) <= size:
         break

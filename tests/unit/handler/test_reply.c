@@ -19,11 +19,34 @@
 static struct handler_reply reply;
 static enum conf_mode mode = CONF_MODE_PERSISTENT;
 
-static enum handler_line parse(const char *line)
+/* A number where the token of a job stands becomes a token, as lines with short numbers are easier to read. */
+static const char *with_token(const char *line)
 {
+	static char out[8192];
+	size_t word = strcspn(line, " "), digits = line[word] == '\0' ? 0 : strspn(line + word + 1, "0123456789");
+	const char *behind = line + word + 1 + digits;
+
+	if (mode == CONF_MODE_EXEC || digits == 0 || digits > HANDLER_TOKEN_LEN || strchr(" \r", *behind) == NULL)
+		return line;
+	snprintf(out, sizeof(out), "%.*s %0*llu%s", (int)word, line, HANDLER_TOKEN_LEN, strtoull(line + word + 1, NULL, 10), behind);
+	return out;
+}
+
+static unsigned long long token_of(const struct handler_reply *r)
+{
+	char text[HANDLER_TOKEN_LEN + 1] = "";
+
+	if (r->token != NULL)
+		memcpy(text, r->token, HANDLER_TOKEN_LEN);
+	return strtoull(text, NULL, 10);
+}
+
+static enum handler_line parse(const char *short_line)
+{
+	const char *line = with_token(short_line);
 	size_t len = strlen(line);
 	char *exact = malloc(len == 0 ? 1 : len);	/* so that a sanitizer sees a byte too far */
-	static char reason[4096];
+	static char reason[4096], token[HANDLER_TOKEN_LEN];
 	enum handler_line what;
 
 	memcpy(exact, line, len);
@@ -33,6 +56,8 @@ static enum handler_line parse(const char *line)
 		reason[reply.reason_len] = '\0';
 		reply.reason = reason;
 	}
+	if (what != HANDLER_LINE_OUTPUT && reply.token != NULL)
+		reply.token = memcpy(token, reply.token, sizeof(token));
 	free(exact);
 	return what;
 }
@@ -41,8 +66,8 @@ static void is(const char *line, enum handler_verb verb, uint64_t serial, int64_
 {
 	if (parse(line) != HANDLER_LINE_REPLY)
 		fail_msg("no reply: %s", line);
-	if (reply.verb != verb || reply.serial != serial || reply.delay_ms != delay_ms || strcmp(reply.reason, reason) != 0)
-		fail_msg("%s: verb %d serial %llu delay %lld reason %s", line, reply.verb, (unsigned long long)reply.serial,
+	if (reply.verb != verb || token_of(&reply) != serial || reply.delay_ms != delay_ms || strcmp(reply.reason, reason) != 0)
+		fail_msg("%s: verb %d serial %llu delay %lld reason %s", line, reply.verb, token_of(&reply),
 		    (long long)reply.delay_ms, reply.reason);
 }
 
@@ -66,7 +91,7 @@ static void verdicts(void **state)
 	is("OK 1", VERB_OK, 1, -1, "");
 	is("OK 0", VERB_OK, 0, -1, "");
 	is("OK 007", VERB_OK, 7, -1, "");
-	is("OK 18446744073709551615", VERB_OK, UINT64_MAX, -1, "");
+	is("OK 9007199254740991", VERB_OK, 9007199254740991, -1, "");
 	is("BEAT 12", VERB_BEAT, 12, -1, "");
 	is("FAIL 3", VERB_FAIL, 3, -1, "");
 	is("FAIL 3 no such user", VERB_FAIL, 3, -1, "no such user");
@@ -119,7 +144,7 @@ static void has_class(const char *line, const char *class, const char *reason)
 static void classes(void **state)
 {
 	static const char most[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-	static const char line[] = "FAIL 1 class=smtp.Server:Gone_9-x away";
+	static const char line[] = "FAIL 1234567890123456 class=smtp.Server:Gone_9-x away";
 	char longest[128];
 
 	(void)state;
@@ -142,7 +167,7 @@ static void classes(void **state)
 	has_class(longest, most, "");
 	snprintf(longest, sizeof(longest), "FAIL 1 class=%sx", most);
 	has_class(longest, "", longest + strlen("FAIL 1 "));
-	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL 1 class=a\0b", 16), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL 1234567890123456 class=a\0b", 31), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.class_len, 0);
 }
 
@@ -168,14 +193,14 @@ static void progress(void **state)
 
 static void any_bytes_in_a_reason(void **state)
 {
-	static const char line[] = "FAIL 9 a\0b\xff %n\t\x1b[2J";
+	static const char line[] = "FAIL 1234567890123456 a\0b\xff %n\t\x1b[2J";
 
 	(void)state;
 	assert_int_equal(handler_reply_parse(&reply, mode, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
-	assert_int_equal(reply.serial, 9);
-	assert_int_equal(reply.reason_len, sizeof(line) - 1 - 7);
-	assert_memory_equal(reply.reason, line + 7, reply.reason_len);
-	assert_int_equal(handler_reply_parse(&reply, mode, "RETRY 9 5\0s", 11), HANDLER_LINE_REPLY);
+	assert_int_equal(token_of(&reply), 1234567890123456);
+	assert_int_equal(reply.reason_len, sizeof(line) - 1 - 22);
+	assert_memory_equal(reply.reason, line + 22, reply.reason_len);
+	assert_int_equal(handler_reply_parse(&reply, mode, "RETRY 1234567890123456 5\0s", 26), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.delay_ms, -1);
 }
 
@@ -192,7 +217,7 @@ static void no_replies(void **state)
 	for (size_t i = 0; i < nitems(lines); i++)
 		if (parse(lines[i]) != HANDLER_LINE_OUTPUT)
 			fail_msg("no output: %s", lines[i]);
-	assert_int_equal(handler_reply_parse(&reply, mode, "OK 1\0", 5), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, mode, "OK 1234567890123456\0", 20), HANDLER_LINE_OUTPUT);
 	assert_int_equal(handler_reply_parse(&reply, mode, "OK\0001", 4), HANDLER_LINE_OUTPUT);
 }
 
@@ -244,7 +269,7 @@ static void other_lines_of_exec(void **state)
 
 static void a_nul_does_not_end_a_reason(void **state)
 {
-	static const char line[] = "FAIL 1 class=A\0B no such user";
+	static const char line[] = "FAIL 1234567890123456 class=A\0B no such user";
 	char text[HANDLER_REASON_SHOWN + 16], narrow[8];
 
 	(void)state;
@@ -264,9 +289,9 @@ static void a_line_of_a_mebibyte(void **state)
 
 	(void)state;
 	memset(line, 'x', len);
-	memcpy(line, "FAIL 1 ", 7);
+	memcpy(line, "FAIL 1234567890123456 ", 22);
 	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, len), HANDLER_LINE_REPLY);
-	assert_int_equal(reply.reason_len, len - 7);
+	assert_int_equal(reply.reason_len, len - 22);
 	handler_reply_describe(&reply, text, sizeof(text));
 	assert_int_equal(strlen(text), strlen("FAIL: ") + HANDLER_REASON_SHOWN);
 	memset(line, 'A', len);
@@ -279,6 +304,46 @@ static void a_line_of_a_mebibyte(void **state)
 }
 
 /* Nothing a handler says reads too far or is taken for more than it is. */
+/* The mistakes of first handlers, and what looks like an answer. */
+static void lines_that_are_no_answers(void **state)
+{
+	static const struct {
+		const char *line, *mistake;
+		bool like;
+	} of[] = {
+		{ "ok 4", " (answers are in capitals)", false },
+		{ "Ok", " (answers are in capitals)", false },
+		{ "OK 4", " (it names no unanswered job, or is malformed)", true },
+		{ "REJECT 1234567890123456 why", " (it names no unanswered job, or is malformed)", true },
+		{ "DONE 7", "", true },
+		{ "OK", " (it names no unanswered job, or is malformed)", false },
+		{ "OK x", " (it names no unanswered job, or is malformed)", false },
+		{ "OK 4x", " (it names no unanswered job, or is malformed)", false },
+		{ "sent", "", false },
+		{ "", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(of); i++) {
+		assert_string_equal(handler_reply_mistake(of[i].line, strlen(of[i].line)), of[i].mistake);
+		assert_int_equal(handler_reply_is_like(of[i].line, strlen(of[i].line)), of[i].like);
+	}
+}
+
+static void an_unknown_verb_is_a_failure(void **state)
+{
+	char reason[HANDLER_REASON_SHOWN];
+	const char *line = "REJCT 1234567890123456 no mail";
+
+	(void)state;
+	handler_reply_unknown(&reply, CONF_MODE_PERSISTENT, line, strlen(line), reason);
+	assert_int_equal(reply.verb, VERB_FAIL);
+	assert_int_equal(reply.class_len, 0);
+	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): "
+	    "REJCT 1234567890123456 no mail");
+	assert_int_equal(reply.reason_len, strlen(reply.reason));
+}
+
 static void random_lines(void **state)
 {
 	static const char *const pieces[] = { "OK ", "RETRY ", "FAIL ", "REJECT ", "BEAT ", "EMIT ",
@@ -315,6 +380,8 @@ int main(void)
 		cmocka_unit_test_setup(other_lines_of_exec, begin_exec),
 		cmocka_unit_test(a_nul_does_not_end_a_reason),
 		cmocka_unit_test(a_line_of_a_mebibyte),
+		cmocka_unit_test(lines_that_are_no_answers),
+		cmocka_unit_test(an_unknown_verb_is_a_failure),
 		cmocka_unit_test(random_lines),
 	};
 

@@ -142,7 +142,7 @@ static void half_an_answer_is_none(void **unused)
 	assert_int_equal(loop.end.oldest, 1);
 	assert_false(loop.end.answered_any);
 	assert_int_equal(loop.ngot, 0);
-	loop_logged("line=\"OK 1\"");
+	loop_logged("line=\"OK ");
 }
 
 /* What it said is read even if nobody looked before it was gone. */
@@ -194,7 +194,7 @@ static uint32_t sum_of_test(size_t len, size_t seed, char *out)
 static void any_bytes(int window)
 {
 	static const size_t sizes[] = { 0, 1, 2, 100, 4095, 4096, 4097, 65535, 65536, 65537, 1 << 20, 3 << 20, 0, 5, 1 << 20, 7 };
-	char *payloads[nitems(sizes)], want[64];
+	char *payloads[nitems(sizes)], sum[16], rest[32];
 	size_t given = 0;
 
 	loop.conf.window = window;
@@ -210,8 +210,10 @@ static void any_bytes(int window)
 		loop_until_answers(loop.ngot + 1);
 	}
 	for (size_t i = 0; i < nitems(sizes); i++) {
-		snprintf(want, sizeof(want), "%08x JOB %zu 1 %zu ", sum_of_test(sizes[i], i, payloads[i]), i + 1, sizes[i]);
-		assert_int_equal(strncmp(loop.got[i].reason, want, strlen(want)), 0);
+		snprintf(sum, sizeof(sum), "%08x JOB ", sum_of_test(sizes[i], i, payloads[i]));
+		snprintf(rest, sizeof(rest), " 1 %zu deadline=", sizes[i]);
+		assert_memory_equal(loop.got[i].reason, sum, strlen(sum));
+		assert_memory_equal(loop.got[i].reason + strlen(sum) + HANDLER_TOKEN_LEN, rest, strlen(rest));
 		free(payloads[i]);
 	}
 	loop_drain();
@@ -240,14 +242,16 @@ static void keys(void **unused)
 	loop.job.timeout_ms = -1;
 	loop_give("x");
 	loop_until_answers(1);
-	assert_string_equal(loop.got[0].reason + 9, "JOB 1 1 1");
+	assert_memory_equal(loop.got[0].reason + 9, "JOB ", 4);
+	assert_int_equal(strspn(loop.got[0].reason + 13, "0123456789"), HANDLER_TOKEN_LEN);
+	assert_string_equal(loop.got[0].reason + 13 + HANDLER_TOKEN_LEN, " 1 1");
 	loop.job = (struct handler_job){ .attempt = 3, .max_attempts = 5, .redelivered = true, .timeout_ms = 30000 };
 	loop_give_bytes(header, sizeof(header) - 1);
 	now_ms = clock_realtime_ms();
 	loop_until_answers(2);
-	at = loop.got[1].reason + 9;
-	assert_int_equal(strncmp(at, "JOB 2 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 deadline=", 74), 0);
-	deadline_ms = strtoll(at + 74, NULL, 10);
+	at = loop.got[1].reason + 13 + HANDLER_TOKEN_LEN;
+	assert_memory_equal(at, " 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 deadline=", 69);
+	deadline_ms = strtoll(at + 69, NULL, 10);
 	assert_true(deadline_ms > now_ms + 30000 - LOOP_HANG_MS && deadline_ms < now_ms + 30000 + LOOP_HANG_MS);
 	loop_drain();
 }
@@ -284,7 +288,7 @@ static void answered_before_it_was_read(void **unused)
 	(void)unused;
 	assert_int_not_equal(fd, -1);
 	close(fd);
-	snprintf(script, sizeof(script), "read head; echo OK 1; exec /bin/cat >%s", path);
+	snprintf(script, sizeof(script), "read -r _ serial _; echo OK $serial; exec /bin/cat >%s", path);
 	loop.argv[0] = (char *)"/bin/sh";
 	loop.argv[1] = (char *)"-c";
 	loop.argv[2] = script;
@@ -338,7 +342,7 @@ static void replies_on(int fd)
 	loop_got(1, 2, VERB_FAIL, -1, "why");
 	assert_string_equal(loop.got[1].stderr_tail, "words\n");
 	loop_drain();
-	loop_logged("stream=stdout line=\"OK 1\"\n");
+	loop_logged("stream=stdout line=\"OK ");
 	loop_logged("stream=stdout line=\"OK 99\"\n");
 	loop_logged("stream=reply line=\"not an answer\"\n");
 }

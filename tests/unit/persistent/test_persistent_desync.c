@@ -105,42 +105,96 @@ static void is_desync(const char *error)
 	loop_logged(error);
 }
 
+/* Lines that only look like answers settle nothing, end nothing, and are counted. */
 static void an_answer_to_nothing(void **unused)
-{
-	(void)unused;
-	loop_start();
-	loop_give("say OK 77\nsay OK @\nstuck");
-	is_desync("line=\"OK 77\"");
-	assert_int_equal(loop.end.unanswered, 1);
-	assert_int_equal(loop.ngot, 0);		/* what it says then counts for nothing */
-	assert_false(loop.end.answered_any);
-	assert_int_equal(loop.end.signal, SIGTERM);
-}
-
-static void two_answers_to_one(void **unused)
 {
 	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
-	loop_give("say OK @\nsay FAIL @ after all\nstuck");
-	loop_give("say OK @");
-	is_desync("line=\"FAIL 1 after all\"");
-	loop_got_ok(0, 1);
-	assert_int_equal(loop.ngot, 1);
-	assert_int_equal(loop.end.unanswered, 1);
-	assert_int_equal(loop.end.oldest, 2);
+	loop_give("hold");
+	loop_give("say OK 77\nsay OK 1\nsay REJECT 1234567890123456 why\nsay DONE 7\nsay RETRY 2 365d\nsay OK @");
+	loop_until_answers(1);
+	loop_got_ok(0, 2);
+	assert_int_equal(persistent_strays(loop.p), 5);
+	assert_int_equal(persistent_strays(loop.p), 0);
+	loop_logged("stream=stdout line=\"OK 77\"\n");
+	loop_logged("stream=stdout line=\"REJECT 1234567890123456 why\"\n");
+	loop_give("say OK @\nrelease");
+	loop_until_answers(3);
+	loop_got_ok(1, 3);
+	loop_got_ok(2, 1);
+	loop_drain();
+	loop_not_logged("handler_desync");
 }
 
-/* Bytes may follow it, which must not be taken for answers. */
+/* The second answer settles nothing. The log names the message that it was about, once. */
+static void two_answers_to_one(void **unused)
+{
+	static const char header[] = "quredis/1 id=order-7\nsay OK @\nsay FAIL @ after all\nsay OK @\nsay BEAT @";
+
+	(void)unused;
+	loop.conf.window = 2;
+	loop_start();
+	loop_give_bytes(header, sizeof(header) - 1);
+	loop_give("say OK @");
+	loop_until_answers(2);
+	loop_got_ok(0, 1);
+	loop_got_ok(1, 2);
+	loop_drain();
+	loop_logged("event=handler_answered_twice");
+	loop_logged(" queue=mail worker=mail/2 id=order-7 line=\"FAIL ");
+	loop_logged(" stream=stdout line=\"OK ");
+	loop_not_logged("BEAT");
+	assert_int_equal(persistent_strays(loop.p), 1);
+}
+
+/* Its id is the digest of its payload, which is computed from what was kept of it. */
+static void a_second_answer_about_a_raw_message(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("say OK @\nsay OK @");
+	loop_until_answers(1);
+	loop_drain();
+	loop_logged(message_id(&loop.messages[1]));
+}
+
+/* More than is kept of it: only a header has its id. */
+static void a_second_answer_about_a_long_message(void **unused)
+{
+	static char raw[70000], header[70000];
+
+	(void)unused;
+	memset(raw, '\n', sizeof(raw));
+	memcpy(raw, "say OK @\nsay FAIL @ raw", 24);
+	memset(header, '\n', sizeof(header));
+	memcpy(header, "quredis/1 id=order-7\nsay OK @\nsay FAIL @ long", 46);
+	loop_start();
+	loop_give_bytes(raw, sizeof(raw));
+	loop_until_answers(1);
+	loop_give_bytes(header, sizeof(header));
+	loop_until_answers(2);
+	loop_drain();
+	loop_logged("id=order-7 line=\"FAIL ");
+	loop_logged("worker=mail/2 line=\"FAIL ");
+}
+
+/* It fails its job, and no other. What follows it is no part of it. */
 static void an_unknown_verb(void **unused)
 {
 	(void)unused;
 	loop.conf.reply_fd = 3;
+	loop.conf.window = 2;
 	loop_start();
-	loop_give("say EMIT @ mail 5\nsay OK @\nstuck");
-	is_desync("line=\"EMIT 1 mail 5\"");
-	assert_int_equal(loop.end.unanswered, 1);
-	assert_int_equal(loop.ngot, 0);
+	loop_give("say EMIT 1234567890123456 mail 5\nsay REJCT @ no mail");
+	loop_give("say OK @");
+	loop_until_answers(2);
+	assert_int_equal(loop.got[0].verb, VERB_FAIL);
+	assert_int_equal(loop.got[0].serial, 1);
+	assert_memory_equal(loop.got[0].reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT ", 95);
+	loop_got_ok(1, 2);
+	loop_drain();
+	loop_logged("stream=reply line=\"EMIT 1234567890123456 mail 5\"\n");
 }
 
 static void an_unknown_verb_on_stdout(void **unused)
@@ -151,7 +205,7 @@ static void an_unknown_verb_on_stdout(void **unused)
 	loop_until_answers(1);
 	loop_got(0, 1, VERB_REJECT, -1, "no mail");
 	loop_drain();
-	loop_logged("stream=stdout line=\"EMIT 1 mail 5\"\n");
+	loop_logged("stream=stdout line=\"EMIT ");
 	loop_not_logged("handler_desync");
 }
 
@@ -232,7 +286,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(chatter_is_logged), TEST(huge_lines), TEST(huge_answers), TEST(lines_in_parts), TEST(an_answer_to_nothing),
-		TEST(two_answers_to_one), TEST(an_unknown_verb), TEST(an_unknown_verb_on_stdout), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
+		TEST(two_answers_to_one), TEST(a_second_answer_about_a_raw_message), TEST(a_second_answer_about_a_long_message),
+		TEST(an_unknown_verb), TEST(an_unknown_verb_on_stdout), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
 		TEST(closes_stdin_and_stays), TEST(closes_stdout_and_goes_on), TEST(closes_stdout_when_idle),
 	};
 

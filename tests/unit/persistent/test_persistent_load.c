@@ -82,6 +82,7 @@ static void always_behind(void **unused)
 {
 	struct persistent_input in;
 	struct message m;
+	const struct token token = { "1234567890123456" };
 	char payload[1000] = "", sink[sizeof(payload)];
 	int p[2];
 
@@ -92,9 +93,9 @@ static void always_behind(void **unused)
 	persistent_input_init(&in);
 	persistent_input_begin(&in, p[1]);
 	for (uint64_t i = 0; i < 150; i++)
-		persistent_input_add(&in, i, &loop.job, -1);
+		persistent_input_add(&in, &token, &loop.job, -1);
 	for (uint64_t i = 150; i < 5000; i++) {
-		persistent_input_add(&in, i, &loop.job, -1);
+		persistent_input_add(&in, &token, &loop.job, -1);
 		assert_true(persistent_input_flush(&in));
 		assert_true(read(p[0], sink, sizeof(sink)) > 0);
 		assert_true(persistent_input_pending(&in) > 0);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -50,6 +51,19 @@ bool persistent_reply(struct persistent *p, struct handler_reply *out)
 	p->unanswered--;
 	p->room++;
 	return true;
+}
+
+int64_t persistent_strays(struct persistent *p)
+{
+	int64_t strays = p->strays;
+
+	p->strays = 0;
+	return strays;
+}
+
+void persistent_describe_silence(const struct persistent_end *e, char *out, size_t size)
+{
+	snprintf(out, size, "%d odd lines", (int)e->odd_lines);
 }
 
 const struct handler_reply *persistent_progress(struct persistent *p)

@@ -249,6 +249,17 @@ static void the_scoreboard_shows_the_progress_of_an_unanswered_job(void **state)
 	assert_int_equal(slot_text_read(&slot->progress).number, -1);
 }
 
+static void lines_like_answers_to_no_job_are_counted(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	start();
+	process.strays = 3;
+	runner_persistent.end(w, fixture_now_ms());
+	runner_persistent.end(w, fixture_now_ms());
+	assert_int_equal(fixture_counted(COUNT_STRAY_ANSWERS), 3);
+}
+
 static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state)
 {
 	(void)state;
@@ -321,9 +332,9 @@ static void a_timeout_charges_the_oldest_job_only(void **state)
 	(void)state;
 	fixture.queue.max_attempts = 1;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
-		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700 });
+		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700, .odd_lines = 2 });
 	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message,
-	    "timed out after 700 ms; it never answered: is its output flushed?");
+	    "timed out after 700 ms; 2 odd lines");
 	assert_goes_back(1, " redelivered=1 mac=");
 	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
 }
@@ -426,7 +437,7 @@ int main(void)
 		T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
 		T(jobs_that_are_not_written_are_taken_back_before_the_lease_ends), T(answers_settle_their_messages_in_any_order),
 		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
-		T(a_handler_that_answers_at_once_is_served_without_a_poll),
+		T(lines_like_answers_to_no_job_are_counted), T(a_handler_that_answers_at_once_is_served_without_a_poll),
 		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
 		T(a_single_unanswered_job_is_charged), T(a_job_that_was_not_read_goes_back_unchanged),
 		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
