@@ -12,6 +12,9 @@
 
 #define PROBE_BASE_MS 500
 #define PROBE_CAP_MS 30000
+#define MUTE_BASE_MS 250
+#define MUTE_DOUBLES 64		/* messages after which the pause between probes with different messages doubles */
+#define MUTE_DOUBLED_MAX 3	/* times: it is 2 s at most */
 
 int64_t breaker_until_ms(const struct board_queue *b)
 {
@@ -51,6 +54,33 @@ bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms)
 	return true;
 }
 
+/* A handler that takes long to start is not started more often than half of the time. */
+static int64_t mute_pause_ms(uint32_t mute, int64_t lived_ms)
+{
+	uint32_t doubled = mute / MUTE_DOUBLES;
+	int64_t pause = MUTE_BASE_MS << (doubled < MUTE_DOUBLED_MAX ? doubled : MUTE_DOUBLED_MAX);
+
+	return lived_ms < pause ? pause : lived_ms < PROBE_CAP_MS ? lived_ms : PROBE_CAP_MS;
+}
+
+bool breaker_mute(struct board_queue *b, uint64_t cause, int64_t lived_ms, int64_t now_ms)
+{
+	uint32_t mute = atomic_fetch_add(&b->workers.breaker.mute, 1), step = 0;
+	bool opened;
+
+	atomic_store(&b->workers.breaker.cause, cause);
+	opened = atomic_compare_exchange_strong(&b->workers.breaker.step, &step, 1);
+	if (!opened)		/* it can be executed, so the back-off begins anew. If a success has closed the breaker meanwhile, it stays closed */
+		atomic_compare_exchange_strong(&b->workers.breaker.step, &step, 1);
+	atomic_store(&b->workers.breaker.until_ms, now_ms + mute_pause_ms(mute, lived_ms));
+	return opened;
+}
+
+void breaker_doubt(struct board_queue *b)
+{
+	atomic_store(&b->workers.breaker.answered_generation, 0);
+}
+
 /* A message that fails again proves nothing about the handler, even if other messages were done in between. */
 static bool counted_already(const struct board_queue *b, uint64_t message)
 {
@@ -78,6 +108,8 @@ bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, cons
 
 static bool close_breaker(struct board_queue *b)
 {
+	if (atomic_load(&b->workers.breaker.mute) != 0)
+		atomic_store(&b->workers.breaker.mute, 0);
 	return atomic_load(&b->workers.breaker.step) != 0 && atomic_exchange(&b->workers.breaker.step, 0) != 0;
 }
 

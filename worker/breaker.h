@@ -12,10 +12,18 @@
  * Owner: breaker.c. The breaker of a queue lies in the scoreboard, and all workers of the queue share it. In a worker only
  * these functions write to it.
  */
-#define BREAKER_MUTE 16		/* if breaker.failures is 0: the threshold for handlers that end without an answer */
+/* If breaker.failures is 0, the thresholds for handlers that end without an answer. AGAIN: at a message that has ended a process before. */
+#define BREAKER_MUTE 16
+#define BREAKER_MUTE_AGAIN 256
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* open: true once in each probe interval */
 int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
 bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms);	/* cause: as in common/handler/cause.h. true: this call opened it */
+/*
+ * A process has read a job, and ended before any handler of this generation answered. The next probe may follow soon, since it takes another
+ * message. lived_ms: how long the process lived. true: this call opened the breaker
+ */
+bool breaker_mute(struct board_queue *b, uint64_t cause, int64_t lived_ms, int64_t now_ms);
+void breaker_doubt(struct board_queue *b);	/* forgets that a handler of this generation has answered: it may have been replaced since */
 /* last: how the handler ended; NULL: it replied. true: this call opened it */
 bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, const struct handler_result *last, int64_t now_ms);
 bool breaker_succeeded(struct board_queue *b);		/* a message is done, which ends the row of failures. true: this call closed the breaker */

@@ -83,7 +83,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	case MOVES:
 		break;
 	case MOVE_HAND_BACK:
-		queue_hand_back(&w->session.redis, &w->session.owner, p.tray, &entry, o == NULL || !o->rewritten ? NULL : &change,
+		queue_hand_back(&w->session.redis, &w->session.owner, p.tray, &entry, o != NULL && o->last, o == NULL || !o->rewritten ? NULL : &change,
 		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
 		break;
 	}

@@ -18,6 +18,7 @@ struct runner {
 	void (*free)(struct worker *w);
 	int (*room)(const struct worker *w);			/* how many more messages it takes now */
 	bool (*ready)(const struct worker *w);			/* false: the handler is still starting up */
+	bool (*fresh)(struct worker *w, int64_t now_ms);	/* the next message is the first of its process; false: the used one was told to end */
 	void (*start)(struct worker *w, int64_t now_ms);	/* starts waiting messages, as many as the runner takes */
 	void (*end)(struct worker *w, int64_t now_ms);		/* settles messages whose run has ended */
 	void (*flush)(struct worker *w);			/* at most one write in a turn */

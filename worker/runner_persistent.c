@@ -1,8 +1,9 @@
 /*
  * The runner of persistent handlers: it gives the process as many jobs as its window takes, and settles the answers, which may
  * come in any order. common/handler/persistent.c manages the process itself. This file decides which message is charged when
- * the process ends with unanswered jobs. A single unanswered job is charged. Of several jobs none is charged; each runs alone
- * the next time, so that the job that ends the handler is found.
+ * the process ends with unanswered jobs: only one that the process alone has read. Of several jobs none is charged, and each runs alone the
+ * next time. A process may die because of a job that it has answered, so a job that was alone there, but not the first, runs in a new
+ * process the next time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,14 @@ static void note_process(struct worker *w)
 static bool handler_is_ready(const struct worker *w)
 {
 	return persistent_ready(w->persistent.process);
+}
+
+static bool process_is_fresh(struct worker *w, int64_t now_ms)
+{
+	if (!persistent_running(w->persistent.process) || persistent_fresh(w->persistent.process))
+		return true;
+	persistent_drain(w->persistent.process, now_ms);
+	return false;
 }
 
 /* While the handler starts up it gets one message: further ones would only wait, and another worker may be faster. */
@@ -211,7 +220,7 @@ static void append_silence(struct failure *f, const struct persistent_end *e)
 	char why[256];
 
 	persistent_describe_silence(e, why, sizeof(why));
-	strlcat(f->text, "; ", sizeof(f->text));
+	strlcat(f->text, "; it never answered: ", sizeof(f->text));
 	strlcat(f->text, why, sizeof(f->text));
 }
 
@@ -234,68 +243,80 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 	settle_failed(w, p, &f, now_ms);
 }
 
-/*
- * Decides whether the handler is broken, or the message may be the cause. A handler that ended before it read anything is
- * broken: no message can have caused that. A handler that read and did not answer may be broken as long as no handler of the
- * queue has answered since the start, reload or restart. Once one has answered, such an end is evidence against the message,
- * which is charged.
- */
-static bool is_broken(const struct worker *w, const struct persistent_end *e)
+/* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
+static bool is_broken(const struct persistent_end *e)
 {
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		return true;
-	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED)
-		return false;
-	if (!e->read_any)
-		return true;
-	return e->how != PERSISTENT_TIMED_OUT && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+	return !e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED && !e->read_any;
 }
 
-static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, bool broken, int64_t now_ms)
+/*
+ * It read a job and ended without any answer, and no handler of the queue has answered since the start, reload or restart: each handler
+ * may do so, or only this message may be the cause. A timeout is about its message.
+ */
+static bool is_doubtful(const struct worker *w, const struct persistent_end *e)
 {
-	bool solo = tray_item(&w->trays, p)->solo, read = serial < e->unread_from && e->how != PERSISTENT_UNRUNNABLE;
+	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_UNRUNNABLE || e->how == PERSISTENT_TIMED_OUT)
+		return false;
+	return e->read_any && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+}
 
+/*
+ * The process ended by itself. A message is charged only if everything else is excluded: other messages, since the process has read no
+ * other; its input that was closed; and the handler itself, since handlers of the queue have answered.
+ */
+static void settle_suspect(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
+{
+	if (e->suspects > 1 || e->asked)
+		settle_hand_back(w, p, SETTLE_SOLO);
+	else if (is_doubtful(w, e))
+		settle_hand_back(w, p, SETTLE_LAST);
+	else if (e->jobs_read > 1)
+		settle_hand_back(w, p, SETTLE_FRESH);
+	else
+		settle_failed_end(w, p, e, now_ms);
+}
+
+static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)
+{
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
-	else if (!read || e->how == PERSISTENT_UNRUNNABLE)
+	else if (serial >= e->unread_from || e->how == PERSISTENT_UNRUNNABLE)
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	else if (e->how == PERSISTENT_STOPPED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
 		serial == e->oldest ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
-	else if (e->unanswered == 1 && (solo || !broken))
-		settle_failed_end(w, p, e, now_ms);
 	else
-		settle_hand_back(w, p, SETTLE_SOLO);
+		settle_suspect(w, p, e, now_ms);
 	tray_close(&w->trays, p.tray);
 }
 
-static void note_end(struct worker *w, const struct persistent_end *e, bool broken, int64_t now_ms)
+static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
 	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal))
 			       : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
 	    how, log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
-	if (!broken)
-		return;
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
-	else
+	else if (is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer", "it ended before its first answer", now_ms);
+	else if (is_doubtful(w, e))
+		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
 }
 
 static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	bool broken = is_broken(w, e);
-
-	note_end(w, e, broken, now_ms);
+	note_end(w, e, now_ms);
 	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size; serial != w->persistent.next_serial; serial++) {
 		struct place *place = place_of_serial(w, serial), p = *place;
 
 		place->tray = -1;
 		if (p.tray != -1)
-			unanswered(w, serial, p, e, broken, now_ms);
+			unanswered(w, serial, p, e, now_ms);
 	}
 	starter_solo_ended(&w->starter);
 }
@@ -411,6 +432,7 @@ const struct runner runner_persistent = {
 	.free = free_persistent,
 	.room = room_for_jobs,
 	.ready = handler_is_ready,
+	.fresh = process_is_fresh,
 	.start = start_jobs,
 	.end = settle_ended_process,
 	.flush = flush_jobs,

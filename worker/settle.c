@@ -38,10 +38,12 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 	wrapper = m->wrapper;
 	if (how != SETTLE_AS_IT_WAS || tray_item(&w->trays, p)->again || (w->env->keys.shared && m->wrapper_len > 0)) {
 		wrapper.redelivered += how != SETTLE_AS_IT_WAS;
-		wrapper.solo = wrapper.solo || how == SETTLE_SOLO;
+		wrapper.solo = wrapper.solo || how >= SETTLE_SOLO;
+		wrapper.fresh = wrapper.fresh || how == SETTLE_FRESH;
 		remember(w, tray_outcome(&w->trays, p), m, &wrapper);
+		tray_outcome(&w->trays, p)->last = how == SETTLE_LAST;
 	} else if (tray_item(&w->trays, p)->outcome != NULL) {
-		tray_item(&w->trays, p)->outcome->rewritten = false;	/* its line was for a move that Redis refused */
+		tray_item(&w->trays, p)->outcome->rewritten = tray_item(&w->trays, p)->outcome->last = false;	/* its line was for a move that Redis refused */
 	}
 	tray_move(&w->trays, p, MOVE_HAND_BACK);
 }
@@ -215,11 +217,15 @@ static void answered(struct worker *w, bool success)
 
 static void note_failure(struct worker *w, struct message *m, const struct failure *f, int64_t now_ms)
 {
-	int threshold = w->env->conf->breaker.failures > 0 ? w->env->conf->breaker.failures : f->mute ? BREAKER_MUTE : 0;
+	int mute = message_is_suspect(&m->wrapper) ? BREAKER_MUTE_AGAIN : BREAKER_MUTE;
+	int threshold = w->env->conf->breaker.failures > 0 ? w->env->conf->breaker.failures : f->mute ? mute : 0;
 
-	if (breaker_concerns(w->env->board, w->env->child->handler_generation) &&
-	    breaker_failed(w->env->board, breaker_message_id(m), threshold, f->result, now_ms))
-		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("error", f->text));
+	if (!breaker_concerns(w->env->board, w->env->child->handler_generation) ||
+	    !breaker_failed(w->env->board, breaker_message_id(m), threshold, f->result, now_ms))
+		return;
+	if (f->mute)
+		breaker_doubt(w->env->board);
+	log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("error", f->text));
 }
 
 static void log_failure(struct message *m, const struct failure *f, bool escapes)
@@ -296,6 +302,15 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 		    log_int("duration_ms", duration_ms));
 	}
 	tray_done(&w->trays, p, w->env->conf->done.keep > 0 ? clock_realtime_ms() : 0, duration_ms);
+}
+
+void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)
+{
+	env_count(w->env, COUNT_UNRUNNABLE, 1);
+	if (breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_mute(w->env->board, cause, lived_ms, now_ms))
+		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", "answer"),
+		    log_str("error", "it ended before its first answer"));
+	fetcher_probe_failed(&w->fetcher);
 }
 
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)

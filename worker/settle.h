@@ -19,6 +19,7 @@ struct outcome {
 	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
 	struct queue_note note;		/* the new note of the message; text "": none */
 	int64_t delay_ms;		/* RETRY, PUT_OFF */
+	bool last;			/* HAND_BACK: to the push end of ingress */
 	struct record record;		/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
 	char error_class[HANDLER_CLASS_MAX + 1];
 	char error_message[320];
@@ -38,10 +39,13 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
+/* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after lived_ms. The next probe follows soon. */
+void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
 void settle_unknown_version(struct worker *w, struct place p);
 void settle_expired(struct worker *w, struct place p, const char *message);
-enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO };	/* SOLO: redelivered, and to be run alone */
+/* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different messages test the handler */
+enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO, SETTLE_FRESH, SETTLE_LAST };
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
 /* The message did not run and must not run yet: it moves to delayed. Not for a shared queue, which has no delayed set. */
 void settle_put_off(struct worker *w, struct place p, int64_t delay_ms);

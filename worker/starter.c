@@ -124,6 +124,8 @@ struct place starter_next(struct worker *w)
 		settle_relieve(w, p);
 		return none;
 	}
+	if (tray_item(&w->trays, p)->fresh && !w->starter.runner->fresh(w, w->now_us / 1000))
+		return none;
 	if (tray_item(&w->trays, p)->solo && !evidence_may_start(w, p))
 		return none;
 	return p;

@@ -104,6 +104,7 @@ static void read_wrapper(struct trays *ts, struct tray *t, struct item *item)
 		return;
 	parse_item(ts, t, item);
 	item->solo = message_is_suspect(&item->parsed->message.wrapper);
+	item->fresh = item->parsed->message.wrapper.fresh;
 	t->solos += item->solo;
 	t->doubtful = t->doubtful || item->parsed->message.doubtful;
 }
@@ -319,6 +320,7 @@ void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note)
 	item->note = alloc_zero(1, sizeof(*item->note));
 	*item->note = *note;
 	forget_parsed(ts, item);
+	item->fresh = item->fresh || note->fresh;
 	if (item->solo || !message_is_suspect(note))
 		return;
 	item->solo = true;

@@ -38,7 +38,8 @@ struct item {
 	void *kept;			/* large message: the reply of Redis that holds it, instead of a copy; owned. NULL: none */
 	const char *kept_raw;		/* in kept */
 	enum item_state state;
-	bool solo;			/* run it alone: it may be what killed its worker */
+	bool solo;			/* run it alone: it may be what killed its worker or handler */
+	bool fresh;			/* and in a new process: it may be what killed a handler that had read others */
 	bool again;			/* the message reappeared in its tray (adopt.c), so it may have run before */
 	bool lost;			/* RUNNING: another process took the message; its end changes nothing in Redis */
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */

@@ -85,5 +85,6 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->workers.breaker.until_ms, 0);
 	atomic_store(&q->workers.breaker.cause, 0);
 	atomic_store(&q->workers.breaker.failures, 0);
+	atomic_store(&q->workers.breaker.mute, 0);
 	atomic_store(&q->workers.breaker.failed_seen, 0);
 }

@@ -34,6 +34,7 @@ struct queue_breaker {
 	 */
 	_Atomic uint64_t cause;
 	_Atomic uint32_t failures;		/* different messages that failed in a row; a success sets it to 0 */
+	_Atomic uint32_t mute;			/* processes that read a job and ended, since a handler of this generation answered last */
 	_Atomic uint32_t failed_seen;		/* entries ever written to failed_ids: its index, modulo BREAKER_RING */
 	_Atomic uint64_t failed_ids[BREAKER_RING];	/* kept after a success, so that a message that fails again is not counted again */
 	_Atomic uint32_t answered_generation;	/* 1 + the last handler_generation in which a handler answered anything; 0: none */

@@ -153,6 +153,11 @@ int persistent_unanswered(const struct persistent *p)
 	return p->window.n;
 }
 
+bool persistent_fresh(const struct persistent *p)
+{
+	return p->given == 0;
+}
+
 int persistent_room(const struct persistent *p)
 {
 	int64_t left = p->conf->recycle.jobs < 0 ? INT64_MAX : p->conf->recycle.jobs - p->given;

@@ -47,6 +47,8 @@ struct persistent_end {
 	bool answered_any;		/* false: the handler may be broken, and not a job */
 	int64_t odd_lines;		/* lines that it wrote where answers are expected, and that are none */
 	const char *odd_line;		/* the beginning of the last of them; "": there is none. Valid until the next start */
+	int64_t jobs_read;		/* jobs that it has read anything of, answered ones included. 1: no other message can be the cause */
+	int suspects;			/* unanswered jobs that it has read anything of */
 	int unanswered;
 	uint64_t oldest;		/* serial of the oldest unanswered job, the one that TIMED_OUT is about. Valid if unanswered > 0 */
 	uint64_t unread_from;		/* the process read no byte of the unanswered jobs from this serial on; UINT64_MAX: no such job */
@@ -73,6 +75,7 @@ bool persistent_running(const struct persistent *p);	/* started, and its end was
 bool persistent_ready(const struct persistent *p);	/* the process has read from its input or answered, so it has started up */
 int persistent_room(const struct persistent *p);	/* how many jobs may be given now */
 int persistent_unanswered(const struct persistent *p);
+bool persistent_fresh(const struct persistent *p);	/* the process has got no job yet */
 
 /*
  * Requires room > 0. Serials increase, over all processes; the handler never sees them, but a token in their place (token.h). The message's bytes (not the struct) must live until it is answered
@@ -108,7 +111,7 @@ void persistent_kill(struct persistent *p);			/* KILL to the group at once */
 /* True once, when the leader, its group and the adopted processes are gone and all answers were taken. Then it can be started again. */
 bool persistent_ended(struct persistent *p, struct persistent_end *out);
 
-/* Why no answer has come although the process lived, as far as its lines show: "it never answered: is its output flushed?". */
+/* Why no answer has come although the process lived, as far as its lines show: "is its output flushed?". */
 void persistent_describe_silence(const struct persistent_end *e, char *out, size_t size);
 
 pid_t persistent_pgid(const struct persistent *p);		/* 0: no process */

@@ -226,7 +226,7 @@ static void note_odd_line(struct persistent *p, const char *line, size_t len)
 void persistent_describe_silence(const struct persistent_end *e, char *out, size_t size)
 {
 	if (e->odd_lines == 0)
-		snprintf(out, size, "it never answered: is its output flushed?");
+		snprintf(out, size, "is its output flushed?");
 	else
 		snprintf(out, size, "it wrote %lld %s `%s`%s", (long long)e->odd_lines,
 		    e->odd_lines == 1 ? "line that is no answer:" : "lines that are no answers, the last one", e->odd_line,

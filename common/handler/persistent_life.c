@@ -220,17 +220,20 @@ static enum persistent_how how_of(const struct persistent *p)
 	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;
 }
 
-static uint64_t unread_from(const struct persistent *p)
+/* How many unanswered jobs it has read anything of: the oldest ones. */
+static int count_suspects(const struct persistent *p)
 {
-	for (int i = 0; i < p->window.n; i++)
-		if (persistent_window_at(&p->window, i)->begin >= p->input.taken)
-			return persistent_window_at(&p->window, i)->serial;
-	return UINT64_MAX;
+	int n = 0;
+
+	while (n < p->window.n && persistent_window_at(&p->window, n)->begin < p->input.taken)
+		n++;
+	return n;
 }
 
 bool persistent_ended(struct persistent *p, struct persistent_end *out)
 {
 	const struct handler_process *process = &p->process;
+	int suspects = count_suspects(p);
 
 	if (p->state != FINISHED)
 		return false;
@@ -247,9 +250,11 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.answered_any = p->answers.settled_any,
 		.odd_lines = p->answers.odd_lines,
 		.odd_line = p->answers.odd_line,
+		.jobs_read = p->given - (p->window.n - suspects),
+		.suspects = suspects,
 		.unanswered = p->window.n,
 		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,
-		.unread_from = unread_from(p),
+		.unread_from = suspects == p->window.n ? UINT64_MAX : persistent_window_at(&p->window, suspects)->serial,
 		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest.since_ms,
 		.lived_ms = process->duration_ms,
 	};

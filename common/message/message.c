@@ -38,13 +38,14 @@ static int parse_nonce(const struct message_line *line, uint64_t *nonce)
 
 static int parse_memory(struct wrapper *w, const struct message_line *line)
 {
-	int64_t attempts = 0, crashes = 0, redelivered = 0, outages = 0, solo = 0;
+	int64_t attempts = 0, crashes = 0, redelivered = 0, outages = 0, solo = 0, fresh = 0;
 
 	if (message_line_number(line, "attempts", COUNT_MAX, &attempts) == -1 ||
 	    message_line_number(line, "crashes", COUNT_MAX, &crashes) == -1 ||
 	    message_line_number(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
 	    message_line_number(line, "outages", COUNT_MAX, &outages) == -1 ||
 	    message_line_number(line, "solo", 1, &solo) == -1 ||
+	    message_line_number(line, "fresh", 1, &fresh) == -1 ||
 	    message_line_number(line, "own", INT64_MAX, &w->own_ms) == -1 ||
 	    message_line_number(line, "redriven", INT64_MAX, &w->redriven_ms) == -1 ||
 	    message_line_number(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
@@ -54,6 +55,7 @@ static int parse_memory(struct wrapper *w, const struct message_line *line)
 	w->redelivered = (int)redelivered;
 	w->outages = (int)outages;
 	w->solo = solo != 0;
+	w->fresh = fresh != 0;
 	return 0;
 }
 
@@ -261,6 +263,7 @@ static void append_memory(struct buffer *out, const struct wrapper *w)
 	append_count(out, "redelivered", w->redelivered);
 	append_count(out, "outages", w->outages);
 	append_number(out, "solo", w->solo);
+	append_number(out, "fresh", w->fresh);
 	append_number(out, "own", w->own_ms);
 	append_number(out, "redriven", w->redriven_ms);
 	append_number(out, "first_failed", w->first_failed_ms);

@@ -40,6 +40,7 @@ struct wrapper {
 	int redelivered;		/* times it may have run before without being charged */
 	int outages;			/* outages, with this message in flight, that did not charge it */
 	bool solo;			/* it must run alone */
+	bool fresh;			/* and as the first job of its process, so that the end of that one shows whether it is the cause */
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
@@ -107,7 +108,7 @@ static inline bool message_needs_trial(const struct wrapper *w)
 /* True: the message may have killed its worker, so it must run alone. */
 static inline bool message_is_suspect(const struct wrapper *w)
 {
-	return w->solo || w->crashes > 0;
+	return w->solo || w->fresh || w->crashes > 0;
 }
 
 /* Appends a sealed line with the contents of w and a fresh nonce to out. It replaces the first wrapper_len bytes of the message. */

@@ -134,15 +134,16 @@ void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const s
 	queue_script(r, QUEUE_SCRIPT_retry, 4, keys, n, args);
 }
 
-void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, bool last,
     const struct queue_change *change, const struct queue_note *note)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
-	struct script_arg args[OUT_OF_TRAY_ARGS + NOTE_ARGS];
+	struct script_arg args[OUT_OF_TRAY_ARGS + 1 + NOTE_ARGS];
 	struct script_number keep;
 	struct out_of_tray room;
 	size_t n = out_of_tray_args(o, e, change, &room, args);
 
+	args[n++] = script_string(last ? "L" : "R");
 	n += note_args(note, &keep, args + n);
 	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
 }

@@ -160,11 +160,11 @@ void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, cons
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
     const struct queue_change *change, int64_t delay_ms);
 /*
- * Moves the message to ingress's pop end. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note: what is remembered
+ * Moves the message to ingress's pop end; last: to its push end, behind all others. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note: what is remembered
  * beside it from then on (common/queue/notes.h); NULL: an existing note stays
  */
 struct queue_note;
-void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, bool last,
     const struct queue_change *change, const struct queue_note *note);
 /*
  * -> INTEGER 1; 2: moved, but the record could not be written; 0: the message was missing. source: a tray, a rescue list or

@@ -78,7 +78,7 @@ static void rehearse_fetch_oom(struct redis *r, struct rehearsal *h)
 
 static void rehearse_hand_back(struct redis *r, struct rehearsal *h)
 {
-	queue_hand_back(r, &h->second, 0, &h->by_place, &h->change, note_of(h));
+	queue_hand_back(r, &h->second, 0, &h->by_place, false, &h->change, note_of(h));
 }
 
 static void rehearse_retry(struct redis *r, struct rehearsal *h)

@@ -298,7 +298,10 @@ ANSWERS = {
     "fail": (r"sys.stdout.buffer.write(b'FAIL %d \\xff\\n' % serial); sys.stdout.flush()", "failed attempt", 1, None),
     "reject": ("print('REJECT', serial, 'no mail', flush=True)", "escape", 65, "REJECT: no mail"),
     "exit": ("sys.exit(3)", "breaker", 1, "it ended before it answered: exit status 3"),
-    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "its answers cannot be trusted: an answer to a job that is not outstanding"),
+    "stray": ("print('OK', 7, flush=True)", "failed attempt", 1,
+              "no answer within its timeout: it wrote 1 line that is no answer: `OK 7` (it names no unanswered job, or is malformed)"),
+    "small": ("print('ok 4', flush=True)", "failed attempt", 1,
+              "no answer within its timeout: it wrote 1 line that is no answer: `ok 4` (answers are in capitals)"),
     "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),
 }
 SAYS = {    # of an exec handler, on its reply_fd

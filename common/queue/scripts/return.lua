@@ -5,4 +5,4 @@
 redis.call('DEL', KEYS[1])
 local entry = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 if not entry then return 0 end
-return put_back(entry, 1, changed(entry, ARGV[5], ARGV[6]), ARGV[7], ARGV[8], ARGV[9]) or 1
+return put_back(entry, 1, changed(entry, ARGV[5], ARGV[6]), 'R', ARGV[7], ARGV[8], ARGV[9]) or 1

@@ -39,7 +39,7 @@ static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
 	queue_done(&server.r, &owner, 0);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	message_parse(&message, &keys.lines, "b", 1);
-	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	message_parse(&message, &keys.lines, RAW, RAW_LEN);
 	assert_int_equal(moves_count("i"), 0);

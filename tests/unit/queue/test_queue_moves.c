@@ -26,7 +26,7 @@ static void do_retry(void)
 
 static void do_hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
 }
 
 static void do_escape(void)
@@ -60,7 +60,7 @@ static const struct queue_note *a_note(void)
 
 static void do_hand_back_noted(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &by_value, &change, a_note());
+	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, a_note());
 }
 
 static void do_escape_noted(void)
@@ -86,7 +86,7 @@ static void do_retry_placed(void)
 
 static void do_hand_back_placed(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &last, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &last, false, &change, NULL);
 }
 
 static void do_escape_placed(void)

@@ -247,7 +247,7 @@ static void what_is_handed_back_is_fetched_next(void **state)
 	(void)state;
 	moves_put("i", "waiting", 7);
 	moves_put(TRAY, RAW, RAW_LEN);
-	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);
 }

@@ -58,7 +58,7 @@ static int setup(void **state)
 
 static void hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &entry, &change, &note);
+	queue_hand_back(&server.r, &owner, 0, &entry, false, &change, &note);
 }
 
 static void give_back(void)

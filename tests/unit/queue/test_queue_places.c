@@ -17,7 +17,7 @@
 
 static int64_t move_placed(const char *raw, size_t len, int64_t at)
 {
-	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw, .len = len, .at = at }, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw, .len = len, .at = at }, false, &change, NULL);
 	return private_redis_answer(&server).integer;
 }
 
@@ -37,7 +37,7 @@ static void a_place_must_hold_what_is_named(void **state)
 	for (int64_t of = 1; of < 4; of++) {
 		if (of == 2)
 			continue;
-		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2, .of = of }, &change, NULL);
+		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2, .of = of }, false, &change, NULL);
 		assert_int_equal(private_redis_answer(&server).integer, 0);
 		assert_int_equal(moves_count(TRAY), 2);
 	}
@@ -60,7 +60,7 @@ static void only_the_line_of_a_large_message_is_sent(void **state)
 	buffer_append(&raw, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, raw.data, raw.len);
 	before = server.r.output.total;
-	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw.data, .len = raw.len, .at = -1 }, &another, NULL);
+	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw.data, .len = raw.len, .at = -1 }, false, &another, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_true(server.r.output.total - before < MOVES_LARGE / 2);
 	there = REDIS(&server, "LINDEX i 0");

@@ -50,7 +50,7 @@ static void retry(int tray)
 
 static void hand_back(int tray)
 {
-	queue_hand_back(&server.r, &owner, tray, &entry, &change, NULL);
+	queue_hand_back(&server.r, &owner, tray, &entry, false, &change, NULL);
 }
 
 static void escape(int tray)
@@ -223,7 +223,7 @@ static void a_place_counts_for_nothing_after_a_return(void **state)
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
-	queue_hand_back(&server.r, &owner, 0, &last, &change, NULL);
+	queue_hand_back(&server.r, &owner, 0, &last, false, &change, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);

@@ -28,7 +28,7 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 	assert_false(p->running);
 	errno = EAGAIN;
 	p->starts++;
-	p->running = !p->fork_fails;
+	p->running = p->fresh = !p->fork_fails;
 	return p->running ? 0 : -1;
 }
 
@@ -38,6 +38,7 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 	assert_true(p->running && p->room > 0 && job->message != NULL);
 	assert_true(p->ngiven == 0 || serial > p->given[p->ngiven - 1]);
 	p->given[p->ngiven++] = serial;
+	p->fresh = false;
 	p->room--;
 	p->unanswered++;
 }
@@ -95,6 +96,7 @@ uint64_t persistent_recall(struct persistent *p)
 #define TELLS(type, function, value) type function(const struct persistent *p) { return value; }
 TELLS(bool, persistent_running, p->running)
 TELLS(bool, persistent_ready, p->ready)
+TELLS(bool, persistent_fresh, p->fresh)
 TELLS(int, persistent_room, p->room)
 TELLS(int, persistent_unanswered, p->unanswered)
 TELLS(bool, persistent_unwritten, p->unwritten_from != 0)

@@ -194,6 +194,56 @@ static void generations(void **state)
 	assert_true(breaker_knows_answers(&b, 1));
 }
 
+/*
+ * Messages that end their process before any handler has answered: each costs one short pause, and the pauses stay short. So a handler
+ * that works is found behind any number of them, at a constant cost of each.
+ */
+static void probes_with_different_messages_follow_soon(void **state)
+{
+	struct board_queue b = {0};
+	int64_t now = 1000, pause = 0;
+
+	(void)state;
+	assert_true(breaker_mute(&b, CAUSE, 20, now));
+	for (int i = 1; i < 1000; i++) {
+		pause = breaker_until_ms(&b) - now;
+		assert_in_range(pause, 250, i <= 64 ? 250 : 2000);
+		now = breaker_until_ms(&b);
+		assert_false(breaker_may_fetch(&b, now - 1));
+		assert_true(breaker_may_fetch(&b, now));
+		assert_false(breaker_may_fetch(&b, now + 900));		/* while the probe runs, no other follows at once */
+		assert_false(breaker_mute(&b, CAUSE, 20, now));
+	}
+	assert_int_equal(pause, 2000);
+	assert_true(breaker_succeeded(&b));
+	assert_true(breaker_mute(&b, CAUSE, 20, now));
+	assert_int_equal(breaker_until_ms(&b) - now, 250);
+}
+
+/* At most half of the time goes to its starts. */
+static void a_handler_that_starts_slowly_is_tried_less_often(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	breaker_mute(&b, CAUSE, 7000, 1000);
+	assert_int_equal(breaker_until_ms(&b), 8000);
+	breaker_mute(&b, CAUSE, 70000, 8000);
+	assert_int_equal(breaker_until_ms(&b), 38000);
+}
+
+static void an_answer_can_be_doubted(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	breaker_note_answer(&b, 0);
+	breaker_doubt(&b);
+	assert_false(breaker_knows_answers(&b, 0));
+	breaker_note_answer(&b, 0);
+	assert_true(breaker_knows_answers(&b, 0));
+}
+
 static void zero_never_opens(void **state)
 {
 	struct board_queue b = {0};
@@ -271,6 +321,9 @@ int main(void)
 		cmocka_unit_test(what_failed_before_a_success_is_no_news),
 		cmocka_unit_test(an_answer_is_no_success),
 		cmocka_unit_test(generations),
+		cmocka_unit_test(probes_with_different_messages_follow_soon),
+		cmocka_unit_test(a_handler_that_starts_slowly_is_tried_less_often),
+		cmocka_unit_test(an_answer_can_be_doubted),
 		cmocka_unit_test(zero_never_opens),
 		cmocka_unit_test(the_longest_row),
 		cmocka_unit_test(ids_tell_messages_apart),

@@ -292,29 +292,65 @@ static void end_of_two(struct persistent_end e)
 static void of_several_unanswered_jobs_none_is_charged_and_each_runs_alone(void **state)
 {
 	(void)state;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 2, .oldest = 1,
-		.unread_from = UINT64_MAX });
-	assert_goes_back(0, " solo=1");
-	assert_goes_back(1, " solo=1");
+	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 2, .suspects = 2,
+		.unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_goes_back(0, " solo=1 mac=");
+	assert_goes_back(1, " solo=1 mac=");
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
-static void a_single_unanswered_job_is_charged(void **state)
+static void the_only_job_that_a_process_has_read_is_charged(void **state)
 {
 	(void)state;
 	fixture.queue.max_attempts = 1;
 	process.room = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .unanswered = 1,
+	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1,
 		.oldest = 1, .unread_from = UINT64_MAX });
 	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message, "killed by SIGSEGV");
 	assert_state(1, ITEM_WAITING);
 }
 
+static void a_process_may_die_of_a_job_that_it_has_answered(void **state)
+{
+	(void)state;
+	process.room = 1;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .answered_any = true,
+		.jobs_read = 2, .suspects = 1, .unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_goes_back(0, " redelivered=1 solo=1 fresh=1 mac=");
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+}
+
+static void a_process_whose_input_was_closed_charges_nobody(void **state)
+{
+	(void)state;
+	process.room = 1;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .asked = true, .read_any = true, .jobs_read = 1, .suspects = 1,
+		.unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_goes_back(0, " redelivered=1 solo=1 mac=");
+}
+
+static void a_message_that_needs_a_fresh_process_gets_one(void **state)
+{
+	(void)state;
+	process.running = true;
+	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
+	start();
+	assert_int_equal(process.drains, 1);
+	assert_int_equal(process.ngiven, 0);
+	assert_state(0, ITEM_WAITING);
+	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .asked = true, .read_any = true, .jobs_read = 1 });
+	start();
+	assert_int_equal(process.starts, 1);
+	assert_int_equal(process.drains, 1);
+	assert_state(0, ITEM_RUNNING);
+}
+
 static void a_job_that_was_not_read_goes_back_unchanged(void **state)
 {
 	(void)state;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 2, .oldest = 1, .unread_from = 2 });
-	assert_goes_back(0, " solo=1");
+	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 2,
+		.oldest = 1, .unread_from = 2 });
+	assert_moves(0, MOVE_RETRY);
 	assert_goes_back(1, "");
 }
 
@@ -334,7 +370,7 @@ static void a_timeout_charges_the_oldest_job_only(void **state)
 	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
 		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700, .odd_lines = 2 });
 	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message,
-	    "timed out after 700 ms; 2 odd lines");
+	    "timed out after 700 ms; it never answered: 2 odd lines");
 	assert_goes_back(1, " redelivered=1 mac=");
 	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
 }
@@ -361,6 +397,7 @@ static bool opens_the_breaker(bool answered_before, struct persistent_end e)
 	if (answered_before)
 		breaker_note_answer(fixture.env->board, 0);
 	e.unanswered = 1;
+	e.suspects = (int)(e.jobs_read = e.read_any);
 	e.oldest = w->persistent.next_serial - 1;
 	e.unread_from = e.read_any ? UINT64_MAX : 0;
 	end_with(e);
@@ -394,16 +431,32 @@ static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(v
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
 }
 
-/* It ran alone, so it is the cause. */
-static void a_suspect_is_charged_although_the_handler_may_be_broken(void **state)
+/* Each message may end this handler, or only this one: it goes behind all others, and the next probe, which another one is, follows soon. */
+static void before_the_first_answer_nobody_is_charged(void **state)
 {
+	const struct persistent_end e = { .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1, .oldest = 1,
+		.unread_from = UINT64_MAX };
+
 	(void)state;
-	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1\na"));
+	for (int i = 0; i < 3; i++) {
+		FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
+		start();
+		end_with(e);
+		assert_goes_back(0, " solo=1 fresh=1 mac=");
+		assert_true(assert_moves(0, MOVE_HAND_BACK)->last);
+		assert_true(is_open());
+		assert_true(breaker_until_ms(fixture.env->board) <= fixture_now_ms() + 250);
+		tray_gone(&w->trays, PLACE(0, 0));
+		tray_close(&w->trays, 0);
+		process.room = 2;
+	}
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+	breaker_note_answer(fixture.env->board, 0);
+	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
 	start();
-	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 1, .oldest = 1,
-		.unread_from = UINT64_MAX });
+	end_with(e);
 	assert_moves(0, MOVE_RETRY);
-	assert_true(is_open());
+	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
 }
 
 /* ---- orders ---- */
@@ -439,10 +492,11 @@ int main(void)
 		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
 		T(lines_like_answers_to_no_job_are_counted), T(a_handler_that_answers_at_once_is_served_without_a_poll),
 		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
-		T(a_single_unanswered_job_is_charged), T(a_job_that_was_not_read_goes_back_unchanged),
+		T(the_only_job_that_a_process_has_read_is_charged), T(a_process_may_die_of_a_job_that_it_has_answered),
+		T(a_process_whose_input_was_closed_charges_nobody), T(a_message_that_needs_a_fresh_process_gets_one), T(a_job_that_was_not_read_goes_back_unchanged),
 		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
 		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
-		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(a_suspect_is_charged_although_the_handler_may_be_broken), T(orders_reach_only_a_running_process),
+		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(before_the_first_answer_nobody_is_charged), T(orders_reach_only_a_running_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
