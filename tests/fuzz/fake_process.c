@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,10 +14,18 @@
 
 #include "common/handler/spawn.h"
 #include "common/handler/process.h"
+#include "common/handler/reply.h"
 #include "common/base/nitems.h"
 
 #define GIVE_UP_MS 10000
+#define FRAMES_MAX 512
 #define FD_LEAST 200		/* apart from those under test */
+
+/* A frame that it has read; both are views into self.frames. */
+struct frame {
+	const char *token, *payload;
+	size_t len;
+};
 
 static struct fake_process self;
 static struct handler_process *of;	/* its owner's view; NULL: none */
@@ -206,8 +214,41 @@ static void say(int fd, const void *data, size_t len)
 		buffer_append(&self.said, data, (size_t)n);
 }
 
-/* "OK 7\n" and the like: of a job that it may have, or have had. */
-static void reply_something(struct input *in, uint64_t last_serial)
+/* Finds the frame that is `back` frames before the last whole one that it has read. False: there is none. */
+static bool find_frame(unsigned back, struct frame *out)
+{
+	const char *at = self.frames.data, *end = at + self.frames.len;
+	struct frame frames[FRAMES_MAX];
+	size_t n = 0;
+
+	while (at < end && n < FRAMES_MAX) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct frame f = { .token = at + 4 };
+
+		if (newline == NULL || sscanf(f.token + HANDLER_TOKEN_LEN, " %*u %zu", &f.len) != 1 || (size_t)(end - newline) < f.len + 2)
+			break;
+		f.payload = newline + 1;
+		at = f.payload + f.len + 1;
+		frames[n++] = f;
+	}
+	if (back >= n)
+		return false;
+	*out = frames[n - 1 - back];
+	return true;
+}
+
+/* A handler that prints a message where its answers go. */
+static void echo_something(struct input *in)
+{
+	struct frame f;
+
+	if (find_frame(input_below(in, 8), &f))
+		say(self.reply, f.payload, f.len < 4096 ? f.len : 4096);
+	say(self.reply, "\n", 1);
+}
+
+/* "OK 1234567890123456\n" and the like: of a job that it has or has had, or of none. */
+static void reply_something(struct input *in)
 {
 	static const struct {
 		const char *before, *behind;
@@ -218,10 +259,11 @@ static void reply_something(struct input *in, uint64_t last_serial)
 	};
 	unsigned which = input_below(in, nitems(forms));
 	char line[64];
+	struct frame f = { .token = "1234567890123456" };
 
-	if (input_byte(in) & 1)
-		last_serial -= input_below(in, 16);
-	say(self.reply, line, (size_t)snprintf(line, sizeof(line), "%s%" PRIu64 "%s", forms[which].before, last_serial,
+	if ((input_byte(in) & 7) != 0 && !find_frame(input_below(in, 16), &f))
+		return;
+	say(self.reply, line, (size_t)snprintf(line, sizeof(line), "%s%.*s%s", forms[which].before, HANDLER_TOKEN_LEN, f.token,
 	    forms[which].behind));
 }
 
@@ -250,18 +292,21 @@ static void cannot_be_executed(void)
 	fake_process_end(127 << 8);
 }
 
-void fake_process_act(struct input *in, uint64_t last_serial)
+void fake_process_act(struct input *in)
 {
 	const char *bytes;
 	size_t len;
 
 	if (!self.started)
 		return;
-	switch (input_below(in, 15)) {
+	switch (input_below(in, 16)) {
 	case 0:
 	case 1:
 	case 2:
-		reply_something(in, last_serial);
+		reply_something(in);
+		break;
+	case 14:
+		echo_something(in);
 		break;
 	case 3:
 		read_input(SIZE_MAX);

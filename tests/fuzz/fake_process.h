@@ -27,7 +27,7 @@ struct fake_process {
 /* There is one at a time. */
 const struct fake_process *fake_process_look(void);
 void fake_process_begin(void);
-void fake_process_act(struct input *in, uint64_t last_serial);	/* one thing, as the input says */
+void fake_process_act(struct input *in);	/* one thing, as the input says */
 void fake_process_end(int status);				/* its leader ends, and so do its ends of pipes */
 void fake_process_finish(void);					/* nothing is open or allocated any more */
 

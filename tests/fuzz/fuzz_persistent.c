@@ -2,7 +2,8 @@
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 /*
  * A handler that stays and may do anything with its pipes. Whatever it says, each job is answered once or is
- * unanswered at the end; nothing but a line "OK serial" is an OK; frames are what was given; and what it is
+ * unanswered at the end; nothing but a line with the token of a job is an
+ * answer, so an echo of its messages settles nothing; frames are what was given; and what it is
  * said not to have read it has not read.
  */
 #include <poll.h>
@@ -36,7 +37,7 @@ struct job {
 	struct message message;		/* raw is owned */
 	char *given;			/* a copy of raw, which lives as long as it must; owned */
 	bool unanswered;
-	bool of_this_process;
+	char token[HANDLER_TOKEN_LEN];	/* once the handler has read it */
 };
 
 struct run {
@@ -133,7 +134,7 @@ static const char *number_behind(const char *at, const char *end, uint64_t *n)
 }
 
 /* The serial of the last frame of which it has read anything; all before it are whole, and what was given. */
-static uint64_t last_begun(const struct run *run)
+static uint64_t last_begun(struct run *run)
 {
 	const struct buffer *b = &fake_process_look()->frames;
 	const char *at = b->data, *end = at + b->len;
@@ -141,15 +142,16 @@ static uint64_t last_begun(const struct run *run)
 
 	for (; at < end; expected++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		uint64_t serial, attempt, bytes;
+		uint64_t attempt, bytes;
 		const struct message *m = &run->jobs[expected - 1].message;
 
 		FUZZ_ASSERT(expected <= run->given);
 		if (newline == NULL)
 			return expected;
-		FUZZ_ASSERT(newline - at > 4 && memcmp(at, "JOB", 3) == 0);
-		number_behind(number_behind(number_behind(at + 3, newline, &serial), newline, &attempt), newline, &bytes);
-		FUZZ_ASSERT(serial == expected && attempt >= 1 && bytes == message_payload_len(m));
+		FUZZ_ASSERT(newline - at > 4 + HANDLER_TOKEN_LEN && memcmp(at, "JOB ", 4) == 0);
+		memcpy(run->jobs[expected - 1].token, at + 4, HANDLER_TOKEN_LEN);
+		number_behind(number_behind(at + 4 + HANDLER_TOKEN_LEN, newline, &attempt), newline, &bytes);
+		FUZZ_ASSERT(attempt >= 1 && bytes == message_payload_len(m));
 		at = newline + 1;
 		if ((uint64_t)(end - at) <= bytes)
 			return expected;
@@ -162,32 +164,32 @@ static uint64_t last_begun(const struct run *run)
 
 /* ---- what it has said ---- */
 
-static bool says(const char *line, size_t len, const struct handler_reply *r)
+static bool says(const char *line, size_t len, const struct handler_reply *r, const char *token)
 {
 	static const char *const words[] = { "OK ", "RETRY ", "FAIL ", "REJECT " };
-	size_t word = strlen(words[r->verb]), at = word;
-	uint64_t serial = 0;
+	size_t word = strlen(words[r->verb]), at = word + HANDLER_TOKEN_LEN;
 
-	if (len <= word || memcmp(line, words[r->verb], word) != 0)
+	if (r->reason_len > 12 && memcmp(r->reason, "unknown verb", 12) == 0)	/* made of a line on the reply_fd */
+		return memmem(line, len, token, HANDLER_TOKEN_LEN) != NULL;
+	if (len < at || memcmp(line, words[r->verb], word) != 0 || memcmp(line + word, token, HANDLER_TOKEN_LEN) != 0)
 		return false;
-	for (; at < len && line[at] >= '0' && line[at] <= '9'; at++)
-		serial = serial * 10 + (uint64_t)(line[at] - '0');
 	if (r->verb == VERB_OK)
 		while (at < len && (line[at] == ' ' || line[at] == '\r'))
 			at++;
-	return serial == r->serial && (r->verb != VERB_OK || at == len);
+	return r->verb != VERB_OK || at == len;
 }
 
-static bool was_said(const struct handler_reply *r)
+static bool was_said(struct run *run, const struct handler_reply *r)
 {
 	const struct buffer *b = &fake_process_look()->said;
 	const char *at = b->data, *end = at + b->len;
 
+	last_begun(run);
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t len = (size_t)((newline == NULL ? end : newline) - at);
 
-		if ((newline != NULL || len >= HANDLER_LINES_SIZE) && says(at, len, r))
+		if ((newline != NULL || len >= HANDLER_LINES_SIZE) && says(at, len, r, run->jobs[r->serial - 1].token))
 			return true;
 		at += len + 1;
 	}
@@ -202,7 +204,7 @@ static void take_replies(struct run *run)
 
 	while (persistent_reply(run->p, &r)) {
 		FUZZ_ASSERT(r.verb <= VERB_REJECT && r.serial >= run->first && r.serial <= run->given);
-		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(&r));
+		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(run, &r));
 		FUZZ_ASSERT(r.duration_ms >= 0 && (r.stderr_len == 0 || r.stderr_tail != NULL) &&
 		    (int64_t)r.stderr_len <= run->conf->stderr_tail);
 		settle(run, &run->jobs[r.serial - 1]);
@@ -301,7 +303,7 @@ static void step(struct run *run)
 		turn(run);
 		break;
 	default:
-		fake_process_act(run->in, run->given);
+		fake_process_act(run->in);
 		break;
 	}
 }
@@ -315,7 +317,7 @@ static void come_to_an_end(struct run *run)
 		if (i == LAST_STEPS / 2)
 			persistent_kill(run->p);
 		fake_time_pass_ms(100);
-		fake_process_act(run->in, 0);	/* zeros: it goes on answering */
+		fake_process_act(run->in);	/* zeros: it goes on answering */
 		turn(run);
 	}
 }
