@@ -321,10 +321,8 @@ void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note)
 	*item->note = *note;
 	forget_parsed(ts, item);
 	item->fresh = item->fresh || note->fresh;
-	if (item->solo || !message_is_suspect(note))
-		return;
-	item->solo = true;
-	t->solos++;
+	t->solos += !item->solo && message_is_suspect(note);
+	item->solo = item->solo || message_is_suspect(note);
 }
 
 void tray_start(struct trays *ts, struct place p)

@@ -421,7 +421,7 @@ static void a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry(void 
 	assert_int_equal(item_at(PLACE(0, 1))->move, MOVE_HAND_BACK);
 	fixture_forget_sent();
 	tick();
-	assert_string_equal(fixture_sent(), HAND_BACK(0) "'' '' b '' '' 0");	/* it did not run: unchanged */
+	assert_string_equal(fixture_sent(), HAND_BACK(0) "'' '' b '' '' 0 R");	/* it did not run: unchanged */
 	sent = fixture_sent();
 	assert_non_null(strstr(sent, HAND_BACK(0) "'' '' a '' quredis/1 w="));
 	assert_non_null(strstr(sent, " redelivered=1"));

@@ -2,7 +2,7 @@
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms */
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
-/* One process for many messages: which messages it is given, and what its answers and its end do to them. */
+/* One process for many messages: which messages it is given, and what its answers do to them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -43,13 +43,6 @@ static void answer(uint64_t serial, enum handler_verb verb, int64_t delay_ms, co
 	runner_persistent.end(w, fixture_now_ms());
 }
 
-static void end_with(struct persistent_end e)
-{
-	process.end = e;
-	process.has_ended = true;
-	runner_persistent.end(w, fixture_now_ms());
-}
-
 static void assert_state(int item, enum item_state state)
 {
 	assert_int_equal(fixture_item(0, item)->state, state);
@@ -60,22 +53,6 @@ static const struct outcome *assert_moves(int item, enum move move)
 	assert_state(item, ITEM_MOVING);
 	assert_int_equal(fixture_item(0, item)->move, move);
 	return fixture_item(0, item)->outcome;
-}
-
-/* "": unchanged */
-static void assert_goes_back(int item, const char *with)
-{
-	const struct outcome *o = assert_moves(item, MOVE_HAND_BACK);
-
-	if (with[0] == '\0')
-		assert_null(o);
-	else
-		assert_non_null(memmem(o->line.data, o->line.len, with, strlen(with)));
-}
-
-static bool is_open(void)
-{
-	return breaker_until_ms(fixture.env->board) != 0;
 }
 
 /* ---- jobs ---- */
@@ -276,189 +253,6 @@ static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state
 	assert_in_range(process.reads, (1 << 30) - 2001, (1 << 30) - 2);
 }
 
-/* ---- ends ---- */
-
-/* Two jobs were given, the handler of this queue has answered before, and the process ends. */
-static void end_of_two(struct persistent_end e)
-{
-	FILL(0, "a", "b");
-	start();
-	breaker_note_answer(fixture.env->board, 0);
-	end_with(e);
-	assert_false(is_open());
-	assert_int_equal(atomic_load(&fixture.env->slot->started_ms), 0);
-}
-
-static void of_several_unanswered_jobs_none_is_charged_and_each_runs_alone(void **state)
-{
-	(void)state;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 2, .suspects = 2,
-		.unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
-	assert_goes_back(0, " solo=1 mac=");
-	assert_goes_back(1, " solo=1 mac=");
-	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
-}
-
-static void the_only_job_that_a_process_has_read_is_charged(void **state)
-{
-	(void)state;
-	fixture.queue.max_attempts = 1;
-	process.room = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1,
-		.oldest = 1, .unread_from = UINT64_MAX });
-	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message, "killed by SIGSEGV");
-	assert_state(1, ITEM_WAITING);
-}
-
-static void a_process_may_die_of_a_job_that_it_has_answered(void **state)
-{
-	(void)state;
-	process.room = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .answered_any = true,
-		.jobs_read = 2, .suspects = 1, .unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
-	assert_goes_back(0, " redelivered=1 solo=1 fresh=1 mac=");
-	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
-}
-
-static void a_process_whose_input_was_closed_charges_nobody(void **state)
-{
-	(void)state;
-	process.room = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .asked = true, .read_any = true, .jobs_read = 1, .suspects = 1,
-		.unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
-	assert_goes_back(0, " redelivered=1 solo=1 mac=");
-}
-
-static void a_message_that_needs_a_fresh_process_gets_one(void **state)
-{
-	(void)state;
-	process.running = true;
-	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
-	start();
-	assert_int_equal(process.drains, 1);
-	assert_int_equal(process.ngiven, 0);
-	assert_state(0, ITEM_WAITING);
-	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .asked = true, .read_any = true, .jobs_read = 1 });
-	start();
-	assert_int_equal(process.starts, 1);
-	assert_int_equal(process.drains, 1);
-	assert_state(0, ITEM_RUNNING);
-}
-
-static void a_job_that_was_not_read_goes_back_unchanged(void **state)
-{
-	(void)state;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 2,
-		.oldest = 1, .unread_from = 2 });
-	assert_moves(0, MOVE_RETRY);
-	assert_goes_back(1, "");
-}
-
-static void a_stopped_process_hands_back_what_it_has_read(void **state)
-{
-	(void)state;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1, .signal = SIGTERM, .read_any = true, .unanswered = 2,
-		.oldest = 1, .unread_from = 2 });
-	assert_goes_back(0, " redelivered=1 mac=");
-	assert_goes_back(1, "");
-}
-
-static void a_timeout_charges_the_oldest_job_only(void **state)
-{
-	(void)state;
-	fixture.queue.max_attempts = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
-		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700, .odd_lines = 2 });
-	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message,
-	    "timed out after 700 ms; it never answered: 2 odd lines");
-	assert_goes_back(1, " redelivered=1 mac=");
-	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
-}
-
-static void a_lost_message_is_gone_with_the_process(void **state)
-{
-	(void)state;
-	FILL(0, "a");
-	start();
-	tray_lose(&w->trays, PLACE(0, 0));
-	breaker_note_answer(fixture.env->board, 0);
-	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
-	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
-}
-
-/* ---- whose fault an end is ---- */
-
-static bool opens_the_breaker(bool answered_before, struct persistent_end e)
-{
-	bool open;
-
-	FILL(0, "a");
-	start();
-	if (answered_before)
-		breaker_note_answer(fixture.env->board, 0);
-	e.unanswered = 1;
-	e.suspects = (int)(e.jobs_read = e.read_any);
-	e.oldest = w->persistent.next_serial - 1;
-	e.unread_from = e.read_any ? UINT64_MAX : 0;
-	end_with(e);
-	open = is_open();
-	breaker_succeeded(fixture.env->board);
-	tray_gone(&w->trays, PLACE(0, 0));
-	tray_close(&w->trays, 0);
-	process.room = 2;
-	return open;
-}
-
-static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void **state)
-{
-	(void)state;
-	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve",
-		.asked = true }));
-	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);
-	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1 }));
-	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
-	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .answered_any = true }));
-	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .asked = true }));
-	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1 }));
-}
-
-static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(void **state)
-{
-	(void)state;
-	assert_false(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .read_any = true }));
-	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
-	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
-	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
-}
-
-/* Each message may end this handler, or only this one: it goes behind all others, and the next probe, which another one is, follows soon. */
-static void before_the_first_answer_nobody_is_charged(void **state)
-{
-	const struct persistent_end e = { .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1, .oldest = 1,
-		.unread_from = UINT64_MAX };
-
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
-		start();
-		end_with(e);
-		assert_goes_back(0, " solo=1 fresh=1 mac=");
-		assert_true(assert_moves(0, MOVE_HAND_BACK)->last);
-		assert_true(is_open());
-		assert_true(breaker_until_ms(fixture.env->board) <= fixture_now_ms() + 250);
-		tray_gone(&w->trays, PLACE(0, 0));
-		tray_close(&w->trays, 0);
-		process.room = 2;
-	}
-	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
-	breaker_note_answer(fixture.env->board, 0);
-	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
-	start();
-	end_with(e);
-	assert_moves(0, MOVE_RETRY);
-	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
-}
-
 /* ---- orders ---- */
 
 static void orders_reach_only_a_running_process(void **state)
@@ -486,17 +280,12 @@ static void orders_reach_only_a_running_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(the_process_gets_as_many_messages_as_it_takes), T(a_process_that_starts_up_gets_one_message), T(a_failed_fork_gives_nothing),
-		T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
+		T(the_process_gets_as_many_messages_as_it_takes), T(a_process_that_starts_up_gets_one_message),
+		T(a_failed_fork_gives_nothing), T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
 		T(jobs_that_are_not_written_are_taken_back_before_the_lease_ends), T(answers_settle_their_messages_in_any_order),
 		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
 		T(lines_like_answers_to_no_job_are_counted), T(a_handler_that_answers_at_once_is_served_without_a_poll),
-		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
-		T(the_only_job_that_a_process_has_read_is_charged), T(a_process_may_die_of_a_job_that_it_has_answered),
-		T(a_process_whose_input_was_closed_charges_nobody), T(a_message_that_needs_a_fresh_process_gets_one), T(a_job_that_was_not_read_goes_back_unchanged),
-		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
-		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
-		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(before_the_first_answer_nobody_is_charged), T(orders_reach_only_a_running_process),
+		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(orders_reach_only_a_running_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
