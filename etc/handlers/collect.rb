@@ -4,8 +4,7 @@ $stdin.binmode
 $stdout.sync = true
 file = File.open(ARGV[0], "ab")
 while (head = $stdin.gets)                              # JOB serial attempt bytes [key=value ...]
-  _, serial, _, size = head.split
-  size = size.to_i
+  serial, size = head.split.values_at(1, 3).then { |word, n| [word, n.to_i] }
   message = $stdin.read(size + 1)                       # and its newline
   break if message.nil? || message.bytesize <= size
   begin

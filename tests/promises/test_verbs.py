@@ -195,16 +195,22 @@ def test_the_worker_dies_after_the_verdict(redis, quredisd, handler, ledger, tmp
 
 
 @pytest.mark.parametrize("reply, why", [
-    ("REJCT $s no mail", "a verb that this version does not know"), ("OK 77", "an answer to a job that is not outstanding"),
+    ("REJCT $s no mail", "FAIL: unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT "),
+    ("OK 77", "timed out after "), ("ok $s", "timed out after "),
 ])
-def test_the_record_says_why_answers_are_not_trusted(redis, quredisd, handler, reply, why):
-    """quredis kills the handler then: the signal alone would be misleading."""
+def test_the_record_says_what_was_no_answer(redis, quredisd, handler, reply, why):
+    """A verb that is not known fails its own message at once. A line about no job is none, so the message times out, and its error shows the line."""
     c = redis.client()
     body = f"""while read -r _ s _ _; do read -r m; if [ $m = good ]; then echo "OK $s" >&3; else echo "{reply}" >&3; sleep 1000; fi; done"""
-    quredisd(queues=[queue("mail", handler(body), mode="persistent", reply_fd=3, max_attempts=1)])
-    c.lpush("ingress:mail", "good", "bad")
+    d = quredisd(queues=[queue("mail", handler(body), mode="persistent", reply_fd=3, max_attempts=1, timeout="2s", kill_grace="1s")])
+    c.lpush("ingress:mail", "bad")
     wait_for(lambda: c.llen("escape:mail") == 1)
-    assert record(c, "mail")["error_message"] == f"killed by SIGTERM; quredis ended it: {why}".encode()
+    error = record(c, "mail")["error_message"].decode()
+    assert error.startswith(why)
+    if why.startswith("timed out"):
+        assert "it wrote 1 line that is no answer: `" + reply.split()[0] in error
+        assert ("(answers are in capitals)" in error) == (reply == "ok $s")
+        assert not d.events("handler_desync")
 
 
 def test_the_verdict_replaces_another(redis, quredisd, handler):
