@@ -209,7 +209,7 @@ static void event(struct worker *w)
 		if (w->env->conf->mode == CONF_MODE_EXEC)
 			fake_handler_act();
 		else
-			fake_process_act(input, w->persistent.next_serial - 1);
+			fake_process_act(input);
 		break;
 	default:
 		break;
