@@ -60,7 +60,7 @@ static void offer_queues(struct completion *c)
 	if (c->a.redis.state != REDIS_READY || admin_registered(&c->a, &names, &n) == -1)
 		return;
 	for (size_t i = 0; i < n; i++)
-		if (conf_queue_find(c->a.conf, names[i]) == NULL && names[i][strspn(names[i], QUEUE_NAME_BYTES)] == '\0')
+		if (conf_queue_find(c->a.conf, names[i]) == NULL && identifier_is(IDENTIFIER_NAME, names[i], strlen(names[i])))
 			offer(c, names[i], NULL);
 	admin_names_free(names, n);
 }

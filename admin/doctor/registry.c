@@ -110,11 +110,6 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 
 /* ---- queues that only the registry knows ---- */
 
-static bool is_queue_name(const char *name, size_t len)
-{
-	return len > 0 && len <= QUEUE_NAME_MAX && strlen(name) == len && name[strspn(name, QUEUE_NAME_BYTES)] == '\0';
-}
-
 static void add_bad_name(struct doctor *d, const struct redis_reply *name)
 {
 	char *shown = visible(name->str, name->len, 100);
@@ -189,7 +184,7 @@ static int read_names(struct doctor *d, char ***names, size_t *n)
 	for (size_t i = 0; i < reply.n; i++) {
 		struct redis_reply name = redis_element(&reply, i);
 
-		if (is_queue_name(name.str, name.len))
+		if (identifier_is(IDENTIFIER_NAME, name.str, name.len))
 			(*names)[(*n)++] = alloc_string(name.str);
 		else
 			add_bad_name(d, &name);

@@ -80,7 +80,7 @@ static bool name_instance(struct doctor *d, const char *path)
 	const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
 	size_t len = strlen(file), end = strlen(".conf");
 
-	if (len <= end || strcmp(file + len - end, ".conf") != 0 || len - end > QUEUE_NAME_MAX || strspn(file, QUEUE_NAME_BYTES) != len)
+	if (len <= end || strcmp(file + len - end, ".conf") != 0 || !identifier_is(IDENTIFIER_NAME, file, len - end))
 		return false;
 	snprintf(d->unit.name, sizeof(d->unit.name), "quredisd@%.*s", (int)(len - end), file);
 	return true;

@@ -90,7 +90,7 @@ static int add_header(struct push *p, struct buffer *out)
 	if (o->id == NULL && o->ttl_ms < 0)
 		return 0;
 	if (message_header(out, o->id, NULL, o->ttl_ms, o->ttl_ms < 0 ? -1 : now_ms, -1, -1) == -1)
-		return admin_fail(p->a, EX_USAGE, "--id: at most %d of letters, digits and . _ : + -", MESSAGE_ID_MAX);
+		return admin_fail(p->a, EX_USAGE, "--id: expected %s", identifier_form(IDENTIFIER_ID));
 	return 0;
 }
 

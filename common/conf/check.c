@@ -283,10 +283,8 @@ static void check_supervisor(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
 
-	if (strlen(conf->supervisor.node) > QUEUE_NAME_MAX || conf->supervisor.node[strspn(conf->supervisor.node,
-	    QUEUE_NAME_BYTES)] != '\0')
-		conf_error(l, conf_origin(conf, "supervisor.node"),
-		    "supervisor.node: expected 1 to %d letters, digits, dots, dashes and underscores", QUEUE_NAME_MAX);
+	if (!identifier_is(IDENTIFIER_NAME, conf->supervisor.node, strlen(conf->supervisor.node)))
+		conf_error(l, conf_origin(conf, "supervisor.node"), "supervisor.node: expected %s", identifier_form(IDENTIFIER_NAME));
 	if (strlen(conf->supervisor.control_socket) > SOCKET_PATH_MAX)
 		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
 		    "supervisor.control_socket: a socket's path has at most %d bytes", SOCKET_PATH_MAX);

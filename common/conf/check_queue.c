@@ -33,9 +33,8 @@ static void check_name(struct conf_loading *l, const struct conf_queue *q)
 
 	if (!conf_given(where))
 		conf_error(l, conf_queue_place(q), "this queue has no name");
-	else if (q->name != NULL && (strlen(q->name) > QUEUE_NAME_MAX || q->name[strspn(q->name, QUEUE_NAME_BYTES)] != '\0'))
-		conf_error(l, where, "name: expected 1 to %d letters, digits, dots, dashes and underscores, not \"%s\"",
-		    QUEUE_NAME_MAX, q->name);
+	else if (q->name != NULL && !identifier_is(IDENTIFIER_NAME, q->name, strlen(q->name)))
+		conf_error(l, where, "name: expected %s, not \"%s\"", identifier_form(IDENTIFIER_NAME), q->name);
 }
 
 static void check_present(struct conf_loading *l, const struct conf_queue *q)

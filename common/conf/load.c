@@ -7,7 +7,6 @@
  *
  * Loading changes nothing in the process, since a running master reloads with it.
  */
-#include <ctype.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -244,8 +243,8 @@ static void name_node(struct conf *conf)
 	if (gethostname(host, sizeof(host) - 1) == -1 || host[0] == '\0')
 		strcpy(host, "localhost");
 	for (char *p = host; *p != '\0'; p++)
-		if (!isalnum((unsigned char)*p) && strchr("._-", *p) == NULL)
-			*p = '-';
+		if (!identifier_is(IDENTIFIER_NAME, p, 1) && (p == host || strchr("._-", *p) == NULL))
+			*p = p == host ? 'x' : '-';
 	conf->supervisor.node = alloc_string(host);
 	if (o->kind == CONF_ORIGIN_NONE)
 		o->kind = CONF_ORIGIN_DEFAULT;

@@ -119,12 +119,7 @@ static const char *end_of_word(const char *at, const char *end)
 	return space == NULL ? end : space;
 }
 
-static bool may_be_in_class(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("_.:-", c) != NULL);
-}
-
-/* A class with another byte, or too long a one, stays in the reason, where an operator sees it. */
+/* A class of another form stays in the reason, where an operator sees it. */
 static void take_class(struct handler_reply *out, const char **at, const char *end)
 {
 	const char *word_end = end_of_word(*at, end), *name = *at + strlen(CLASS_IS);
@@ -133,9 +128,8 @@ static void take_class(struct handler_reply *out, const char **at, const char *e
 	if (word_end <= name || memcmp(*at, CLASS_IS, strlen(CLASS_IS)) != 0)
 		return;
 	len = (size_t)(word_end - name);
-	for (size_t i = 0; i < len; i++)
-		if (i >= HANDLER_CLASS_MAX || !may_be_in_class(name[i]))
-			return;
+	if (!identifier_is(IDENTIFIER_CLASS, name, len))
+		return;
 	out->class = name;
 	out->class_len = len;
 	*at = skip_blanks(word_end, end);

@@ -15,7 +15,7 @@ enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
 #define HANDLER_TOKEN_LEN 16	/* digits of the token of a job (token.h); manuals call it its serial */
-#define HANDLER_CLASS_MAX 64
+#define HANDLER_CLASS_MAX IDENTIFIER_CLASS_MAX
 #define HANDLER_REASON_SHOWN 200	/* bytes of a reason in a record, the log, or a trial */
 
 /* The handler's reply to one job. Its pointers are valid until the next call with the struct persistent or handler that returned it. */

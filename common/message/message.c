@@ -112,7 +112,10 @@ static int copy_id(const struct message_line *line, const char *key, char out[ME
 
 	if (value == NULL)
 		return 0;
-	return value[0] != '\0' && strlcpy(out, value, MESSAGE_ID_MAX + 1) <= MESSAGE_ID_MAX ? 0 : -1;
+	if (!identifier_is(IDENTIFIER_ID, value, strlen(value)))
+		return -1;
+	strlcpy(out, value, MESSAGE_ID_MAX + 1);
+	return 0;
 }
 
 /* Ignores unknown keys, which belong to the producer. */
@@ -321,13 +324,11 @@ const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE
 	return out;
 }
 
-static int append_value(struct buffer *out, const char *key, const char *value)
+static int append_id(struct buffer *out, const char *key, const char *value)
 {
-	size_t len = value == NULL ? 0 : strlen(value);
-
 	if (value == NULL)
 		return 0;
-	if (len == 0 || len > MESSAGE_ID_MAX || strspn(value, MESSAGE_VALUE_BYTES) != len)
+	if (!identifier_is(IDENTIFIER_ID, value, strlen(value)))
 		return -1;
 	buffer_format(out, " %s=%s", key, value);
 	return 0;
@@ -345,7 +346,7 @@ int message_header(struct buffer *out, const char *id, const char *request_id, i
     int64_t timeout_ms, int max_attempts)
 {
 	buffer_format(out, MESSAGE_VERSION);
-	if (append_value(out, "id", id) == -1 || append_value(out, "request_id", request_id) == -1)
+	if (append_id(out, "id", id) == -1 || append_id(out, "request_id", request_id) == -1)
 		return -1;
 	append_duration(out, "ttl", ttl_ms);
 	append_number(out, "enqueued", enqueued_ms);

@@ -17,7 +17,7 @@
  * not proven is payload.
  */
 #define MESSAGE_LINE_MAX 1024
-#define MESSAGE_ID_MAX 128
+#define MESSAGE_ID_MAX IDENTIFIER_ID_MAX
 
 /* Decides which lines before the messages of a queue count. Strings and secrets are views: they must outlive it. */
 struct message_keys {
@@ -133,7 +133,7 @@ const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE
 /* Reads such a text back. Returns 0; or -1 and a zeroed w if the text has another form. */
 int message_recall(struct wrapper *w, const char *text, size_t len);
 
-/* Appends a header line. NULL and -1 leave a key out. -1: a value has a byte that a header cannot contain. */
+/* Appends a header line. NULL and -1 leave a key out. -1: an id has another form than IDENTIFIER_ID. */
 int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms,
     int64_t enqueued_ms, int64_t timeout_ms, int max_attempts);
 

@@ -26,8 +26,7 @@ void registry_page_drop(struct registry_page *p)
 /* A name that no configuration allows has never had workers. */
 static bool is_name(const struct redis_reply *name)
 {
-	return name->type == REDIS_STRING && name->len > 0 && name->len <= QUEUE_NAME_MAX &&
-	       strspn(name->str, QUEUE_NAME_BYTES) == name->len;
+	return name->type == REDIS_STRING && identifier_is(IDENTIFIER_NAME, name->str, name->len);
 }
 
 static int read_names(struct sweeper *s, struct registry_page *p, int64_t *total)

@@ -157,6 +157,8 @@ static void classes(void **state)
 	has_class("RETRY 1 class=a 5s", "a", "5s");
 	has_class("FAIL 1 why class=a", "", "why class=a");
 	has_class("FAIL 1 class= why", "", "class= why");
+	has_class("FAIL 1 class=--all why", "", "class=--all why");
+	has_class("FAIL 1 class=.. why", "", "class=.. why");
 	has_class("FAIL 1 class", "", "class");
 	has_class("FAIL 1 classy", "", "classy");
 	has_class("FAIL 1 class=a/b why", "", "class=a/b why");

@@ -1,0 +1,61 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/identifier.h"
+
+static bool is(enum identifier kind, const char *text)
+{
+	return identifier_is(kind, text, strlen(text));
+}
+
+static void test_never_an_option_or_a_directory(void **state)
+{
+	static const char *const never[] = { "", "-", "--all", "-y", ".", "..", "...", ".hidden", "_x", ":x", "+x", "a b", "a/b", "../x", "a\nb", "a\x7f", "a=b",
+		"\xc3\xa9", "a\xc3\xa9", "a\x9b", "a%2e", "a\\b", "a*", "a?b", "a#b", "a\"b", "a'b", "a$b", "a;b", "a&b" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		for (enum identifier kind = IDENTIFIER_NAME; kind <= IDENTIFIER_ID; kind++)
+			assert_false(is(kind, never[i]));
+	for (enum identifier kind = IDENTIFIER_NAME; kind <= IDENTIFIER_ID; kind++) {
+		assert_true(is(kind, "a") && is(kind, "0") && is(kind, "Z9._-x") && is(kind, "1.."));
+		assert_false(identifier_is(kind, "a\0b", 3) || identifier_is(kind, "a", 2));
+	}
+}
+
+static void test_marks_of_each_kind(void **state)
+{
+	(void)state;
+	assert_true(is(IDENTIFIER_ID, "sha1:da39+1") && is(IDENTIFIER_CLASS, "Net::Timeout") && is(IDENTIFIER_NAME, "mail-2.high"));
+	assert_false(is(IDENTIFIER_NAME, "a:b") || is(IDENTIFIER_NAME, "a+b") || is(IDENTIFIER_CLASS, "a+b"));
+}
+
+static void test_bounded(void **state)
+{
+	static const size_t longest[] = { [IDENTIFIER_NAME] = QUEUE_NAME_MAX, [IDENTIFIER_CLASS] = IDENTIFIER_CLASS_MAX, [IDENTIFIER_ID] = IDENTIFIER_ID_MAX };
+	char text[IDENTIFIER_ID_MAX + 1];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	for (enum identifier kind = IDENTIFIER_NAME; kind <= IDENTIFIER_ID; kind++) {
+		assert_true(identifier_is(kind, text, longest[kind]));
+		assert_false(identifier_is(kind, text, longest[kind] + 1));
+		assert_non_null(identifier_form(kind));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_never_an_option_or_a_directory),
+		cmocka_unit_test(test_marks_of_each_kind),
+		cmocka_unit_test(test_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
