@@ -112,7 +112,7 @@ static bool is_enough(const struct web_call *call)
 {
 	const struct web_route *r = call->route;
 
-	return call->is_known || r->access != WEB_ACCESS_HOLDERS || (!r->post && call->w->settings.public_reads);
+	return call->is_known || r->access != WEB_ACCESS_HOLDERS || (!r->post && call->w->settings.public_reads && call->is_our_name);
 }
 
 int web_access_check(struct web_call *call)

@@ -16,6 +16,7 @@ struct web_call {
 	struct web_query query;
 	char *what;			/* sender, method, path and parameters, for the log; NULL: not logged */
 	bool is_known;			/* it came with the token or a session, or over a unix socket from an allowed user */
+	bool is_our_name;		/* Host is a name of this console: otherwise the page of another site may have sent it */
 };
 
 struct web_route {
@@ -29,6 +30,7 @@ struct web_route {
 		WEB_ACCESS_ALL,		/* public: nothing in the answer is secret */
 		WEB_ACCESS_NEWCOMERS	/* the handler of the route checks token and code itself */
 	} access;
+	bool any_host;			/* it answers whatever Host says: probes and scrapes use the address of a pod */
 };
 
 /* Checks and serves a request. arg is the struct web. */

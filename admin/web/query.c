@@ -129,8 +129,8 @@ static int wrong_value(const struct parameter *p, const char *value, char **why)
 	while (n < CHOICES_MAX && p->choices[n] != NULL)
 		n++;
 	near = nearest(value, p->choices, n);
-	wanted = n > 0 ? enumerated(p->choices, n) : alloc_string(p->wanted == NULL ? "" : p->wanted);
-	*why = p->kind == ID ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
+	wanted = n > 0 ? enumerated(p->choices, n) : alloc_string(p->kind == ID ? identifier_form(IDENTIFIER_ID) : p->wanted == NULL ? "" : p->wanted);
+	*why = p->kind == ID && identifier_is(IDENTIFIER_ID, value, strlen(value)) ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
 	    : near == NULL ? alloc_format("the parameter %s: expected %s, not %s", p->name, wanted, shown)
 	    : alloc_format("the parameter %s: expected %s, not %s (did you mean %s?)", p->name, wanted, shown, near);
 	free(wanted);
@@ -185,6 +185,8 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 		*(bool *)field = is_true;
 		return is_true || strcmp(value, "false") == 0 ? 0 : -1;
 	case ID:
+		if (!identifier_is(IDENTIFIER_ID, value, strlen(value)))
+			return -1;
 		for (size_t i = 0; i < q->nids; i++)
 			if (strcmp(q->ids[i], value) == 0)	/* the second one would mean another message with this id */
 				return -1;

@@ -6,8 +6,10 @@
 #include "common/base/base.h"
 
 #define API "/api/v1/"
-#define GET(path, command, takes, needs) { false, API path, web_command, command, takes, needs, WEB_ACCESS_HOLDERS }
-#define POST(path, command, takes, needs) { true, API path, web_command, command, takes, needs, WEB_ACCESS_HOLDERS }
+#define COMMAND(is_post, name, words, taken, needed) \
+	{ .post = is_post, .path = API name, .serve = web_command, .command = words, .takes = taken, .needs = needed }
+#define GET(path, command, takes, needs) COMMAND(false, path, command, takes, needs)
+#define POST(path, command, takes, needs) COMMAND(true, path, command, takes, needs)
 
 static const struct web_route routes[] = {
 	GET("queues", "ls", 0, 0),
@@ -24,7 +26,7 @@ static const struct web_route routes[] = {
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),
 
-	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, WEB_ACCESS_HOLDERS },
+	{ .post = true, .path = API "queue/purge", .serve = web_purge, .command = "purge", .takes = WEB_QUEUE | WEB_LIST | WEB_DRY_RUN },
 	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST_BACK | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_BACK),
 	POST("queue/message/retry", "retry", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
 	POST("queue/message/rm", "rm", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
@@ -36,9 +38,9 @@ static const struct web_route routes[] = {
 	{ .post = true, .path = API "session", .serve = web_session_begin, .access = WEB_ACCESS_NEWCOMERS },
 	{ .post = true, .path = API "session/end", .serve = web_session_end, .access = WEB_ACCESS_NEWCOMERS },
 	{ .path = API "events", .serve = web_events },
-	{ .path = "/metrics", .serve = web_metrics },
-	{ .path = "/livez", .serve = web_live, .access = WEB_ACCESS_ALL },
-	{ .path = "/readyz", .serve = web_ready, .access = WEB_ACCESS_ALL },
+	{ .path = "/metrics", .serve = web_metrics, .any_host = true },
+	{ .path = "/livez", .serve = web_live, .access = WEB_ACCESS_ALL, .any_host = true },
+	{ .path = "/readyz", .serve = web_ready, .access = WEB_ACCESS_ALL, .any_host = true },
 };
 
 /* Every other address may be a file of the pages. */

@@ -96,7 +96,7 @@ static int start_http(struct web *w, int fd)
 	if (w->http == NULL)
 		return -1;
 	evhttp_set_allowed_methods(w->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-	    EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE);
+	    EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT);
 	evhttp_set_max_headers_size(w->http, HEADERS_MAX);
 	evhttp_set_max_body_size(w->http, BODY_MAX);
 	evhttp_set_timeout(w->http, IDLE_S);

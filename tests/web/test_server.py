@@ -408,14 +408,14 @@ def test_head(web):
 HOST = b"Host: localhost\r\n"
 ODD = [
     (b"", b""), (bytes(100), b""), (b"GET", b""), (b"GET \r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"), (b"GET / HTTP/0.0\r\n" + HOST + b"\r\n", b"400"), (b"GET / HTTP/0.9\r\n\r\n", b"400"), (b"GET / HTTP/1.21\r\nno colon\r\n\r\n", b"400"), (b"GET / HTTP/1.99999999999\r\n" + HOST + b"\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
-    (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"), (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", b"501"), (b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"\r\n", b"501"),
+    (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"), (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", b"501"), (b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
     (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"a: b\r\n" * 5000 + b"\r\n", b"400"),
     (b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 70000 + b"\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"no colon\r\n\r\n", b"400"),
     (b"GET / HTTP/1.1\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n", b"400"), (b"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", b"400"),
     (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: localhost.evil.example:1\r\n\r\n", b"421"),
     (b"GET / HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: 2130706433\r\n\r\n", b"421"),
     (b"GET / HTTP/1.1\r\nHost: user@localhost\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", b"200"),
-    (b"GET http://localhost/ HTTP/1.1\r\n" + HOST + b"\r\n", b"400"), (b"GET //evil.example/ HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
+    (b"GET http://localhost/ HTTP/1.1\r\n" + HOST + b"\r\n", b"200"), (b"GET //evil.example/ HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
     (b"GET / HTTP/1.0\r\n" + HOST + b"\r\n", b"200"), (b"GET /%00 HTTP/1.1\r\n" + HOST + b"\r\n", b"404"), (b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n", b"404"),
     (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n", b"400"), (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999999999999999\r\n\r\n", b"413"),
     (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", b"400"),
@@ -444,6 +444,34 @@ def test_what_is_no_request_harms_nobody(web):
 
 
 TWO = b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@pytest.mark.parametrize("line", [b"GET /a\rb", b"GET /livez?a=\r", b"GET /livez\r", b"GET \r/livez", b"GET /livez\x0b", b"GET /li\x7fvez", b"CONNECT localhost:80",
+                                  b"CONNECT /", b"CONNECT http://localhost/livez", b"CONNECT a\rb:1"])
+def test_a_target_that_a_proxy_may_read_otherwise_ends_the_connection(web, line):
+    answer = web.raw(line + b" HTTP/1.1\r\n" + HOST + b"\r\n" + TWO)
+    assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1") == 1 and b"\r\nConnection: close\r\n" in answer, answer
+
+
+@pytest.mark.parametrize("target, host, code", [
+    (b"http://localhost/livez", b"localhost", 200), (b"http://localhost:8080/livez", b"localhost:8080", 200), (b"HTTPS://LOCALHOST/livez", b"localhost", 200),
+    (b"http://[::1]:1/livez", b"[::1]:1", 200), (b"http://127.0.0.1/", b"127.0.0.1", 200), (b"http://localhost", b"localhost", 200),
+    (b"http://10.1.2.3/livez", b"10.1.2.3", 200), (b"http://evil.example/", b"evil.example", 421), (b"http://evil.example/", b"localhost", 400),
+    (b"http://localhost/", b"evil.example", 400), (b"http://localhost/", b"127.0.0.1", 400), (b"http://a@localhost/livez", b"localhost", 400),
+    (b"ftp://localhost/livez", b"localhost", 400), (b"http:///livez", b"localhost", 400), (b"//localhost/livez", b"localhost", 400),
+])
+def test_a_target_in_absolute_form(web, target, host, code):
+    """It is valid HTTP, and names the same host as the header Host."""
+    assert web.raw(b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")[9:12] == b"%d" % code
+
+
+@pytest.mark.parametrize("name", ["10.42.0.17:8080", "web.queues.svc.cluster.local", "evil.example", "[fd00::17]:8080"])
+def test_probes_and_scrapes_by_any_name(web, name):
+    assert web.ask("/livez", Host=name).code == 200 and web.ask("/readyz", Host=name).code == 200
+    assert web.ask("/metrics", Host=name).code == 200 and web.ask("/metrics", token=None, Host=name).code == 401
+    for path in ("/", "/console.js", "/api/v1/queues", "/api/v1/events", "/metrics/", "/livez/"):
+        assert web.ask(path, Host=name).code == 421, path
+    assert web.post("/livez", Host=name).code in (405, 421)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
