@@ -85,6 +85,10 @@ void output_end(struct output *o, bool complete);	/* complete false: writes the 
 /* Prints a single object: lines "title  value", or one JSON object. */
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells);
 
+/* Writes a document that has no rows, or a line of JSON with its newline. On a terminal both are safe to look at. */
+void output_json_document(const struct output *o, const struct json_t *value);
+void output_json_line(const struct output *o, const char *line, size_t len);
+
 /* The text of a cell: a new string of at most max_columns. */
 char *cell_text(const struct cell *c, size_t max_columns);
 /* The same in a table, where people see "3m ago". */

@@ -64,10 +64,46 @@ static json_t *object_of(const struct output *o, const struct cell *cells)
 	return object;
 }
 
-/* On a terminal, escapes all characters but ASCII. JSON allows U+0080 to U+009F, but some terminals obey them as commands. */
-static size_t escapes(const struct output *o)
+/* Jansson escapes no DEL, which some terminals obey as a command. It stands only in strings. */
+static int write_without_del(const char *text, size_t len, void *file)
 {
-	return o->width != SIZE_MAX ? JSON_ENSURE_ASCII : 0;
+	for (size_t i = 0, plain; i < len; i += plain + (i + plain < len)) {
+		const char *del = memchr(text + i, 0x7f, len - i);
+
+		plain = del == NULL ? len - i : (size_t)(del - text) - i;
+		fwrite(text + i, 1, plain, file);
+		if (del != NULL)
+			fputs("\\u007f", file);
+	}
+	return 0;
+}
+
+/* On a terminal, escapes all characters but printable ASCII. JSON allows DEL and U+0080 to U+009F, but some terminals obey them as commands. */
+static void dump(const struct output *o, const json_t *value, size_t flags)
+{
+	if (o->width != SIZE_MAX)
+		json_dump_callback(value, write_without_del, o->file, flags | JSON_ENSURE_ASCII);
+	else
+		json_dumpf(value, o->file, flags);
+}
+
+void output_json_document(const struct output *o, const json_t *value)
+{
+	dump(o, value, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	fputc('\n', o->file);
+}
+
+void output_json_line(const struct output *o, const char *line, size_t len)
+{
+	json_t *value = o->width != SIZE_MAX ? json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+
+	if (value == NULL) {
+		fwrite(line, 1, len, o->file);
+		return;
+	}
+	dump(o, value, JSON_COMPACT);
+	fputc('\n', o->file);
+	json_decref(value);
 }
 
 /* The first row writes the bracket, so a command that fails before it prints nothing on standard output. */
@@ -81,7 +117,7 @@ static void array_row(struct output *o, const struct cell *cells)
 	json_t *object = object_of(o, cells);
 
 	fputs(o->nrows == 0 ? "[\n" : ",\n", o->file);
-	json_dumpf(object, o->file, JSON_COMPACT | escapes(o));
+	dump(o, object, JSON_COMPACT);
 	json_decref(object);
 }
 
@@ -97,8 +133,7 @@ static void one_object(struct output *o, const struct cell *cells)
 {
 	json_t *object = object_of(o, cells);
 
-	json_dumpf(object, o->file, JSON_INDENT(2) | escapes(o));
-	fputc('\n', o->file);
+	output_json_document(o, object);
 	json_decref(object);
 }
 

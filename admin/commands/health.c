@@ -257,8 +257,7 @@ static void show_json(struct admin *a, const struct reports *r)
 	for (size_t i = 0; i < r->n; i++)
 		json_array_append(queues, r->all[i].document);
 	all = json_pack("{s:s, s:o}", "status", r->level == STATUS_UNKNOWN ? "unknown" : queue_health_names[r->level], "queues", queues);
-	json_dumpf(all, a->output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-	fputc('\n', a->output.file);
+	output_json_document(&a->output, all);
 	json_decref(all);
 }
 

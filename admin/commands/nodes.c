@@ -184,8 +184,7 @@ static void show_json(struct admin *a, const struct nodes *nodes, json_t *const 
 		if (report != NULL)		/* NULL: the name is not UTF-8 */
 			json_array_append_new(all, report);
 	}
-	json_dumpf(all, a->output.file, JSON_INDENT(2));
-	fputc('\n', a->output.file);
+	output_json_document(&a->output, all);
 	json_decref(all);
 }
 

@@ -159,8 +159,7 @@ static json_t *document(const struct stats *s)
 
 static void dump(struct admin *a, json_t *json)
 {
-	json_dumpf(json, a->output.file, JSON_INDENT(2));
-	fputc('\n', a->output.file);
+	output_json_document(&a->output, json);
 	json_decref(json);
 }
 

@@ -231,12 +231,6 @@ static json_t *ask_status(struct admin *a)
 	return s;
 }
 
-static void dump(struct admin *a, const json_t *json)
-{
-	json_dumpf(json, a->output.file, JSON_INDENT(2) | JSON_ENCODE_ANY);
-	fputc('\n', a->output.file);
-}
-
 /* Removes the rows whose value of key is not the name of this queue. */
 static void keep_queue(json_t *rows, const char *key, const char *queue)
 {
@@ -290,7 +284,7 @@ int cmd_status(struct admin *a)
 		return -1;
 	}
 	if (a->options.json) {
-		dump(a, s);
+		output_json_document(&a->output, s);
 	} else {
 		say_supervisor(s);
 		show_queues(a, json_object_get(s, "queues"));

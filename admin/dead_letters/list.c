@@ -233,7 +233,7 @@ static int write_line(struct export *e, const struct dead_letter *d)
 	record_line(&e->line, &(struct record_line){ .record_id = d->record_id, .fields = d->fields, .nfields = d->nfields,
 	    .message = message.data == NULL ? NULL : &message });
 	free((void *)(uintptr_t)message.data);
-	fwrite(e->line.data, 1, e->line.len, e->a->output.file);
+	output_json_line(&e->a->output, e->line.data, e->line.len);
 	e->left -= e->left > 0;
 	return ferror(e->a->output.file) ? 1 : 0;
 }

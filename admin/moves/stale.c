@@ -136,8 +136,7 @@ static void show_json(struct admin *a, const struct stale *all, size_t n, bool i
 		json_array_append_new(queues, queue_of(&all[i]));
 	o = json_pack("{s:b, s:b, s:b, s:o}", "enabled", a->conf->purge.enabled, "dry_run", a->conf->purge.dry_run, "interrupted", interrupted,
 	    "queues", queues);
-	json_dumpf(o, a->output.file, JSON_INDENT(2));
-	fputc('\n', a->output.file);
+	output_json_document(&a->output, o);
 	json_decref(o);
 }
 

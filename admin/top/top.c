@@ -44,8 +44,7 @@ static int show_once(struct admin *a, const struct top_view *v)
 		return -1;
 	}
 	if (a->options.json) {
-		json_dumpf(all, stdout, JSON_INDENT(2));
-		putchar('\n');
+		output_json_document(&a->output, all);
 		json_decref(all);
 		return 0;
 	}

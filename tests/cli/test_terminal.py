@@ -182,13 +182,13 @@ def test_colour_in_a_pipe(quredis, redis):
 def test_foreign_bytes_cannot_steer_the_terminal(terminal, redis):
     c = redis.client()
     q = Queue(c)
-    evil = b"\x1b]0;title\x07\x1b[2J\r\n\x9b31m\xc2\x9b31m"
-    text = "\x1b[2J\x9b31m".encode()       # UTF-8, which JSON may hold
+    evil = b"\x1b]0;title\x07\x1b[2J\r\n\x9b31m\x7f\xc2\x9b31m"
+    text = "\x1b[2J\x9b31m\x7f".encode()       # UTF-8, which JSON may hold
     c.lpush(q.ingress, evil, text)
     q.dead_letters(evil, text, stderr=evil, error_message=evil, node=evil)
     q.worker(incarnation(0), t0=[evil])
     for words in ("peek mail ingress", "peek mail transit", "dlq ls mail", f"dlq show mail sha1:{sha1(evil)}", "peek mail ingress --json",
-                  f"dlq show mail sha1:{sha1(text)} --json"):
+                  "dlq ls mail --json", "dlq export mail", f"dlq show mail --json sha1:{sha1(text)}"):
         t = terminal(*words.split(), env={"NO_COLOR": "1"}, columns=300)
         assert t.end() == 0, t.text
         shown = t.text.replace("\r\n", "\n")
