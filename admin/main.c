@@ -1,11 +1,13 @@
 /* quredis: parses the command line, finds the command, runs it and exits with its status. */
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -30,13 +32,27 @@ static int run_command(struct admin *a)
 	return c == NULL ? -1 : command_run(a, c);
 }
 
-/* Output that could not be written is an error, unless the reader has closed the pipe. */
+/* True: standard output is a pipe or a socket, and nobody reads it any more. */
+static bool reader_has_gone(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/*
+ * Output that could not be written is an error. A reader that has gone, as of `quredis ls | head -1`, knows that, so nothing is printed. If an
+ * earlier write failed, calls after it have changed errno, so the reason is known only if the last write fails, too.
+ */
 static int finish_output(void)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	bool flushed = fflush(stdout) == 0;
+	int error = errno;
+
+	if (flushed && !ferror(stdout))
 		return 0;
-	if (errno != EPIPE)
-		fprintf(stderr, "quredis: standard output: %s\n", strerror(errno));
+	if (!reader_has_gone())
+		fprintf(stderr, "quredis: standard output: %s\n", flushed ? "not all of the output could be written" : strerror(error));
 	return -1;
 }
 
