@@ -186,6 +186,45 @@ static int wrong_usage(struct admin *a, const struct command *c, const char *une
 	return -1;
 }
 
+/* How many operands stand before the first ID, by the arguments that help shows; 0: no operand is an ID. */
+static size_t operands_before_ids(const struct command *c)
+{
+	const char *word = c->arguments;
+
+	for (size_t n = 0; *word != '\0'; n++) {
+		word += strspn(word, "[");
+		if (strncmp(word, "ID", 2) == 0 && strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 2)
+			return n;
+		word += strcspn(word, " ");
+		word += strspn(word, " ");
+	}
+	return 0;
+}
+
+/*
+ * Producers choose ids, so a script passes words that it does not know. None of them may become an option: an id begins with a letter or a digit,
+ * and behind the first one no option is read but --help. words: of the name of the command, which stand before the operands
+ */
+static int check_ids(struct admin *a, const struct command *c)
+{
+	size_t words = (size_t)(a->operands - a->options.operands), before = operands_before_ids(c);
+	char *shown;
+
+	if (before == 0)
+		return 0;
+	if (a->options.last != NULL && a->options.before_last > words + before)
+		return admin_fail(a, EX_USAGE, "%s reads no option behind an ID: write %.60s before the first ID, or -- before it if it is one", c->name,
+		    a->options.last);
+	for (size_t i = before; i < a->noperands; i++)
+		if (!identifier_is(IDENTIFIER_ID, a->operands[i], strlen(a->operands[i]))) {
+			shown = visible(a->operands[i], strlen(a->operands[i]), 100);
+			admin_fail(a, EX_USAGE, "\"%s\" cannot be an ID, which has %s", shown, identifier_form(IDENTIFIER_ID));
+			free(shown);
+			return -1;
+		}
+	return 0;
+}
+
 static int check_line(struct admin *a, const struct command *c)
 {
 	uint64_t strange = a->options.given & ~c->options;
@@ -203,7 +242,7 @@ int command_run(struct admin *a, const struct command *c)
 		command_help(c, stdout);
 		return 0;
 	}
-	if (check_line(a, c) == -1 || admin_prepare(a, c->need) == -1)
+	if (check_ids(a, c) == -1 || check_line(a, c) == -1 || admin_prepare(a, c->need) == -1)
 		return -1;
 	return c->run(a);
 }

@@ -229,6 +229,8 @@ static int parse_one(struct options *o, int letter, char **argv, const char *wor
 		o->operands[o->noperands++] = optarg;
 		return 0;
 	}
+	o->last = word;
+	o->before_last = o->noperands;
 	if (letter == ':')
 		return no_value(option_of_letter(optopt), argv[optind - 1]);
 	s = letter == '?' ? NULL : option_of_letter(letter);

@@ -9,8 +9,8 @@
 #include "admin/cli/colour.h"
 
 /*
- * Options may stand before and after the command. Options of single commands are a set of bits: the row of a command in the
- * table (admin/commands/table.c) says which ones it takes.
+ * Options may stand before and after the command, but not behind an ID: producers choose those, and command.c refuses a word there that reads
+ * as an option. Options of single commands are a set of bits: the row of a command in the table (admin/commands/table.c) says which ones it takes.
  */
 #define OPTION_BIT(n)	(UINT64_C(1) << (n))
 #define OPTION_LINES	OPTION_BIT(0)
@@ -67,6 +67,8 @@ struct options {			/* strings point into argv */
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */
+	const char *last;		/* the word of the last option; NULL: there is none */
+	size_t before_last;		/* operands that stand before it */
 	char **operands;		/* the words that are not options; owned, NULL at the end */
 	size_t noperands;
 };

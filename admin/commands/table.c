@@ -94,11 +94,11 @@ static const struct command rows[] = {
 	  TASK_QUEUES, "quredis restart mail" },
 	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL,
 	  TASK_QUEUES, "quredis resume mail" },
-	{ "retry", "QUEUE TYPE|[TYPE] ID...", "move messages back to ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
+	{ "retry", "QUEUE TYPE [ID...]", "move messages back to ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is transit, escape or delayed. Without ID the whole list. Messages that live workers hold stay, unless --force is given. You may interrupt "
 	  "it, and run it again to "
-	  "continue. ID is that of a delayed or waiting message, as peek shows it: the message is fetched next. For dead letters: dlq retry.",
-	  TASK_MESSAGES, "quredis retry mail order-17" },
+	  "continue. With ID, TYPE is delayed or ingress, and ID as peek shows it: the message is fetched next. For dead letters: dlq retry.",
+	  TASK_MESSAGES, "quredis retry mail delayed order-17" },
 	{ "rm", "QUEUE TYPE ID...", "delete single messages", cmd_rm, NEED_QUEUE, 3, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is ingress or delayed, ID as peek shows it; if several messages have it, the one that comes next is taken. For dead letters: dlq rm.",
 	  TASK_MESSAGES, "quredis rm mail delayed order-17" },

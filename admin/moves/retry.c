@@ -301,7 +301,7 @@ int cmd_retry(struct admin *a)
 {
 	enum admin_list list;
 
-	if (single_is_meant(a))
+	if (a->noperands > 2)
 		return single_retry(a);
 	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED),
 		&list) == -1)

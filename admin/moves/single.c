@@ -1,5 +1,5 @@
 /*
- * quredis retry QUEUE ID, quredis rm QUEUE TYPE ID: finds a delayed or waiting message by its id, and makes it the next one, or
+ * quredis retry QUEUE TYPE ID, quredis rm QUEUE TYPE ID: finds a delayed or waiting message by its id, and makes it the next one, or
  * deletes it. Messages come and go during the search, so the script that acts compares what it finds with what was read here.
  */
 #include <inttypes.h>
@@ -125,29 +125,23 @@ static int search_list(struct single *t, enum admin_list list)
 	return rc;
 }
 
-static int search_lists(struct single *t, unsigned lists)
+static int search_again(struct single *t, enum admin_list list)
 {
-	int rc = 0;
+	int rc = 2;
 
 	t->more = false;
-	for (int look = 0; look < LOOKS; look++) {
+	for (int look = 0; look < LOOKS && rc == 2; look++) {
 		t->nameless = 0;
-		rc = (lists & LIST_BIT(LIST_DELAYED)) == 0 ? 0 : search_list(t, LIST_DELAYED);
-		if (rc == 0 && (lists & LIST_BIT(LIST_INGRESS)) != 0)
-			rc = search_list(t, LIST_INGRESS);
-		if (rc != 2)
-			return rc;
+		rc = search_list(t, list);
 	}
 	return rc;
 }
 
-static int fail_to_find(struct single *t, unsigned lists, int rc)
+static int fail_to_find(struct single *t, enum admin_list list, int rc)
 {
 	struct admin *a = t->a;
 	char *id = visible(t->id, strlen(t->id), 140);
-	const char *lists_of_retry[] = { admin_list_name(LIST_TRANSIT), admin_list_name(LIST_ESCAPE), admin_list_name(LIST_DELAYED) };
-	const char *near = nearest(t->id, lists_of_retry, nitems(lists_of_retry));
-	const char *where = lists == LIST_BIT(LIST_DELAYED) ? "delayed" : lists == LIST_BIT(LIST_INGRESS) ? "ingress" : "delayed or ingress";
+	const char *where = admin_list_name(list);
 
 	if (rc == 2)
 		admin_fail(a, EX_TEMPFAIL, "%s changed its place in %s during each search; run the command again", id, a->keys.name);
@@ -158,29 +152,28 @@ static int fail_to_find(struct single *t, unsigned lists, int rc)
 		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s, unless it has more than 64 KiB: such messages (%" PRId64 ") need an id in their header",
 		    a->keys.name, id, where, t->nameless);
 	else
-		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s%s%s%s", a->keys.name, id, where, near == NULL ? "" : " (did you mean the list ",
-		    near == NULL ? "" : near, near == NULL ? "" : "?)");
+		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s", a->keys.name, id, where);
 	free(id);
 	return -1;
 }
 
 /* Acts on each id, also if an earlier one is missing: another command may have been faster. */
-static int act_on_ids(struct admin *a, enum queue_pick pick, unsigned lists, size_t first, struct outcome *o)
+static int act_on_ids(struct admin *a, enum queue_pick pick, enum admin_list list, struct outcome *o)
 {
 	struct single t = { .a = a, .pick = pick };
 	int status = EX_OK;
 
 	interrupt_begin();
-	for (size_t i = first; i < a->noperands && !interrupt_asked(); i++) {
+	for (size_t i = 2; i < a->noperands && !interrupt_asked(); i++) {
 		int rc;
 
 		t.id = a->operands[i];
-		rc = search_lists(&t, lists);
+		rc = search_again(&t, list);
 		o->count += rc == 1;
 		if (rc == 1 || (rc != -1 && interrupt_asked()))
 			continue;
 		if (rc != -1)
-			fail_to_find(&t, lists, rc);
+			fail_to_find(&t, list, rc);
 		status = a->status;
 		if (rc == -1)
 			break;
@@ -191,19 +184,6 @@ static int act_on_ids(struct admin *a, enum queue_pick pick, unsigned lists, siz
 	if (o->count > 0 || status == EX_OK)
 		outcome_say(a, o);
 	return status == EX_OK ? 0 : -1;
-}
-
-static bool names_list(const char *word)
-{
-	for (int list = 0; list <= LIST_DELAYED; list++)
-		if (strcmp(word, admin_list_name((enum admin_list)list)) == 0)
-			return true;
-	return false;
-}
-
-bool single_is_meant(const struct admin *a)
-{
-	return a->noperands > 2 || !names_list(a->operands[1]);
 }
 
 /* The list before the ids. The others have commands of their own. */
@@ -221,12 +201,10 @@ int single_retry(struct admin *a)
 	struct outcome o = { .action = "retry", .did = "to be fetched next:", .would = "would be fetched next:" };
 	enum admin_list list;
 
-	if (!names_list(a->operands[1]))
-		return act_on_ids(a, QUEUE_PICK_FIRST, LIST_BIT(LIST_DELAYED) | LIST_BIT(LIST_INGRESS), 1, &o);
 	if (parse_list(a, &list) == -1)
 		return -1;
 	o.list = a->operands[1];
-	return act_on_ids(a, QUEUE_PICK_FIRST, LIST_BIT(list), 2, &o);
+	return act_on_ids(a, QUEUE_PICK_FIRST, list, &o);
 }
 
 int cmd_rm(struct admin *a)
@@ -238,5 +216,5 @@ int cmd_rm(struct admin *a)
 		return -1;
 	if (!a->options.dry_run && confirm_messages(a, "Delete", (int64_t)a->noperands - 2, o.list, "") == -1)
 		return -1;
-	return act_on_ids(a, QUEUE_PICK_DELETE, LIST_BIT(list), 2, &o);
+	return act_on_ids(a, QUEUE_PICK_DELETE, list, &o);
 }

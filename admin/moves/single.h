@@ -10,7 +10,6 @@
  * message that comes next on, and ends after options.search messages. Small messages (below 64 KiB) without an id in their
  * header have the id "sha1:...", as quredis peek shows it; larger ones cannot be named.
  */
-bool single_is_meant(const struct admin *a);	/* the operands behind the queue are ids, not the type of a list */
-int single_retry(struct admin *a);		/* quredis retry QUEUE ID...: searches delayed, then ingress */
+int single_retry(struct admin *a);		/* quredis retry QUEUE TYPE ID... */
 
 #endif

@@ -441,12 +441,12 @@ def test_dlq_show(quredis, redis):
     q = Queue(redis.client())
     large = b"L" * 70000
     first, second = q.dead_letters(b"quredis/1 id=order-5\n\xff\0", large, stderr="one\ntwo\n")
-    d = json.loads(quredis("dlq", "show", "mail", first, "--json").out)
+    d = json.loads(quredis("dlq", "show", "mail", "--json", first).out)
     assert d["record"] == first and d["message_base64"] and d["exit_code"] == 3 and d["stderr"] == "one\ntwo\n"
     assert set(d) - {"record", "message_base64"} | {"message"} == set(
         "id queue queue_from error_class error_message failed_at retry_count attempts crashes exit_code signal stderr duration_ms "
         "node worker handler first_failed_at request_id sha1 size message".split())
-    d = json.loads(quredis("dlq", "show", "mail", f"sha1:{sha1(large)}", "--json").out)
+    d = json.loads(quredis("dlq", "show", "mail", "--json", f"sha1:{sha1(large)}").out)
     assert d["record"] == second and d["message"] == large.decode()
     out = quredis("dlq", "show", "mail", first).out
     assert "error_class" in out and r"\377\0" in out and "\xff" not in out
@@ -461,7 +461,7 @@ def test_dlq_retry_one(quredis, redis):
     large = b"L" * 70000
     ids = q.dead_letters(b"a", b"same", large, b"same", b"z")
     before = dumps(c)
-    assert quredis("dlq", "retry", "mail", ids[1], "--dry-run").out == "would move back to ingress: 1 message of escape\n"
+    assert quredis("dlq", "retry", "mail", "--dry-run", ids[1]).out == "would move back to ingress: 1 message of escape\n"
     assert dumps(c) == before
     assert quredis("dlq", "retry", "mail", ids[2]).code == 0
     r = quredis("dlq", "retry", "mail", f"sha1:{sha1(b'same')}")
@@ -481,7 +481,7 @@ def test_dlq_several(quredis, redis, command):
     q = Queue(c)
     ids = q.dead_letters(b"a", b"b", b"c", b"d", b"e")
     before = dumps(c)
-    r = quredis("--json", "dlq", command, "mail", ids[0], ids[2], "--dry-run")
+    r = quredis("--json", "dlq", command, "mail", "--dry-run", ids[0], ids[2])
     assert r.code == 0 and json.loads(r.out)["count"] == 2 and dumps(c) == before
     assert json.loads(quredis("--json", "dlq", command, "mail", ids[0], ids[2]).out)["count"] == 2
     r = quredis("--json", "dlq", command, "mail", ids[0], ids[3], "1-1")
@@ -506,7 +506,7 @@ def test_dlq_of_a_class(quredis, redis, command):
     assert json.loads(quredis("--json", "dlq", command, "mail", "--all", "-C", "TTLExpired").out)["count"] == 40
     assert c.lrange(q.escape, 0, -1) == [b"h%d" % i for i in reversed(range(40))] and c.xlen(q.log) == 40
     assert [strip(m) for m in q.fetched()] == ([b"t%d" % i for i in range(40)] if command == "retry" else [])
-    for wrong in (["1-1", "-C", "TTLExpired"], ["--canary", "1-1"]):
+    for wrong in (["-C", "TTLExpired", "1-1"], ["--canary", "1-1"]):
         assert quredis("dlq", "retry", "mail", *wrong).code == 64
 
 
@@ -517,7 +517,7 @@ def test_dlq_names_of_one_letter_are_one_letter(quredis, redis, command):
     ids = q.dead_letters(b"a", b"a", b"b")
     words = ["--json", "dlq", command, "mail", ids[1], ids[1], f"sha1:{sha1(b'a')}", f"sha1:{sha1(b'a')}"]
     for dry_run in (["--dry-run"], []):
-        r = quredis(*words, *dry_run)
+        r = quredis(*dry_run, *words)
         assert r.code == 0 and json.loads(r.out)["count"] == 1, r
     assert c.lrange(q.escape, 0, -1) == [b"b", b"a"] and [i.decode() for i, _ in c.xrange(q.log)] == [ids[0], ids[2]]
 
@@ -558,7 +558,7 @@ def test_dlq_rm(quredis, redis):
     large = b"L" * 70000
     ids = q.dead_letters(b"a", b"", large, b"b", b"gone")
     before = dumps(c)
-    assert quredis("dlq", "rm", "mail", ids[0], "--dry-run").out == "would delete 1 message of escape\n" and dumps(c) == before
+    assert quredis("dlq", "rm", "mail", "--dry-run", ids[0]).out == "would delete 1 message of escape\n" and dumps(c) == before
     for i in (1, 2):
         assert quredis("dlq", "rm", "mail", ids[i]).out == "deleted 1 message of escape\n"
     c.lrem(q.escape, 0, "gone")
@@ -615,9 +615,9 @@ def test_of_equal_letters_dlq_rm_deletes_no_other_one(quredis, redis, redis_prox
     ids = q.dead_letters(message, message)
 
     def take():
-        assert quredis("dlq", other, "mail", ids[0], "--yes").code == 0
+        assert quredis("dlq", other, "mail", "--yes", ids[0]).code == 0
     proxy = redis_proxy(redis, Once("discard", q.escape, take))
-    r = quredis("dlq", "rm", "mail", ids[0], "--yes", url=proxy.url)
+    r = quredis("dlq", "rm", "mail", "--yes", ids[0], url=proxy.url)
     assert (r.code, r.out, r.err) == (66, "", f"quredis: mail has no record {ids[0]}\n")
     assert c.lrange(q.escape, 0, -1) == [message] and [i.decode() for i, _ in c.xrange(q.log)] == ids[1:]
     assert c.llen(q.ingress) == (other == "retry")

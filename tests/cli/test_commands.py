@@ -142,7 +142,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID...|--all"),
     (["push", "mail", "--lines", "--null"], "--lines and --null exclude each other"),
     (["push", "mail", "--lines", "x"], "no MESSAGE"),
-    (["push", "mail", "x", "--id", "a b"], "--id: at most 128"),
+    (["push", "mail", "x", "--id", "a b"], "--id: expected 1 to 128 letters"),
 ])
 def test_usage(quredis, redis, words, said):
     Queue(redis.client())
@@ -266,6 +266,31 @@ def test_output_that_cannot_be_written(redis):
     with open("/dev/full", "w") as full:
         r = subprocess.run([QUREDIS, "-u", redis.url, "ls"], stdout=full, stderr=subprocess.PIPE)
     assert r.returncode == 74 and b"No space left" in r.stderr
+
+
+def closed_pipe(*words):
+    """What a command says on standard error if nobody reads its output."""
+    r, w = os.pipe()
+    os.close(r)
+    done = subprocess.run([QUREDIS, *words], stdout=w, stderr=subprocess.PIPE)
+    os.close(w)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", [["ls"], ["dlq", "ls", "mail"], ["dlq", "export", "mail"], ["dlq", "export", "mail", "--json"], ["peek", "mail", "escape"],
+                                   ["help"], ["peek", "mail", "escape", "--json"]], ids=" ".join)
+def test_a_reader_that_has_gone_is_no_error_of_a_terminal(redis, words):
+    Queue(redis.client()).dead_letters(*[b"%d" % i * 100 for i in range(60)])
+    assert closed_pipe("-u", redis.url, *words) in [(74, said) for said in (b"", b"50 shown of 60 dead letters\n", b"60 shown of 60 messages\n")]
+
+
+def test_a_full_disk_in_the_middle_names_no_other_reason(redis):
+    """The first write fails long before the end, and calls after it change errno."""
+    Queue(redis.client()).dead_letters(*[b"%d" % i * 100 for i in range(60)])
+    with open("/dev/full", "w") as full:
+        r = subprocess.run([QUREDIS, "-u", redis.url, "dlq", "ls", "mail"], stdout=full, stderr=subprocess.PIPE)
+    assert r.returncode == 74 and b"ioctl" not in r.stderr
+    assert r.stderr.splitlines(True)[-1] in (b"quredis: standard output: not all of the output could be written\n", b"quredis: standard output: No space left on device\n")
 
 
 # ---- ls ----

@@ -105,7 +105,7 @@ def test_a_filter_that_makes_no_sense(quredis, letters, options, why):
 
 def test_a_filter_goes_with_all(quredis, letters):
     for option in ("--class", "--cause", "--text", "--worker", "--since", "--until"):
-        r = quredis("dlq", "retry", "mail", "1-1", option, "1h")
+        r = quredis("dlq", "retry", "mail", option, "1h", "1-1")
         assert r.code == 64 and f"{option} goes with --all" in r.err
 
 

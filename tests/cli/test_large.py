@@ -38,7 +38,7 @@ def test_a_retry_leaves_the_payload_in_redis(quredis, redis, counted, how):
         ids = q.dead_letters(b"small", *letters) if how == "all" else q.dead_letters(*letters)
     args = {"all": ["dlq", "retry", "mail", "--all"], "id": ["dlq", "retry", "mail", ids[1] if ids else ""], "transit": ["retry", "mail", "transit"],
             "class": ["dlq", "retry", "mail", "--all", "--class", "HandlerExit"], "canary": ["dlq", "retry", "mail", "--all", "--rate", "1000/s"]}[how]
-    assert quredis(*args, "--yes", url=counted.url).code == 0
+    assert quredis("--yes", *args, url=counted.url).code == 0
     assert counted.up < FEW and counted.down < FEW, (counted.up, counted.down)
     moved = {"all": [b"small", *letters], "id": [letters[1]], "transit": letters}.get(how, letters)
     assert sorted(map(sha1, map(strip, q.fetched()))) == sorted(map(sha1, moved))
@@ -54,7 +54,7 @@ def test_what_only_looks_or_removes_reads_the_ends(quredis, redis, counted, what
     ids = q.dead_letters(*letters)
     c.delete(q.log)
     ids = [q.record(m, payload_max=LARGE) for m in letters]
-    args = {"rm": ["dlq", "rm", "mail", ids[3], "--yes"], "ls": ["dlq", "ls", "mail"], "escape": ["peek", "mail", "escape"]}[what[1]]
+    args = {"rm": ["dlq", "rm", "--yes", "mail", ids[3]], "ls": ["dlq", "ls", "mail"], "escape": ["peek", "mail", "escape"]}[what[1]]
     assert quredis(*args, url=counted.url).code == 0
     few = 8 * FEW + 4096 if what[0] == "peek" else 3 * FEW
     assert counted.up < FEW and counted.down < few, (counted.up, counted.down)
@@ -114,7 +114,7 @@ def test_a_letter_without_a_sum_is_found_by_its_size(quredis, redis, how):
     q = Queue(redis.client())
     c, letter = q.client, os.urandom(1 << 20) * 17
     ids = [unsummed(q, letter), unsummed(q, letter + b"x")]
-    r = quredis("dlq", how, "mail", ids[0], *([] if how == "show" else ["--yes"]))
+    r = quredis("dlq", how, "mail", *([] if how == "show" else ["--yes"]), ids[0])
     assert r.code == 0 and "not found" not in r.err and "no longer" not in r.err, r.err
     assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(letter)] if how == "retry" else [])
     left = [letter + b"x"] if how != "show" else [letter + b"x", letter]
@@ -126,7 +126,7 @@ def test_letters_of_one_size_without_a_sum_are_not_mixed_up(quredis, redis):
     letters = [os.urandom(1 << 20) * 17 for _ in range(2)]
     ids = [unsummed(q, m) for m in letters]
     for how in ("retry", "rm"):
-        r = quredis("dlq", how, "mail", ids[0], "--yes")
+        r = quredis("dlq", how, "mail", "--yes", ids[0])
         assert r.code == 66 and "one of several dead letters of 17825792 bytes" in r.err, r.err
     assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in letters[::-1]] and q.client.xlen(q.log) == 2
     assert quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
@@ -147,7 +147,7 @@ def huge(redis):
 @pytest.mark.parametrize("how", [("retry",), ("rm", "--yes"), ("show", "--json")], ids=" ".join)
 def test_a_huge_letter_is_found_by_its_sum(quredis, huge, how):
     q, letters, ids = huge
-    r = quredis("dlq", how[0], "mail", ids[1], *how[1:])
+    r = quredis("dlq", how[0], "mail", *how[1:], ids[1])
     assert r.code == 0 and r.err == "", r
     assert how[0] == "show" or r.out.endswith("1 message of escape\n")
     assert how[0] != "show" or base64.b64decode(json.loads(r.out)["message_base64"]) == letters[1]

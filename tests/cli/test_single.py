@@ -1,4 +1,4 @@
-"""quredis retry QUEUE ID, quredis rm QUEUE TYPE ID: one waiting or delayed message, found by its id."""
+"""quredis retry QUEUE TYPE ID, quredis rm QUEUE TYPE ID: one waiting or delayed message, found by its id."""
 import json
 
 import pytest
@@ -31,15 +31,15 @@ def mail(redis):
 def test_a_delayed_message_is_fetched_next(quredis, mail):
     before, waiting = mail.client.zrange(mail.delayed, 0, -1), mail.fetched()
     for name in ("later:5", "later:1", f"sha1:{sha1(b'later 8')}"):
-        r = quredis("retry", "mail", name)
-        assert (r.code, r.out, r.err) == (0, "to be fetched next: 1 message\n", "")
+        r = quredis("retry", "mail", "delayed", name)
+        assert (r.code, r.out, r.err) == (0, "to be fetched next: 1 message of delayed\n", "")
     assert mail.fetched() == [before[8], before[1], before[5], *waiting]
     assert mail.client.zrange(mail.delayed, 0, -1) == [m for i, m in enumerate(before) if i not in (1, 5, 8)]
 
 
 def test_a_waiting_message_is_fetched_next(quredis, mail):
     waiting, delayed = mail.fetched(), mail.client.zrange(mail.delayed, 0, -1)
-    assert quredis("retry", "mail", "waits:7", "waits:9").out == "to be fetched next: 2 messages\n"
+    assert quredis("retry", "mail", "ingress", "waits:7", "waits:9").out == "to be fetched next: 2 messages of ingress\n"
     assert quredis("retry", "mail", "ingress", f"sha1:{sha1(b'waits 0')}").code == 0
     assert mail.fetched() == [waiting[0], waiting[9], waiting[7]] + [m for i, m in enumerate(waiting) if i not in (0, 7, 9)]
     assert mail.client.zrange(mail.delayed, 0, -1) == delayed
@@ -47,7 +47,7 @@ def test_a_waiting_message_is_fetched_next(quredis, mail):
 
 def test_delete_one(quredis, mail):
     waiting, delayed = mail.fetched(), mail.client.zrange(mail.delayed, 0, -1)
-    r = quredis("rm", "mail", "ingress", "waits:3", f"sha1:{sha1(b'waits 4')}", "--json")
+    r = quredis("rm", "mail", "ingress", "--json", "waits:3", f"sha1:{sha1(b'waits 4')}")
     assert json.loads(r.out) == {"queue": "mail", "action": "rm", "list": "ingress", "count": 2, "held": 0, "interrupted": False, "dry_run": False}
     assert quredis("rm", "mail", "delayed", "later:9").out == "deleted 1 message of delayed\n"
     assert mail.fetched() == [m for i, m in enumerate(waiting) if i not in (3, 4)]
@@ -56,8 +56,8 @@ def test_delete_one(quredis, mail):
 
 def test_a_dry_run_changes_nothing(quredis, mail):
     before = dumps(mail.client)
-    assert quredis("retry", "mail", "later:1", "waits:1", "--dry-run").out == "would be fetched next: 2 messages\n"
-    assert quredis("rm", "mail", "delayed", "later:1", "--dry-run").out == "would delete 1 message of delayed\n"
+    assert quredis("retry", "mail", "delayed", "--dry-run", "later:1", "later:3").out == "would be fetched next: 2 messages of delayed\n"
+    assert quredis("rm", "mail", "--dry-run", "delayed", "later:1").out == "would delete 1 message of delayed\n"
     assert dumps(mail.client) == before
 
 
@@ -65,8 +65,8 @@ def test_of_equal_ids_the_one_that_comes_next(quredis, mail):
     c = mail.client
     c.lpush(mail.ingress, "quredis/1 id=twice\nfirst", "quredis/1 id=twice\nsecond")
     c.zadd(mail.delayed, {"quredis/1 id=twice\ndue last": LATER + 99, "quredis/1 id=twice\ndue first": 1e15})
-    for payload in (b"due first", b"due last", b"due last"):        # the third: the one in ingress that comes next
-        assert quredis("retry", "mail", "twice").code == 0
+    for kind, payload in (("delayed", b"due first"), ("delayed", b"due last"), ("ingress", b"due last")):        # the third: the one that comes next
+        assert quredis("retry", "mail", kind, "twice").code == 0
         assert mail.fetched()[0].endswith(payload)
     assert quredis("rm", "mail", "ingress", "twice").code == 0 and mail.fetched()[0].endswith(b"due first")
 
@@ -76,17 +76,16 @@ def test_equal_messages(quredis, redis):
     q = Queue(redis.client())
     q.client.lpush(q.ingress, "same", "same", "other", "same")
     name = f"sha1:{sha1(b'same')}"
-    assert quredis("retry", "mail", name).code == 0 and q.fetched() == [b"same", b"same", b"same", b"other"]
+    assert quredis("retry", "mail", "ingress", name).code == 0 and q.fetched() == [b"same", b"same", b"same", b"other"]
     assert quredis("rm", "mail", "ingress", name).code == 0 and q.fetched() == [b"same", b"same", b"other"]
 
 
 @pytest.mark.parametrize("words, error", [
-    (["retry", "mail", "nobody"], "mail has no message nobody in delayed or ingress"),
-    (["retry", "mail", "delayd"], "mail has no message delayd in delayed or ingress (did you mean the list delayed?)"),
+    (["retry", "mail", "ingress", "nobody"], "mail has no message nobody in ingress"),
     (["retry", "mail", "delayed", "waits:1"], "mail has no message waits:1 in delayed"),
     (["rm", "mail", "ingress", "later:1"], "mail has no message later:1 in ingress"),
-    (["rm", "mail", "ingress", "waits:7", "--search", "7"], "waits:7 is not among the next 7 messages of mail in ingress; --search N looks through more"),
-    (["retry", "mail", "later:9", "--search", "9"], "later:9 is not among the next 9 messages of mail in delayed or ingress; --search N looks through more"),
+    (["rm", "--search", "7", "mail", "ingress", "waits:7"], "waits:7 is not among the next 7 messages of mail in ingress; --search N looks through more"),
+    (["retry", "--search", "9", "mail", "delayed", "later:9"], "later:9 is not among the next 9 messages of mail in delayed; --search N looks through more"),
 ])
 def test_not_found(quredis, mail, words, error):
     before = dumps(mail.client)
@@ -100,14 +99,14 @@ def test_the_others_when_one_is_missing(quredis, mail):
 
 
 def test_search_reaches_as_far_as_is_asked(quredis, mail):
-    assert quredis("rm", "mail", "ingress", "waits:7", "--search", "8").code == 0
-    assert quredis("rm", "mail", "delayed", "later:9", "--search", "10").code == 0
+    assert quredis("rm", "mail", "ingress", "--search", "8", "waits:7").code == 0
+    assert quredis("rm", "mail", "delayed", "--search", "10", "later:9").code == 0
 
 
 @pytest.mark.parametrize("words, error", [
     (["rm", "mail", "escape", "x"], "dlq rm"), (["rm", "mail", "transit", "x"], "retry mail transit"), (["retry", "mail", "escape", "x"], "dlq retry"),
     (["retry", "mail", "transit", "x"], "retry mail transit"), (["rm", "mail", "delayd", "x"], "did you mean delayed"), (["rm", "mail", "ingress"], "usage"),
-    (["rm", "mail", "ingress", "x", "--search", "0"], "--search"),
+    (["rm", "mail", "ingress", "--search", "0", "x"], "--search"),
 ])
 def test_misuse(quredis, mail, words, error):
     before = dumps(mail.client)
@@ -118,7 +117,7 @@ def test_misuse(quredis, mail, words, error):
 def test_a_large_waiting_message(quredis, redis):
     q = Queue(redis.client())
     q.client.lpush(q.ingress, b"first", LARGE, LARGE[:-1] + b"y", b"last")
-    assert quredis("retry", "mail", "large").code == 0 and q.fetched() == [LARGE, b"first", LARGE[:-1] + b"y", b"last"]
+    assert quredis("retry", "mail", "ingress", "large").code == 0 and q.fetched() == [LARGE, b"first", LARGE[:-1] + b"y", b"last"]
     assert quredis("rm", "mail", "ingress", "large").code == 0 and q.fetched() == [b"first", LARGE[:-1] + b"y", b"last"]
 
 
@@ -126,10 +125,10 @@ def test_a_large_message_without_an_id(quredis, redis):
     """The log names it by its sha1, but a search does not."""
     q = Queue(redis.client())
     q.client.lpush(q.ingress, LARGE[19:], LARGE, b"small")
-    r = quredis("retry", "mail", f"sha1:{sha1(LARGE[19:])}")
-    assert (r.code, r.err) == (66, f"quredis: mail has no message sha1:{sha1(LARGE[19:])} in delayed or ingress, unless it has more than 64 KiB: "
+    r = quredis("retry", "mail", "ingress", f"sha1:{sha1(LARGE[19:])}")
+    assert (r.code, r.err) == (66, f"quredis: mail has no message sha1:{sha1(LARGE[19:])} in ingress, unless it has more than 64 KiB: "
                                "such messages (1) need an id in their header\n")
-    assert quredis("retry", "mail", "large2").err == "quredis: mail has no message large2 in delayed or ingress\n"
+    assert quredis("retry", "mail", "ingress", "large2").err == "quredis: mail has no message large2 in ingress\n"
     assert q.fetched() == [LARGE[19:], LARGE, b"small"]
 
 
@@ -141,7 +140,7 @@ def test_a_large_delayed_message(quredisd, redis, handler, ledger):
     wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 2 and not c.exists("ingress:mail"))
     shown = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
     assert sorted(m["id"] for m in shown) == ["large", "other"] and {m["error_class"] for m in shown} == {"HandlerExit"}
-    assert d.quredis("retry", "mail", "large").code == 0
+    assert d.quredis("retry", "mail", "delayed", "large").code == 0
     wait_for(lambda: len(ledger.lines()) == 3)
     assert d.quredis("rm", "mail", "delayed", "other").code == 0
     wait_for(lambda: not anywhere(c, "mail"))
@@ -154,7 +153,7 @@ def test_a_payload_that_is_gone(quredisd, redis, handler):
     c.lpush("ingress:mail", LARGE)
     wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1)
     assert c.delete(*[k for k in c.keys("*apart:*")]) == 1
-    r = d.quredis("retry", "mail", "large")
+    r = d.quredis("retry", "mail", "delayed", "large")
     assert r.code == 66 and c.zcard("quredis:of:ingress:mail:delayed") == 1        # without the payload nothing says that this is its line
 
 
@@ -162,6 +161,6 @@ def test_a_shared_queue_gets_no_wrapper(quredis, redis, mail, tmp):
     conf = tmp / "shared.conf"
     conf.write_text(render({"redis": {"url": redis.url}, "queues": [queue("mail", "/bin/true", shared=True)]}))
     conf.chmod(0o644)
-    r = quredis("retry", "mail", "later:5", conf=conf)
+    r = quredis("retry", "mail", "delayed", "later:5", conf=conf)
     assert r.code == 0, r.err
     assert mail.fetched()[0] == b"quredis/1 id=later:5\nx"

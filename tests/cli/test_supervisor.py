@@ -245,7 +245,7 @@ def test_the_whole_way_of_a_dead_letter(quredisd, redis, handler, tmp):
     wait_for(lambda: c.llen("escape:mail") == 1)
     row, = json.loads(d.quredis("dlq", "ls", "mail", "--json").out)
     assert row["id"] == "order-5" and row["error_class"] == "HandlerExit" and row["exit_code"] == 3
-    shown = json.loads(d.quredis("dlq", "show", "mail", "order-5", "--json").out)
+    shown = json.loads(d.quredis("dlq", "show", "mail", "--json", "order-5").out)
     assert shown["stderr"] == "no such user\n" and shown["size"] == len(message)
     assert c.lrange("escape:mail", 0, -1) == [message]
     (tmp / "mended").touch()

@@ -62,7 +62,7 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
     c, d = busy
 
     def look(words, columns):
-        t = terminal(*words.split(), "-c", str(d.conf), columns=columns, env={"NO_COLOR": "1"})
+        t = terminal("-c", str(d.conf), *words.split(), columns=columns, env={"NO_COLOR": "1"})
         assert t.end() == (2 if words == "health" else 0), t.text
         return lines_of(t.text)
 

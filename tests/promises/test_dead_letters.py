@@ -212,7 +212,7 @@ def test_one_that_is_too_long_to_be_read_stays(redis, quredisd, handler, archive
     assert c.llen(q.escape) == 3 + (at == "oldest") and [message_of(a) for a in lines(archive)] == small[:at == "second"]
     wait_for(lambda: b"too long to be read" in (c.hget("quredis:health", "mail") or b""))
     assert sweeper_peak_kib(d) < 64 * 1024
-    assert d.quredis("dlq", "rm", "mail", c.xrange(q.log, count=1)[0][0].decode(), "--yes").code == 0
+    assert d.quredis("dlq", "rm", "mail", "--yes", c.xrange(q.log, count=1)[0][0].decode()).code == 0
     wait_for(lambda: [message_of(a) for a in lines(archive)] == small[:2] and c.lrange(q.escape, 0, -1) == small[2:])
     d.wait_event("dead_letters_resumed", queue="mail")
     assert c.xlen(q.log) == 1 and d.stop() == 0

@@ -151,7 +151,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     wait_for(lambda: c.llen("escape:mail") == 1, 30, "the redriven message")
     run("dlq", "rm", "mail", "--all", "--yes")
     forwarded = json.loads(run("peek", "other", "ingress", "--json"))[0]["id"]
-    run("retry", "other", forwarded)
+    run("retry", "other", "ingress", forwarded)
     run("rm", "other", "ingress", forwarded)
     run("push", "mail", "--delay", "1h", "--id", "single", "x")
     run("rm", "mail", "delayed", "single")
