@@ -192,25 +192,38 @@ mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *wh
 	return 0;
 }
 
+/* A part of the login in redis.url, decoded; NULL: it is empty, or an error of this load. */
+static char *decode_login(struct conf_loading *l, struct conf_origin *where, const char *text, const char *end)
+{
+	char *decoded = text == end ? NULL : redis_url_decode(text, (size_t)(end - text));
+
+	if (decoded == NULL && text != end && where->kind != CONF_ORIGIN_BAD) {
+		conf_error(l, where, "redis.url: %s", REDIS_URL_BAD_LOGIN);
+		where->kind = CONF_ORIGIN_BAD;
+	}
+	return decoded;
+}
+
 /* scheme://user:password@rest becomes scheme://user@rest. */
 static void split_url(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
+	struct conf_origin *where = conf_origin(conf, "redis.url");
 	char *url = conf->redis.url, *login = strstr(url, "://"), *at = strrchr(url, '@'), *colon;
 
 	if (login == NULL || login[3] == '/' || at == NULL || at < login + 3)	/* unix:///a@b has no login */
 		return;
 	login += 3;
 	colon = memchr(login, ':', (size_t)(at - login));
-	if (colon != NULL && colon + 1 < at)
-		conf->redis.password = alloc_copy(colon + 1, (size_t)(at - colon - 1));
-	conf->redis.user = (colon == NULL ? at : colon) == login ? NULL
-	    : alloc_copy(login, (size_t)((colon == NULL ? at : colon) - login));
-	conf->redis.url = conf->redis.user == NULL ? alloc_format("%.*s%s", (int)(login - url), url, at + 1)
-	    : alloc_format("%.*s%s%s", (int)(login - url), url, conf->redis.user, at);
+	conf->redis.url_had_password = colon != NULL && colon + 1 < at;
+	if (colon != NULL)
+		conf->redis.password = decode_login(l, where, colon + 1, at);
+	else
+		colon = at;
+	conf->redis.user = decode_login(l, where, login, colon);
+	conf->redis.url = alloc_format("%.*s%s", (int)(colon - url), url, colon == login ? at + 1 : at);
 	explicit_bzero(url, strlen(url));
 	free(url);
-	conf->redis.url_had_password = conf->redis.password != NULL;
 }
 
 int conf_report_unreadable(struct conf_loading *l, const char *key, char *why)

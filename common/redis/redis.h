@@ -79,7 +79,8 @@ struct redis {
 
 /*
  * The server, as a configuration describes it. Strings belong to the caller. url: redis://[user[:password]@]host[:port][,host[:port]...][/db], the same with
- * rediss:// for TLS, or unix:///path[?db=N].
+ * rediss:// for TLS, or unix:///path[?db=N]. User and password are percent-encoded there, as in any URL; the fields below
+ * are not.
  */
 struct redis_options {
 	const char *url;
@@ -119,6 +120,10 @@ struct redis_target {
 
 /* Returns -1, and the reason in error. */
 int redis_target_parse(struct redis_target *t, const struct redis_options *o, char *error, size_t error_size);
+/* A new string: the user or the password of an URL, with its percent signs decoded. NULL: REDIS_URL_BAD_LOGIN. */
+char *redis_url_decode(const char *text, size_t len);
+#define REDIS_URL_BAD_LOGIN \
+	"in the user and the password two hexadecimal digits, not 00, must follow each %; write %25 for a percent sign"
 /* Replaces the host (NULL: not) and the port (0: not), and drops a unix socket, further addresses and Sentinels. */
 void redis_target_set_address(struct redis_target *t, const char *host, int port);
 void redis_target_free(struct redis_target *t);

@@ -2,6 +2,7 @@
  * Where a server is: parses redis://, rediss:// and unix:// URLs, and the addresses of Sentinels. An URL may list several addresses,
  * "redis://a:6379,b:6379/0"; route.c decides which of them is tried next. The names of the keys there begin with the prefix of the target.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,22 +81,52 @@ static int parse_unix(struct redis_target *t, char *rest, const char *url, char 
 	return 0;
 }
 
-/* user:password@ ; percent signs are not decoded */
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = c == '\0' ? NULL : strchr(digits, tolower((unsigned char)c));
+
+	return at == NULL ? -1 : (int)(at - digits);
+}
+
+char *redis_url_decode(const char *text, size_t len)
+{
+	char *out = alloc_copy(text, len);
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++, n++) {
+		int high = 0, low = 0;
+
+		out[n] = text[i];
+		if (text[i] != '%')
+			continue;
+		if (len - i < 3 || (high = hex_digit(text[i + 1])) == -1 || (low = hex_digit(text[i + 2])) == -1 ||
+		    high + low == 0) {
+			explicit_bzero(out, len);
+			free(out);
+			return NULL;
+		}
+		out[n] = (char)(high << 4 | low);
+		i += 2;
+	}
+	explicit_bzero(out + n, len - n);
+	return out;
+}
+
+/* user:password@ ; it ends at the last @, so a password may hold one. Returns NULL if one of them is badly encoded. */
 static char *parse_login(struct redis_target *t, char *rest)
 {
 	char *at = strrchr(rest, '@'), *colon;
 
 	if (at == NULL)
 		return rest;
-	*at = '\0';
-	colon = strchr(rest, ':');
-	if (colon != NULL) {
-		*colon = '\0';
-		if (colon[1] != '\0')
-			t->login.password = alloc_string(colon + 1);
-	}
-	if (rest[0] != '\0')
-		t->login.user = alloc_string(rest);
+	colon = memchr(rest, ':', (size_t)(at - rest));
+	if (colon != NULL && colon + 1 < at &&
+	    (t->login.password = redis_url_decode(colon + 1, (size_t)(at - colon - 1))) == NULL)
+		return NULL;
+	if (colon == NULL)
+		colon = at;
+	if (colon > rest && (t->login.user = redis_url_decode(rest, (size_t)(colon - rest))) == NULL)
+		return NULL;
 	return at + 1;
 }
 
@@ -138,6 +169,8 @@ static int parse_tcp(struct redis_target *t, char *rest, const char *url, char *
 	char *slash, *address;
 
 	rest = parse_login(t, rest);
+	if (rest == NULL)
+		return refuse(error, size, url, REDIS_URL_BAD_LOGIN);
 	slash = strchr(rest, '/');
 	if (slash != NULL) {
 		*slash++ = '\0';

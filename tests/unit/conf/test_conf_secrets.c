@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "common/redis/redis.h"
 #include "tests/unit/conf/conf_fixture.h"
 
 static void as_root_only(void)
@@ -133,6 +134,26 @@ static void a_password_in_the_address(void **state)
 	assert_refused(f, "pass cannot be used together with a password in redis.url");
 }
 
+static void an_encoded_password_in_the_address(void **state)
+{
+	struct conf_fixture *f = *state;
+	char *printed;
+
+	conf_read_text(f, "redis = { url = \"redis://m%40e:p%2Fq%23r%40s@host/2\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "redis://m%40e@host/2");	/* it can be read again */
+	assert_string_equal(f->conf->redis.user, "m@e");
+	assert_string_equal(f->conf->redis.password, "p/q#r@s");
+	printed = conf_printed(f->conf);
+	assert_null(strstr(printed, "p%2F"));
+	assert_null(strstr(printed, "p/q#"));
+	free(printed);
+	conf_read_text(f, "\nredis = { url = \"redis://m%4:p%2Fq%zz@host/2\"; };");
+	assert_refused(f, ":2: redis.url: " REDIS_URL_BAD_LOGIN);
+	assert_false(conf_said(f, "p%2Fq"));
+	assert_false(conf_said(f, "p/q#"));
+}
+
 static void addresses_without_a_password(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -161,6 +182,7 @@ int main(void)
 		TEST(a_lenient_load_does_without_the_password),
 		TEST(credentials),
 		TEST(a_password_in_the_address),
+		TEST(an_encoded_password_in_the_address),
 		TEST(addresses_without_a_password),
 	};
 

@@ -67,6 +67,37 @@ static void without_a_host_it_is_this_one(void **state)
 	redis_target_free(&t);
 }
 
+static void user_and_password_are_percent_encoded(void **state)
+{
+	struct redis_target t = parse(&(struct redis_options){
+		.url = "redis://us%3Aer:p%2Fq%23r%40s%25%C3%a4@host/1" });
+
+	(void)state;
+	assert_string_equal(t.login.user, "us:er");
+	assert_string_equal(t.login.password, "p/q#r@s%\xc3\xa4");
+	assert_string_equal(t.shown, "redis://host:6379/1");
+	redis_target_free(&t);
+	t = parse(&(struct redis_options){ .url = "redis://:p@q/r#s:+@host" });
+	assert_null(t.login.user);
+	assert_string_equal(t.login.password, "p@q/r#s:+");
+	redis_target_free(&t);
+	t = parse(&(struct redis_options){ .url = "unix:///run/a%2Fb" });
+	assert_string_equal(t.unix_path, "/run/a%2Fb");
+	redis_target_free(&t);
+}
+
+static void a_badly_encoded_login_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"redis://:a%@host", "redis://:a%4@host", "redis://:a%4g@host", "redis://:a%00@host",
+		"redis://a%zz:b@host", "redis://:a%4:%@host",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(bad); i++)
+		assert_refused(&(struct redis_options){ .url = bad[i] }, "\"host\": " REDIS_URL_BAD_LOGIN);
+}
+
 static void sentinels_take_the_place_of_the_host(void **state)
 {
 	const char *const sentinels[] = { "s1", "s2:5000", "[::1]:5001", NULL };
@@ -155,6 +186,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_url_names_several_addresses),
 		cmocka_unit_test(without_a_host_it_is_this_one),
+		cmocka_unit_test(user_and_password_are_percent_encoded),
+		cmocka_unit_test(a_badly_encoded_login_is_refused),
 		cmocka_unit_test(sentinels_take_the_place_of_the_host),
 		cmocka_unit_test(a_wrong_address_is_refused),
 		cmocka_unit_test(too_many_addresses_are_refused),
