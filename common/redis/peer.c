@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,4 +78,63 @@ void redis_describe_peer(const struct redis *r, char *text, size_t size)
 	size -= strlen(text);
 	text += strlen(text);
 	snprintf(text, size, strchr(host, ':') != NULL ? " at %s[%.80s]:%d" : " at %s%.80s:%d", r->route.asks ? "Sentinel " : "", host, port);
+}
+
+bool redis_wants_tls(const struct redis *r)
+{
+	return r->route.asks ? r->target->sentinel_tls : r->target->tls;
+}
+
+/*
+ * What speaks at the other end, if its first byte begins no answer of Redis: hiredis quotes that byte, and nothing else
+ * of the answer. A server that wants TLS may send an alert (0x15), since it takes our first command for a broken
+ * handshake. False: an answer of Redis, or another error.
+ */
+static bool describe_foreign(const struct redis *r, char *text, size_t size)
+{
+	static const struct { const char *byte, *like; } known[] = {
+		{ "\"H\"", " like a web server (HTTP)" }, { "\"<\"", " like a web server (HTML)" },
+		{ "\"S\"", " like an SSH server" }, { "", " in another protocol" },
+	};
+	size_t i = 0;
+
+	if (r->state != REDIS_OPENING || r->greetings_taken > 0 || r->context->err != REDIS_ERR_PROTOCOL)
+		return false;
+	if (strstr(r->context->errstr, "\"\\x15\"") != NULL) {
+		snprintf(text, size, "the server answers with TLS, so %s",
+		    r->route.asks ? "redis.sentinel_tls must be true" : "redis.url must begin with rediss://");
+		return true;
+	}
+	while (strstr(r->context->errstr, known[i].byte) == NULL)
+		i++;
+	snprintf(text, size, "this is not the port of %s: it answers%s",
+	    r->route.asks ? "a Sentinel" : "Redis", known[i].like);
+	return true;
+}
+
+/* A server that wants TLS may close the connection in plain text without an answer. */
+static const char *guess_tls(const struct redis *r, const char *why)
+{
+	bool lost = r->context->err == REDIS_ERR_EOF || strcmp(why, strerror(ECONNRESET)) == 0 ||
+	    strcmp(why, strerror(EPIPE)) == 0;
+
+	if (r->state != REDIS_OPENING || redis_wants_tls(r) || r->target->unix_path != NULL || !lost || r->input > 0)
+		return "";
+	return r->route.asks ? " before its first answer: does it want TLS (redis.sentinel_tls)?"
+			     : " before its first answer: does it want TLS (rediss://)?";
+}
+
+static const char *io_error(const struct redis *r)
+{
+	if (r->context->reader->err == REDIS_ERR_OOM)
+		return "an answer too large";
+	if (r->tls != NULL && tls_error(r->tls)[0] != '\0')
+		return tls_error(r->tls);
+	return r->context->errstr[0] != '\0' ? r->context->errstr : "connection lost";
+}
+
+void redis_describe_error(const struct redis *r, char *text, size_t size)
+{
+	if (!describe_foreign(r, text, size))
+		snprintf(text, size, "%s%s", io_error(r), guess_tls(r, r->context->errstr));
 }

@@ -1,11 +1,15 @@
 #ifndef COMMON_REDIS_PEER_H
 #define COMMON_REDIS_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct redis;
 
 /* For an error: the target, and of several addresses the one in use. Long addresses are cut: what is wrong follows them. */
 void redis_describe_peer(const struct redis *r, char *text, size_t size);
+/* Why the connection failed, and what that shows about the server. Only while r has a context. */
+void redis_describe_error(const struct redis *r, char *text, size_t size);
+bool redis_wants_tls(const struct redis *r);	/* the connection that r opens, or has */
 
 #endif

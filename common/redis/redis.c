@@ -90,40 +90,11 @@ int redis_fail_late(struct redis *r)
 	return redis_fail(r, guess == NULL ? "no answer in time" : guess, REDIS_ERROR_TRANSIENT);
 }
 
-static bool wants_tls(const struct redis *r)
-{
-	return r->route.asks ? r->target->sentinel_tls : r->target->tls;
-}
-
-/* A server that wants TLS takes our first command for a broken handshake: it closes the connection, or sends an alert (0x15), which is no answer. */
-static const char *guess_tls(const struct redis *r)
-{
-	const char *why = r->context->errstr;
-	bool lost = r->context->err == REDIS_ERR_EOF || strcmp(why, strerror(ECONNRESET)) == 0 || strcmp(why, strerror(EPIPE)) == 0;
-
-	if (r->state != REDIS_OPENING || wants_tls(r) || r->target->unix_path != NULL)
-		return "";
-	if (r->route.asks)
-		return lost && r->input == 0 ? " before its first answer: does it want TLS (redis.sentinel_tls)?" : "";
-	if (strstr(why, "\"\\x15\"") != NULL)
-		return ": the server answers with TLS, so redis.url must begin with rediss://";
-	return lost && r->input == 0 ? " before its first answer: does it want TLS (rediss://)?" : "";
-}
-
-static const char *io_error(const struct redis *r)
-{
-	if (r->context->reader->err == REDIS_ERR_OOM)
-		return "an answer too large";
-	if (r->tls != NULL && tls_error(r->tls)[0] != '\0')
-		return tls_error(r->tls);
-	return r->context->errstr[0] != '\0' ? r->context->errstr : "connection lost";
-}
-
 static int fail_io(struct redis *r)
 {
 	char text[256];			/* redis_fail() frees the original */
 
-	snprintf(text, sizeof(text), "%s%s", io_error(r), guess_tls(r));
+	redis_describe_error(r, text, sizeof(text));
 	return redis_fail(r, text, REDIS_ERROR_TRANSIENT);
 }
 
@@ -177,7 +148,7 @@ static int start_tls(struct redis *r)
 	const char *why = "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not be read";
 	int port;
 
-	if (!wants_tls(r))
+	if (!redis_wants_tls(r))
 		return 0;
 	if (r->target->tls_context != NULL)
 		r->tls = tls_open(r->target->tls_context, r->context->fd, route_host(&r->route, r->target, &port), &why);

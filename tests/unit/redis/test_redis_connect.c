@@ -236,6 +236,27 @@ static void a_sentinel_is_no_redis(void **state)
 	assert_why("the server is a Sentinel: name it in redis.sentinels");
 }
 
+static void another_protocol_is_named(void **state)
+{
+	static const struct { const char *says, *why; } others[] = {
+		{ "HTTP/1.1 400 Bad Request\r\n\r\n",
+		    ": this is not the port of Redis: it answers like a web server (HTTP)" },
+		{ "<html>", ": this is not the port of Redis: it answers like a web server (HTML)" },
+		{ "SSH-2.0-OpenSSH_9.2\r\n", ": this is not the port of Redis: it answers like an SSH server" },
+		{ "220 mail ESMTP\r\n", ": this is not the port of Redis: it answers in another protocol" },
+		{ "\x15\x03", ": the server answers with TLS, so redis.url must begin with rediss://" },
+		{ ":1\r\nHTTP", "Protocol error, got \"H\"" },	/* a Redis that breaks its protocol */
+	};
+
+	(void)state;
+	point_to_first(1);
+	for (size_t i = 0; i < nitems(others); i++) {
+		strcpy(servers[0].says, others[i].says);
+		assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+		assert_why(others[i].why);
+	}
+}
+
 /* What is wrong follows the addresses, however long they are. */
 static void long_addresses_do_not_hide_the_reason(void **state)
 {
@@ -284,7 +305,9 @@ int main(void)
 		TEST(two_nodes_in_a_row_name_another_one), TEST(two_nodes_that_name_each_other), TEST(a_node_that_is_gone),
 		TEST(a_replica_of_a_cluster_names_its_master), TEST(another_replica_is_refused),
 		TEST(the_next_address_may_be_healthy), TEST(a_refused_password_is_the_same_everywhere), TEST(a_full_server_says_so),
-		TEST(a_sentinel_is_no_redis), TEST(long_addresses_do_not_hide_the_reason), TEST(beside_goes_to_the_same_server),
+		TEST(a_sentinel_is_no_redis),
+		TEST(another_protocol_is_named), TEST(long_addresses_do_not_hide_the_reason),
+		TEST(beside_goes_to_the_same_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
