@@ -268,6 +268,17 @@ static void derive_url(struct conf *conf)
 		set_derived_url(conf, "redis.sentinels", alloc_string("redis:///0"));
 }
 
+/* A Sentinel in plain text could name any server with a certificate of the same CA, which would then get the password. */
+static void derive_sentinel_tls(struct conf *conf)
+{
+	struct conf_origin *where = conf_origin(conf, "redis.sentinel_tls");
+
+	if (conf_given(where) || conf->redis.sentinels == NULL || strncmp(conf->redis.url, "rediss://", 9) != 0)
+		return;
+	conf->redis.sentinel_tls = true;
+	*where = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "redis.url" };
+}
+
 static void merge_defaults(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
@@ -276,6 +287,7 @@ static void merge_defaults(struct conf_loading *l)
 		fall_back(&conf_schema_global.keys[i], conf, &conf->origins[i]);
 	name_node(conf);
 	derive_url(conf);
+	derive_sentinel_tls(conf);
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
 		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));

@@ -138,11 +138,42 @@ static int use_own(struct conf_loading *l)
 	return use_file(l, "redis.key_file", conf->redis.key_file, tls_context_use_key);
 }
 
+static void warn_of_plain_password(struct conf_loading *l, const char *file, const char *otherwise, const char *advice)
+{
+	const struct conf_origin *where = conf_origin(l->conf, file);
+
+	conf_warning(l, conf_given(where) ? where : conf_origin(l->conf, otherwise),
+	    "the password of %s crosses the network in plain text, and whoever reads it there can use it: %s",
+	    strcmp(otherwise, "redis.url") == 0 ? "Redis" : "the Sentinels", advice);
+}
+
+/* What is sent in plain text although it is a secret, or decides which server gets one. Within this host it crosses no network. */
+static void warn_of_plain_text(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct redis_options options = conf_redis_options(conf);
+	struct redis_target t;
+	char unused[256];
+
+	if (conf->redis.embedded || conf->redis.url == NULL || redis_target_parse(&t, &options, unused, sizeof(unused)) == -1)
+		return;		/* check.c has reported the error */
+	if (t.tls && t.master != NULL && !t.sentinel_tls)
+		conf_warning(l, conf_origin(conf, "redis.sentinel_tls"), "redis.sentinel_tls = false: anyone who can redirect the "
+		    "connection to a Sentinel can name any server whose certificate is trusted, and that server gets the password");
+	if (redis_target_is_remote(&t) && !t.tls && (t.login.password != NULL || conf->redis.password_file != NULL))
+		warn_of_plain_password(l, "redis.password_file", "redis.url", "use rediss://");
+	if (redis_target_is_remote(&t) && t.master != NULL && !t.sentinel_tls &&
+	    (conf->redis.sentinel_password != NULL || conf->redis.sentinel_password_file != NULL))
+		warn_of_plain_password(l, "redis.sentinel_password_file", "redis.sentinels", "set redis.sentinel_tls = true");
+	redis_target_free(&t);
+}
+
 void conf_tls(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
 	const char *why;
 
+	warn_of_plain_text(l);
 	if ((l->flags & CONF_TLS) == 0 && !conf->redis.sentinel_tls && (conf->redis.url == NULL || strncmp(conf->redis.url, "rediss://", 9) != 0)) {
 		warn_without_effect(l);
 		return;

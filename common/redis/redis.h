@@ -79,8 +79,9 @@ struct redis {
 
 /*
  * The server, as a configuration describes it. Strings belong to the caller. url: redis://[user[:password]@]host[:port][,host[:port]...][/db], the same with
- * rediss:// for TLS, or unix:///path[?db=N]. User and password are percent-encoded there, as in any URL; the fields below
- * are not.
+ * rediss:// for TLS, or unix:///path[?db=N]. User and password are percent-encoded there, as in any URL; the fields
+ * below
+ are not.
  */
 struct redis_options {
 	const char *url;
@@ -126,6 +127,7 @@ char *redis_url_decode(const char *text, size_t len);
 	"in the user and the password two hexadecimal digits, not 00, must follow each %; write %25 for a percent sign"
 /* Replaces the host (NULL: not) and the port (0: not), and drops a unix socket, further addresses and Sentinels. */
 void redis_target_set_address(struct redis_target *t, const char *host, int port);
+bool redis_target_is_remote(const struct redis_target *t);	/* one of its addresses is not of this host alone */
 void redis_target_free(struct redis_target *t);
 /* For TLS. The caller owns the context, and keeps it for as long as it opens connections. */
 void redis_target_use(struct redis_target *t, const struct tls_context *context);

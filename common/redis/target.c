@@ -284,6 +284,14 @@ int redis_target_parse(struct redis_target *t, const struct redis_options *o, ch
 	return 0;
 }
 
+bool redis_target_is_remote(const struct redis_target *t)
+{
+	for (size_t i = 0; i < t->naddresses; i++)
+		if (address_reach(t->addresses[i].host) != ADDRESS_LOOPBACK && strcmp(t->addresses[i].host, "localhost") != 0)
+			return true;
+	return false;
+}
+
 void redis_target_use(struct redis_target *t, const struct tls_context *context)
 {
 	t->tls_context = context;

@@ -204,7 +204,8 @@ def test_sentinels_that_want_tls(redis_server, quredisd, tmp, tag):
     sentinel = Sentinel(tmp / "sentinel", tag=tag, tls=(ca, certificate))
     try:
         sentinel.start("mail", server, 1)
-        d = quredisd(redis={"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "ca_file": ca.cert},
+        d = quredisd(redis={"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "ca_file": ca.cert,
+                            "sentinel_tls": False},
                      queues=[queue("mail", "/bin/true")], wait=False)
         words = ["Sentinel 127.0.0.1", "redis.sentinel_tls"]
         wait_for(lambda: [e for e in d.events("redis_down") if all(w in e["reason"] for w in words)], 30)
@@ -235,14 +236,14 @@ def test_sentinels_with_a_password(sentinels, quredisd, handler, ledger, tmp):
 
 
 def test_sentinels_and_redis_over_tls(redis_server, quredisd, handler, ledger, tmp, tag):
-    """Both are verified: a certificate of another CA is refused, of the Sentinel and of Redis."""
+    """With rediss:// both are verified: a certificate of another CA is refused, of the Sentinel and of Redis."""
     ca, other = Authority(tmp / "ca"), Authority(tmp / "other")
     certificate = ca.sign("server", "IP:127.0.0.1")
     server = redis_server(tls=certificate, config={"tls-ca-cert-file": ca.cert})
     sentinel = Sentinel(tmp / "sentinel", tag=tag, tls=(ca, certificate))
     try:
         sentinel.start("mail", server, 1)
-        group = {"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "sentinel_tls": True, "ca_file": ca.cert}
+        group = {"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "ca_file": ca.cert}
         d = quredisd(redis=group, queues=[queue("mail", handler(NOTE))])
         server.client().lpush("ingress:mail", "m")
         wait_for(lambda: ended(ledger, ["m"]), 30)
@@ -253,5 +254,9 @@ def test_sentinels_and_redis_over_tls(redis_server, quredisd, handler, ledger, t
         d.write_conf(redis=group)
         refused = d.quredis("ls")
         assert refused.code == 69 and "Sentinel" not in refused.err and "certificate" in refused.err, refused
+        d.write_conf(redis={**group, "sentinel_tls": False})
+        assert "redis.sentinel_tls = false: anyone who can redirect" in d.check().stderr
+        rows = [r for r in json.loads(d.quredis("doctor", "--json").out) if "redis.sentinel_tls = false" in r["what"]]
+        assert [r["severity"] for r in rows] == ["warning"]
     finally:
         sentinel.close()

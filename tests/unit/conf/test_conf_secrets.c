@@ -173,6 +173,68 @@ static void addresses_without_a_password(void **state)
 	assert_null(f->conf->redis.password);
 }
 
+/* Sentinels decide which server gets the password. */
+static void sentinels_have_tls_with_redis(void **state)
+{
+	struct conf_fixture *f = *state;
+	static const char plain[] = "redis = { url = \"rediss:///0\"; sentinels = [ \"s\" ]; master = \"m\"; tls_verify = true;\n"
+				    "sentinel_tls = false; };";
+	char *printed;
+
+	conf_read_text(f, "redis = { url = \"rediss:///0\"; sentinels = [ \"s\" ]; master = \"m\"; };");
+	assert_loaded(f);
+	assert_true(f->conf->redis.sentinel_tls);
+	assert_false(conf_said(f, "sentinel_tls"));
+	printed = conf_printed(f->conf);
+	assert_non_null(strstr(printed, "sentinel_tls = true;"));
+	assert_non_null(strstr(printed, "from redis.url"));
+	free(printed);
+	conf_read_text(f, plain);
+	assert_loaded(f);
+	assert_false(f->conf->redis.sentinel_tls);
+	assert_said(f, "warning: quredis.conf:2: redis.sentinel_tls = false: anyone who can redirect");
+	conf_read_text(f, "redis = { sentinels = [ \"s\" ]; master = \"m\"; };");
+	assert_loaded(f);
+	assert_false(f->conf->redis.sentinel_tls);
+	assert_false(conf_said(f, "sentinel_tls"));
+}
+
+static void assert_warns_of_plain_text(struct conf_fixture *f, const char *redis, const char *whose)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "redis = { %s };", redis);
+	conf_read_text(f, text);
+	assert_loaded(f);
+	if (whose == NULL)
+		assert_false(conf_said(f, "in plain text"));
+	else
+		assert_said(f, whose);
+}
+
+static void passwords_in_plain_text(void **state)
+{
+	struct conf_fixture *f = *state;
+	static const char redis[] = "warning: quredis.conf:1: the password of Redis crosses the network in plain text";
+	static const char sentinels[] = "warning: quredis.conf:1: the password of the Sentinels crosses the network in plain text";
+	char group[256], path[128];
+
+	assert_warns_of_plain_text(f, "url = \"redis://:pw@db.example/0\";", redis);
+	assert_warns_of_plain_text(f, "url = \"redis://:pw@10.0.0.1,127.0.0.1/0\";", redis);
+	assert_warns_of_plain_text(f, "url = \"redis://user@db.example/0\";", NULL);
+	assert_warns_of_plain_text(f, "url = \"redis://:pw@127.0.0.1,[::1],localhost/0\";", NULL);
+	assert_warns_of_plain_text(f, "url = \"rediss://:pw@db.example/0\";", NULL);
+	strcpy(path, conf_write(f, "pass", "pw"));
+	snprintf(group, sizeof(group), "url = \"unix:///run/r.sock\"; password_file = \"%s\";", path);
+	assert_warns_of_plain_text(f, group, NULL);
+	snprintf(group, sizeof(group), "sentinels = [ \"s\" ]; master = \"m\"; sentinel_password_file = \"%s\";", path);
+	assert_warns_of_plain_text(f, group, sentinels);
+	snprintf(group, sizeof(group), "sentinels = [ \"s\" ]; master = \"m\"; password_file = \"%s\";", path);
+	assert_warns_of_plain_text(f, group, redis);
+	snprintf(group, sizeof(group), "sentinels = [ \"s\" ]; master = \"m\"; sentinel_tls = true; sentinel_password_file = \"%s\";", path);
+	assert_warns_of_plain_text(f, group, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +246,8 @@ int main(void)
 		TEST(a_password_in_the_address),
 		TEST(an_encoded_password_in_the_address),
 		TEST(addresses_without_a_password),
+		TEST(sentinels_have_tls_with_redis),
+		TEST(passwords_in_plain_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
