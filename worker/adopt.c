@@ -137,9 +137,14 @@ static int count_unknown(const struct there *there)
 	return n;
 }
 
+void adopt_lost(struct adoption *a)
+{
+	a->server_now = (struct redis_identity){0};
+}
+
 void adopt_ask_server(struct worker *w, int64_t now_ms)
 {
-	w->adoption.server_now = (struct redis_identity){0};
+	adopt_lost(&w->adoption);
 	queue_identity(&w->session.redis);
 	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++)
 		session_expect(w, ANSWER_SERVER, -1, 0, now_ms + REDIS_TIMEOUT_MS);

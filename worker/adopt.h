@@ -14,6 +14,7 @@ struct adoption {
 };
 
 void adopt_ask_server(struct worker *w, int64_t now_ms);	/* right before a renewal: asks which server this is */
+void adopt_lost(struct adoption *a);		/* the connection is lost: the next one may have another server */
 void adopt_server_answer(struct worker *w, const struct redis_reply *reply);
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 

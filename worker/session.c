@@ -35,6 +35,7 @@ void session_init(struct worker *w)
 	w->session.id.slot = w->env->child->slot;
 	snprintf(w->session.client_name, sizeof(w->session.client_name), "quredisd:%s:%s", w->session.id.node, w->env->name);
 	redis_init(&w->session.redis, &w->session.target, w->session.client_name);
+	w->session.target_mark = redis_target_mark(&w->session.target, "");
 	w->session.announced_master = atomic_load(&w->env->child->board->sweeper.announced_master);
 	route_prefer(&w->session.redis.route, &w->session.target, w->session.announced_master & 0xff);
 	queue_greets(&w->session.redis, true);
@@ -67,6 +68,9 @@ static int64_t reconnect_cap_ms(const struct worker *w)
 {
 	int64_t cap = w->env->child->conf->supervisor.lease_ms / 4;
 
+	if (w->session.redis.error_class == REDIS_ERROR_TRANSIENT && !redis_target_is_remote(&w->session.target) &&
+	    cap > REDIS_LOCAL_BACKOFF_MS)
+		return REDIS_LOCAL_BACKOFF_MS;
 	return cap < RECONNECT_CAP_MS ? cap : RECONNECT_CAP_MS;
 }
 
@@ -77,6 +81,7 @@ static void forget_asked(struct worker *w)
 	w->session.answers.first = w->session.answers.next;
 	w->session.registered = w->session.renewing = false;
 	w->session.lease.answered = w->session.lease.sent;
+	adopt_lost(&w->adoption);
 	exit_lost(&w->exit);
 	fetcher_lost(&w->fetcher);
 	expiry_lost(&w->expiry);
@@ -199,6 +204,28 @@ static void show_abandoned(struct worker *w)
 		atomic_fetch_add(&w->env->board->workers.renamed, 1);
 }
 
+/*
+ * The worker asks one Sentinel, and one that was cut off with the old master names that one. No error ends a connection to
+ * such a master, so the worker compares what it has with what most Sentinels name. A server that hides its run_id cannot be
+ * compared.
+ */
+static void leave_other_master(struct worker *w, int64_t now_ms)
+{
+	const struct redis_identity *server = &w->adoption.server_now;
+	uint64_t mark;
+	size_t sentinel;
+
+	if (w->session.target.master == NULL || w->session.redis.state != REDIS_READY || server->run_id[0] == '\0')
+		return;
+	mark = redis_target_mark(&w->session.target, server->run_id);
+	if (!scoreboard_names_other(w->env->child->board, w->session.target_mark, mark, now_ms, &sentinel))
+		return;
+	redis_fail(&w->session.redis, "most Sentinels name another master", REDIS_ERROR_TRANSIENT);
+	lose(w, now_ms);
+	retry_not_before(&w->session.retry, now_ms + REDIS_NEWS_MS);	/* it may be named once more */
+	route_prefer(&w->session.redis.route, &w->session.target, sentinel);
+}
+
 /* A server that was cut off from its Sentinels still answers as a master, so the worker would not notice that another one was promoted. */
 static void follow_master(struct worker *w, int64_t now_ms)
 {
@@ -214,12 +241,29 @@ static void follow_master(struct worker *w, int64_t now_ms)
 	route_prefer(&w->session.redis.route, &w->session.target, announced & 0xff);
 }
 
+/* Another process has reached the server since the last attempt. */
+static bool server_is_back(const struct worker *w, int64_t now_ms)
+{
+	return now_ms - w->session.opened_ms >= REDIS_NEWS_MS &&
+	    atomic_load(&w->env->child->board->workers.reached) != w->session.reached;
+}
+
+static void open_when_due(struct worker *w, int64_t now_ms)
+{
+	if (w->session.redis.state != REDIS_CLOSED || (now_ms < w->session.retry.at_ms && !server_is_back(w, now_ms)))
+		return;
+	w->session.reached = atomic_load(&w->env->child->board->workers.reached);
+	w->session.opened_ms = now_ms;
+	if (worker_open(w, redis_open, now_ms) == -1)
+		lose(w, now_ms);
+}
+
 void session_tick(struct worker *w, int64_t now_ms)
 {
 	show_abandoned(w);
 	follow_master(w, now_ms);
-	if (w->session.redis.state == REDIS_CLOSED && now_ms >= w->session.retry.at_ms && worker_open(w, redis_open, now_ms) == -1)
-		lose(w, now_ms);
+	leave_other_master(w, now_ms);
+	open_when_due(w, now_ms);
 	renew_lease(w, now_ms);		/* which may find that a new name is wanted */
 	if (may_register(w))
 		send_renewal(w, now_ms);
@@ -298,6 +342,7 @@ void session_adopted(struct worker *w)
 	w->session.renewing = false;
 	w->session.registered = true;
 	retry_succeeded(&w->session.retry);
+	w->session.reached = atomic_fetch_add(&w->env->child->board->workers.reached, 1) + 1;
 	fetcher_retry_now(&w->fetcher);		/* what another server refused, or this one before, it may accept now */
 	mover_retry_now(&w->mover);
 	atomic_store(&w->env->slot->redis_down, 0);
@@ -392,8 +437,11 @@ void session_flush(struct worker *w, int64_t now_ms)
 
 int64_t session_deadline_ms(const struct worker *w)
 {
-	if (w->session.redis.state == REDIS_CLOSED)
-		return w->session.retry.at_ms;
+	if (w->session.redis.state == REDIS_CLOSED) {
+		int64_t look_ms = w->now_us / 1000 + REDIS_NEWS_MS;
+
+		return w->session.retry.at_ms < look_ms ? w->session.retry.at_ms : look_ms;
+	}
 	if (may_renew(w))
 		return w->session.redis.deadline_ms != 0 && w->session.redis.deadline_ms < w->session.lease.next_ms ? w->session.redis.deadline_ms
 											    : w->session.lease.next_ms;

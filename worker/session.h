@@ -51,6 +51,9 @@ struct session {
 	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	struct redis redis;
 	uint32_t announced_master;	/* the word of the scoreboard when the connection was opened last */
+	uint64_t target_mark;		/* redis_target_mark() of the target alone */
+	uint32_t reached;		/* the word of the scoreboard at the last attempt, or when the connection was usable */
+	int64_t opened_ms;		/* CLOCK_MONOTONIC: the last attempt */
 	bool readable;			/* the last poll found input */
 	struct incarnation id;
 	char incarnation[INCARNATION_SIZE];

@@ -31,6 +31,36 @@ void scoreboard_announce_master(struct scoreboard *b, size_t sentinel)
 		;
 }
 
+void scoreboard_doubt_master(struct scoreboard *b)
+{
+	atomic_store(&b->sweeper.majority.at_ms, 0);
+}
+
+void scoreboard_confirm_master(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, size_t sentinel,
+    int64_t now_ms)
+{
+	struct board_majority *m = &b->sweeper.majority;
+
+	if (atomic_load(&m->target_mark) != target_mark || atomic_load(&m->server_mark) != server_mark)
+		scoreboard_doubt_master(b);
+	atomic_store(&m->target_mark, target_mark);
+	atomic_store(&m->server_mark, server_mark);
+	atomic_store(&m->sentinel, (uint32_t)sentinel);
+	atomic_store(&m->at_ms, now_ms);
+}
+
+bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, int64_t now_ms,
+    size_t *sentinel)
+{
+	struct board_majority *m = &b->sweeper.majority;
+	int64_t at_ms = atomic_load(&m->at_ms);
+
+	if (at_ms == 0 || now_ms - at_ms > BOARD_MAJORITY_MS || atomic_load(&m->target_mark) != target_mark)
+		return false;
+	*sentinel = atomic_load(&m->sentinel);
+	return atomic_load(&m->server_mark) != server_mark;
+}
+
 bool scoreboard_begin_trial(struct scoreboard *b, int slot)
 {
 	int32_t none = 0;

@@ -47,6 +47,13 @@ void scoreboard_free(struct scoreboard *b);
 /* ---- a worker calls these; the master ends the trial of a worker that it reaps ---- */
 
 void scoreboard_announce_master(struct scoreboard *b, size_t sentinel);	/* this Sentinel named another master */
+/* The sweeper calls these: most Sentinels name the server that it is connected to; it is not known any more whether they do. */
+void scoreboard_confirm_master(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, size_t sentinel,
+    int64_t now_ms);
+void scoreboard_doubt_master(struct scoreboard *b);
+/* True: most Sentinels name another server than this one; sentinel is the index of one of them. False also if nobody knows. */
+bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, int64_t now_ms,
+    size_t *sentinel);
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
 

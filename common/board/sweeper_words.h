@@ -38,6 +38,19 @@ struct board_registry {
 	_Atomic uint64_t left_sent, would_leave_sent;
 };
 
+/*
+ * The master that most Sentinels name, if the sweeper is connected to it: a state, so a worker that missed each event learns
+ * it. marks: redis_target_mark() of the sweeper's target alone, and with the run_id of the server. at_ms: CLOCK_MONOTONIC of
+ * the last confirmation; 0: it is not known. A reader that mixes two masters reconnects once without need.
+ * scoreboard_confirm_master() and scoreboard_doubt_master() write them. Readers: the workers.
+ */
+struct board_majority {
+	_Atomic uint64_t target_mark, server_mark;
+	_Atomic int64_t at_ms;
+	_Atomic uint32_t sentinel;	/* the index in redis.sentinels of one that names it */
+};
+#define BOARD_MAJORITY_MS 30000		/* an older confirmation says nothing */
+
 /* For all queues. */
 struct board_sweeper {
 	struct board_clock clock;
@@ -48,6 +61,7 @@ struct board_sweeper {
 	 * also announces the same master again if the layout of the keys changed while connections were open.
 	 */
 	_Atomic uint32_t announced_master;
+	struct board_majority majority;
 	/*
 	 * The server of the sweeper's connection: struct redis_endpoint in words; port 0: a unix socket. sentinel: 1 + the index in redis.sentinels of the
 	 * Sentinel that named it; 0: none did. They count only while the sweeper is connected (its slot). Reader: the master, which shows them.

@@ -17,6 +17,11 @@ struct board_workers {
 	 * scoreboard_end_trial(). Readers: the workers.
 	 */
 	_Alignas(64) _Atomic int32_t trial;
+	/*
+	 * How often a process reached the server: each worker and the sweeper add one when their connection is usable. It may
+	 * wrap: a process in its back-off that sees another value than at its last attempt tries again. Readers: all children.
+	 */
+	_Atomic uint32_t reached;
 };
 
 #define BREAKER_RING 64

@@ -22,6 +22,13 @@ struct pollfd;
 #define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time. It begins anew when the peer shows a
 				 * sign of life (progress), because a large message takes long on a slow link */
 
+/*
+ * How a process that has lost the server learns that it is back. It costs little to try a server of this host, and nothing
+ * to look whether another process of this supervisor has reached the server (struct board_workers).
+ */
+#define REDIS_LOCAL_BACKOFF_MS 2000	/* the longest back-off if all addresses of the target are of this host */
+#define REDIS_NEWS_MS 1000		/* between two looks, and between two attempts that follow one */
+
 #define REDIS_WHY_SIZE 448	/* two addresses, and what is wrong */
 
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
@@ -128,6 +135,8 @@ char *redis_url_decode(const char *text, size_t len);
 /* Replaces the host (NULL: not) and the port (0: not), and drops a unix socket, further addresses and Sentinels. */
 void redis_target_set_address(struct redis_target *t, const char *host, int port);
 bool redis_target_is_remote(const struct redis_target *t);	/* one of its addresses is not of this host alone */
+/* A number for this target and a server with this run_id, equal in all processes with this target. "": for the target alone. */
+uint64_t redis_target_mark(const struct redis_target *t, const char *run_id);
 void redis_target_free(struct redis_target *t);
 /* For TLS. The caller owns the context, and keeps it for as long as it opens connections. */
 void redis_target_use(struct redis_target *t, const struct tls_context *context);

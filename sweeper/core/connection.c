@@ -87,15 +87,18 @@ static enum queue_error kind_of_loss(enum redis_error_class class)
 
 void connection_lost(struct sweeper *s, int64_t now_ms)
 {
+	bool local = s->redis.error_class == REDIS_ERROR_TRANSIENT && !redis_target_is_remote(&s->target);
 	int64_t wait_ms;
 
 	redis_close(&s->redis, NULL);
 	tasks_disconnected(s);
 	if (s->redis.error_class == REDIS_ERROR_SCHEMA && s->connection.up)
 		scoreboard_announce_master(s->child->board, s->redis.route.at);	/* workers check the layout when they connect */
+	scoreboard_doubt_master(s->child->board);
 	s->connection.up = false;
 	s->connection.failures++;
-	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->connection.failures, arc4random());
+	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, local ? REDIS_LOCAL_BACKOFF_MS : RECONNECT_CAP_MS, 1,
+	    s->connection.failures, arc4random());
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	sweeper_queues_publish_error(s, kind_of_loss(s->redis.error_class));
@@ -166,14 +169,23 @@ static void publish_peer(struct sweeper *s)
 	atomic_store(&words->peer_sentinel, s->target.master == NULL ? 0 : (uint32_t)s->redis.route.at + 1);
 }
 
+bool connection_is_due(const struct sweeper *s, int64_t now_ms)
+{
+	return now_ms >= s->connection.open_at_ms || (now_ms - s->connection.opened_ms >= REDIS_NEWS_MS &&
+	    atomic_load(&s->child->board->workers.reached) != s->connection.reached);
+}
+
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
+	s->connection.reached = atomic_load(&s->child->board->workers.reached);
+	s->connection.opened_ms = now_ms;
 	if (connection_connect(s, &s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
 	}
 	s->connection.up = true;
 	s->connection.failures = 0;
+	s->connection.reached = atomic_fetch_add(&s->child->board->workers.reached, 1) + 1;
 	if (redis_outage_end(&s->connection.outage))
 		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.is.version));
 	publish_peer(s);

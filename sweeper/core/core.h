@@ -34,7 +34,9 @@ struct sweeper_connection {		/* connection.c */
 	bool up;			/* connected, and the server takes our writes */
 	struct redis_outage outage;	/* why it is not up, as far as it was logged */
 	unsigned failures;		/* failed attempts to open it, in a row */
-	int64_t open_at_ms;		/* CLOCK_MONOTONIC: not before */
+	int64_t open_at_ms;		/* CLOCK_MONOTONIC: not before, unless another process has reached the server */
+	uint32_t reached;		/* the word of the scoreboard at the last attempt, or when it was up */
+	int64_t opened_ms;		/* CLOCK_MONOTONIC: the last attempt */
 	char error[256];		/* the last error answer to a request of a queue; connection_set_error() */
 	enum queue_error error_kind;
 	bool secret_failed;		/* the secrets could not be read; that was logged */
@@ -97,6 +99,7 @@ int connection_find_master(struct sweeper *s, struct redis *r);
 int connection_identity(struct redis *r, struct redis_identity *id);	/* of the server behind r; left alone if INFO is refused. -1: lost */
 /* Connects, and checks the server; it may take 5 s. -1: failed; connect_at_ms is the time of the next attempt. */
 int connection_open(struct sweeper *s, int64_t now_ms);
+bool connection_is_due(const struct sweeper *s, int64_t now_ms);	/* it may be opened now */
 void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in redis.error */
 /*
  * Waits for the next answer. 0: the answer is no error. -1: the connection is lost (redis.state), or the answer is an error

@@ -99,13 +99,13 @@ static bool run_turn(struct sweeper *s)
 	s->loop.clearing = subprocess_kill_adopted();
 	if (s->connection.up)
 		return run_tasks(s);
-	return s->loop.finish_by_ms == 0 && now_ms >= s->connection.open_at_ms && connection_open(s, now_ms) == 0;
+	return s->loop.finish_by_ms == 0 && connection_is_due(s, now_ms) && connection_open(s, now_ms) == 0;
 }
 
 static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 {
 	if (!s->connection.up)
-		return s->connection.open_at_ms < now_ms + LOOK_MS ? s->connection.open_at_ms : now_ms + LOOK_MS;
+		return s->connection.open_at_ms < now_ms + REDIS_NEWS_MS ? s->connection.open_at_ms : now_ms + REDIS_NEWS_MS;
 	return tasks_wake_ms(s, now_ms + (tasks_are_pending(s) || s->loop.clearing ? BUSY_MS : LOOK_MS));
 }
 

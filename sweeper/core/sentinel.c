@@ -5,6 +5,9 @@
  *
  * But a Sentinel that was cut off with the old master names that one, which still says that it is a master. To follow each Sentinel in turn would lead from
  * one master to the other every few seconds, and what the old one takes is lost. So more of the Sentinels must name the other server than the one in use.
+ *
+ * A worker that connects by itself asks one Sentinel, too. So the sweeper publishes which server most Sentinels name, and a
+ * worker that has another one leaves it.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,10 +21,12 @@
 struct sentinel_watch {
 	size_t at;		/* the Sentinel to ask next */
 	uint64_t silent;	/* a bit for each Sentinel that did not answer last, which was logged */
+	uint64_t agrees;	/* a bit for each Sentinel that named last the server that this connection has */
+	int64_t connection;	/* redis.connection for which `agrees` holds */
 	bool outvoted;		/* one names another server than most do, which was logged */
 };
 
-static_assert(REDIS_ADDRESSES_MAX <= 64, "sentinel_watch.silent has a bit for each");
+static_assert(REDIS_ADDRESSES_MAX <= 64, "a word of sentinel_watch has a bit for each");
 
 static void log_silent(struct sentinel_watch *w, uint64_t sentinel, const struct redis *asked)
 {
@@ -92,7 +97,10 @@ static void judge_other(struct sweeper *s, struct sentinel_watch *w, const struc
 	announce_master(s, named);
 }
 
-/* Asks the Sentinel and connects to the server that it names, so that the opening checks its role. */
+/*
+ * Asks the next Sentinel, and connects to the server that it names, so that the opening checks its role. Of a server that
+ * cannot be reached it is not known whether it is another one.
+ */
 static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 {
 	uint64_t sentinel = UINT64_C(1) << w->at;
@@ -101,17 +109,56 @@ static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 	redis_init(&asked, &s->target, s->connection.client_name);
 	route_prefer(&asked.route, &s->target, w->at++);
 	w->at %= s->target.naddresses;
+	w->agrees &= ~sentinel;
 	if (connection_find_master(s, &asked) == -1) {
 		log_silent(w, sentinel, &asked);
 		return;
 	}
 	w->silent &= ~sentinel;
-	if (is_same_node(&asked.route, &s->redis.route))
+	if (is_same_node(&asked.route, &s->redis.route)) {
+		w->agrees |= sentinel;
 		return;
+	}
 	asked.finds_master = false;
-	if (connection_connect(s, &asked) == 0 && is_other_server(s, &asked))
-		judge_other(s, w, &asked.route);
+	if (connection_connect(s, &asked) == 0) {
+		if (is_other_server(s, &asked))
+			judge_other(s, w, &asked.route);
+		else if (asked.state == REDIS_READY)
+			w->agrees |= sentinel;
+	}
 	redis_close(&asked, NULL);
+}
+
+/* The workers compare their servers with this one only while most Sentinels name it, and while it shows its run_id. */
+static void publish_majority(struct sweeper *s, const struct sentinel_watch *w)
+{
+	const char *run_id = s->server.is.run_id;
+	size_t n = 0, last = 0;
+
+	for (size_t i = 0; i < s->target.naddresses; i++)
+		if ((w->agrees & UINT64_C(1) << i) != 0) {
+			n++;
+			last = i;
+		}
+	if (2 * n > s->target.naddresses && run_id[0] != '\0')
+		scoreboard_confirm_master(s->child->board, redis_target_mark(&s->target, ""),
+		    redis_target_mark(&s->target, run_id), last, clock_monotonic_ms());
+	else
+		scoreboard_doubt_master(s->child->board);
+}
+
+/* A new connection may have another server, so all Sentinels are asked. */
+static void ask_sentinels(struct sweeper *s, struct sentinel_watch *w)
+{
+	size_t n = s->redis.connection == w->connection ? 1 : s->target.naddresses;
+
+	if (s->redis.connection != w->connection)
+		w->agrees = 0;
+	w->connection = s->redis.connection;
+	for (; n > 0 && sweeper_goes_on(s); n--)
+		ask_sentinel(s, w);
+	if (s->redis.state == REDIS_READY)
+		publish_majority(s, w);
 }
 
 static bool run_sentinel(struct sweeper *s, int budget, int64_t now_ms)
@@ -119,7 +166,7 @@ static bool run_sentinel(struct sweeper *s, int budget, int64_t now_ms)
 	(void)budget;
 	(void)now_ms;
 	if (s->target.master != NULL)
-		ask_sentinel(s, task_own(s, &sentinel_task));
+		ask_sentinels(s, task_own(s, &sentinel_task));
 	return false;
 }
 

@@ -3,6 +3,7 @@ import collections
 import os
 import signal
 import threading
+import time
 
 import pytest
 import redis as redis_py
@@ -39,6 +40,24 @@ class Producer(threading.Thread):
             except redis_py.RedisError:
                 self.doubtful.append(f"p{n}")
         c.close()
+
+
+def test_a_server_that_starts_late_is_used_at_once(redis_server, quredisd, handler, ledger):
+    """Each process has backed off for long, and one that is served again leaves none of the others behind."""
+    server = redis_server()
+    server.kill9()
+    d = quredisd(redis=server, queues=[queue("mail", handler(NOTE), workers=4)], wait=False)
+    d.wait_event("redis_down")
+    until = time.monotonic() + 20       # the back-off is the random part of up to 25 s by then
+    wait_for(lambda: time.monotonic() > until, 60, "the back-off to grow")
+    server.start()
+    began = time.monotonic()
+    client = server.client()
+
+    def connected():
+        return {c["name"].rpartition(":")[2] for c in client.client_list()} >= {"sweeper", *(f"mail/{i}" for i in range(4))}
+    wait_for(connected, 30, "all processes to use the server")
+    assert time.monotonic() - began < 6
 
 
 @pytest.mark.limit(240)

@@ -128,6 +128,33 @@ def test_a_sentinel_that_was_cut_off_is_outvoted(sentinels, quredisd, handler, l
     assert not [i for i in old.client().client_list() if i["name"].endswith("mail/0")]
 
 
+def test_a_worker_leaves_the_master_of_a_sentinel_that_was_cut_off(sentinels, quredisd, handler, ledger):
+    """It asked that Sentinel while no other one answered. The connection to the old master does not end, and its own sweeper is right all the time."""
+    watched = sentinels()
+    old, new = watched.servers
+    new.promote()
+    cut_off, *others = watched.sentinels
+    for sentinel in watched.sentinels:
+        sentinel.ask("REMOVE", watched.name)
+        sentinel.ask("MONITOR", watched.name, "127.0.0.1", (old if sentinel is cut_off else new).port, 2)
+    d = quredisd(redis={"sentinels": [s.address for s in (*others, cut_off)], "master": watched.name}, queues=[queue("mail", handler(NOTE))])
+    new.client().lpush("ingress:mail", "a")
+    wait_for(lambda: ended(ledger, ["a"]), 30)
+    for sentinel in others:
+        sentinel.kill9()
+
+    def worker_at(server):
+        return [c for c in server.client().client_list() if c["name"].endswith("mail/0")]
+    for client in worker_at(new):
+        new.client().client_kill_filter(_id=client["id"])
+    wait_for(lambda: worker_at(old), 30, "the worker to follow the Sentinel that is left")
+    new.client().lpush("ingress:mail", "m")
+    for sentinel in others:
+        sentinel.resume()
+    wait_for(lambda: ended(ledger, ["m"]), 60)
+    assert not worker_at(old) and d.events("redis_master_changed") == []
+
+
 def test_a_sentinel_that_is_down_is_logged_once(sentinels, quredisd):
     """Though the other one answers between the questions to it."""
     watched = sentinels(servers=1, sentinels=1)
