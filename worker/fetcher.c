@@ -174,7 +174,7 @@ static void ask_paused(struct worker *w, int64_t now_ms)
 void fetcher_paused_answer(struct worker *w, const struct redis_reply *reply)
 {
 	w->fetcher.asking_paused = false;
-	w->fetcher.paused_until_us = reply->type == REDIS_INTEGER && reply->integer == 1 ? w->now_us + PAUSED_US : 0;
+	w->fetcher.paused_until_us = reply->type == REDIS_INTEGER && reply->integer > 0 ? w->now_us + PAUSED_US : 0;
 }
 
 /* No message came for as long as a fetch blocks: returns memory to the kernel. A busy worker would need it again at once. */

@@ -26,7 +26,7 @@
  *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
  *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
- *	health.c	the reports of the sweepers
+ *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -55,6 +55,7 @@
 	SYSTEM(registry, NEEDS_CONNECTION, "the registry agrees with the configuration") \
 	QUEUE(types, NEEDS_CONNECTION, "every key has the right type") \
 	QUEUE(rights, NEEDS_CONNECTION, "this user may run every command of workers and sweeper") \
+	QUEUE(access, NEEDS_CONNECTION, "no user of Redis that may push can write what quredis trusts, as far as Redis tells") \
 	QUEUE(registrations, NEEDS_CONNECTION, "every registered worker is alive, or died a short time ago") \
 	SYSTEM(keys, NEEDS_CONNECTION, "all keys of all queues were scanned") \
 	QUEUE(leases, NEEDS_SURVEY, "every live worker is registered") \

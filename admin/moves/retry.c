@@ -212,15 +212,13 @@ static int take_due(struct admin *a, int64_t *n)
 static int hurry_batch(struct admin *a, int limit, int64_t *n)
 {
 	struct redis_reply first;
-	void *kept = NULL;
+	void *kept;
 
-	if (a->keys.shared) {
-		queue_glance_delayed(&a->redis, &a->keys, 0, limit - 1);
-		if (admin_reply(a, &first, a->keys.delayed) == -1)
-			return -1;
-		kept = redis_keep(&a->redis);
-	}
-	queue_due(&a->redis, &a->keys, true, limit, a->keys.shared ? &first : NULL);
+	queue_glance_delayed(&a->redis, &a->keys, 0, limit - 1);
+	if (admin_reply(a, &first, a->keys.delayed) == -1)
+		return -1;
+	kept = redis_keep(&a->redis);
+	queue_due(&a->redis, &a->keys, true, limit, &first);
 	redis_let_go(kept);
 	return take_due(a, n);
 }

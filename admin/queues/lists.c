@@ -62,11 +62,12 @@ int lists_take(struct admin *a, struct lists *l)
 	bool wrong;
 
 	*l = (struct lists){0};
-	if (take_length(a, &l->delayed) == -1 || take_length(a, &paused) == -1 || take_length(a, &l->ingress) == -1 ||
+	if (take_length(a, &l->delayed) == -1 || take_length(a, &paused) == -1 || take_length(a, &l->pushed) == -1 || take_length(a, &l->ingress) == -1 ||
 	    take_length(a, &l->escape) == -1 || take_length(a, &l->bare) == -1 || take_length(a, &l->bare_rescue) == -1 || take_length(a, &l->aside) == -1 ||
 	    take_tolerant(a, &reply, &wrong) == -1)
 		return -1;
-	l->paused = paused == 1;
+	l->paused = paused > 0;
+	l->pushed = l->pushed == LISTS_WRONG_TYPE ? 0 : l->pushed;	/* producers write it: doctor names it */
 	l->nworkers = wrong ? 0 : queue_workers_parse(&reply, &l->workers);
 	l->owners = alloc_zero(l->nworkers, sizeof(*l->owners));
 	add_length(&l->transit, l->bare);

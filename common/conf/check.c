@@ -46,11 +46,14 @@ static void add_claim(struct claims *c, const char *base, const char *suffix, in
 static void claim_keys(struct claims *c, int queue)
 {
 	const struct conf_queue *q = c->l->conf->queues[queue];
-	char *own;
+	char *own, *pushed;
 
-	if (q->ingress == NULL || q->transit == NULL || q->escape == NULL)
+	if (q->name == NULL || q->ingress == NULL || q->transit == NULL || q->escape == NULL)
 		return;
 	add_claim(c, q->ingress, "", queue, "ingress");
+	pushed = conf_list_name(c->l->conf->redis.prefix, "delayed", q->name);
+	add_claim(c, pushed, "", queue, "name");
+	free(pushed);
 	own = conf_own_base(c->l->conf->redis.prefix, q->ingress);
 	for (size_t i = 0; i < CONF_OWN_KEYS; i++) {
 		add_claim(c, own, conf_own_suffixes[i], queue, "ingress");
@@ -145,6 +148,22 @@ static void check_keys(struct conf_loading *l)
 		free(c.list[i].name);
 	free(c.list);
 	free(c.reported);
+}
+
+/* A list that quredis trusts should not begin with the name of one that producers write: access lists with a pattern would cover both. */
+static void check_trusted(struct conf_loading *l, const struct conf_queue *q, const char *key, const char *list)
+{
+	const struct conf_origin *given = conf_queue_origin(q, key);
+
+	for (size_t i = 0; list != NULL && conf_given(given) && i < l->conf->nqueues; i++) {
+		const char *ingress = l->conf->queues[i]->ingress;
+
+		if (ingress != NULL && strlen(list) > strlen(ingress) && strncmp(list, ingress, strlen(ingress)) == 0) {
+			conf_warning(l, given, "queue %s: %s = \"%s\" begins with the name of an ingress list, %s: an access list that lets producers "
+			    "write %s* lets them write it, too", q->name, key, list, ingress, ingress);
+			return;
+		}
+	}
 }
 
 /* ---- redis.prefix ---- */
@@ -405,6 +424,10 @@ void conf_check(struct conf_loading *l)
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_places(l);
 	check_keys(l);
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
+		check_trusted(l, l->conf->queues[i], "transit", l->conf->queues[i]->transit);
+		check_trusted(l, l->conf->queues[i], "escape", l->conf->queues[i]->escape);
+	}
 	check_slots(l);
 	conf_secrets(l);
 	conf_tls(l);

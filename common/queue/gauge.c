@@ -19,6 +19,7 @@ void queue_gauge(struct redis *r, const struct queue_keys *k)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		redis_appendf(r, "LLEN %s", lists[i]);
 	redis_appendf(r, "ZCARD %s", k->delayed);
+	redis_appendf(r, "ZCARD %s", k->pushed);
 	redis_appendf(r, "GET %s", k->paused);
 	queue_workers(r, k);
 	queue_log_page(r, k, "-", QUEUE_GAUGE_RECORDS);

@@ -12,10 +12,10 @@
  */
 
 /*
- * INTEGER each: entries of ingress, escape, the bare transit list, its rescue list, delayed; then STRING: why the queue is
+ * INTEGER each: entries of ingress, escape, the bare transit list, its rescue list, delayed, delayed pushes of producers; then STRING: why the queue is
  * paused, or NIL; ARRAY for queue_workers_parse(); ARRAY id, sha1 ... of the oldest records
  */
-#define QUEUE_GAUGE_SIZES 5
+#define QUEUE_GAUGE_SIZES 6
 #define QUEUE_GAUGE_RECORDS 32
 void queue_gauge(struct redis *r, const struct queue_keys *k);
 

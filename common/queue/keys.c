@@ -54,6 +54,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.ingress = alloc_string(ingress),
 		.transit = alloc_string(transit),
 		.escape = alloc_string(escape),
+		.pushed = conf_list_name(prefix, "delayed", name),
 		.delayed = own_key(own, CONF_OWN_DELAYED, ""),
 		.delayed_apart = own_key(own, CONF_OWN_APART, ""),
 		.done = own_key(own, CONF_OWN_DONE, ""),
@@ -94,7 +95,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->own, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
+	char *all[] = { k->name, k->own, k->ingress, k->transit, k->escape, k->pushed, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
 		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
 		k->registered };
 

@@ -349,13 +349,14 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 
 void queue_paused(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "EXISTS %s", k->paused);
+	redis_appendf(r, "STRLEN %s", k->paused);
 }
 
 void queue_poll(struct redis *r, const struct queue_keys *k)
 {
 	redis_appendf(r, "ZCARD %s", k->delayed);
-	redis_appendf(r, "EXISTS %s", k->paused);
+	queue_paused(r, k);
+	redis_appendf(r, "ZCARD %s", k->pushed);
 }
 
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,

@@ -26,6 +26,7 @@ struct conf_queue;
 struct queue_keys {		/* every string is owned */
 	char *name, *ingress, *transit, *escape;
 	char *own;						/* begins each private key (conf_own_base()) */
+	char *pushed;						/* a sorted set for producers: pushes that they delayed */
 	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* private keys */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	char *log, *forwarded, *claimed, *operations, *redriven;	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
@@ -258,24 +259,30 @@ void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *in
 /* Deletes the registration of an owner that died more than an hour ago and has nothing left. -> INTEGER 1: deleted */
 void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation);
 
-/* -> INTEGER 1 if paused, else 0 */
+/* -> INTEGER above 0 if paused, else 0; a key of another type, an error, does not pause */
 void queue_paused(struct redis *r, const struct queue_keys *k);
-/* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
+/* Three answers: INTEGER how many are delayed; INTEGER above 0 if paused, else 0; INTEGER how many delayed pushes of producers there are */
 void queue_poll(struct redis *r, const struct queue_keys *k);
 #define QUEUE_APART_MIN (64 * 1024)	/* a longer message is stored apart from its line while it is delayed (common/queue/scripts/shared/apart.lua) */
 /*
  * Moves messages that are due from delayed to ingress, at most limit and about 1 MiB; all: also those that are not due yet. ->
  * ARRAY for queue_due_moved(): for each message that left delayed, how many ms late it was; QUEUE_DUE_LOST: its payload, which
- * was stored apart, is missing, so the message was deleted. In a shared queue the messages lose their wrappers, and only those
- * of first move, the answer to queue_glance_delayed(); else first is NULL
+ * was stored apart, is missing, so the message was deleted. first: the answer to queue_glance_delayed(), or NULL. Of messages that are not in it those
+ * stay that look as if their payload were stored apart: their line may be a producer's. QUEUE_DUE_UNREAD, after the others: some stayed so.
+ * In a shared queue the messages lose their wrappers, and all messages with a line that is not in first stay.
  */
 #define QUEUE_DUE_LOST (-1)
+#define QUEUE_DUE_UNREAD (-2)
 void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
 struct queue_due_moved {
 	int64_t moved;		/* to ingress */
 	int64_t lost;		/* deleted, since the payload was missing */
+	bool unread;		/* some stayed, since `first` did not have their lines */
 };
 int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out);	/* -1: unexpected reply type */
+
+/* Moves delayed pushes of producers that are due to ingress, at most limit and about 1 MiB. -> ARRAY as that of queue_due() */
+void queue_pushed(struct redis *r, const struct queue_keys *k, int limit);
 
 /*
  * Redrive, by an operator: moves a dead letter from escape to where producers push, changed. -> INTEGER 1; 0: it or its record

@@ -20,7 +20,7 @@
 	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \
 	X(secret, LAYOUT) X(acknowledge, ) X(lead, ) X(tally, ) X(backlog, ) X(unregister, )                                            \
 	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */                                          \
-	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES)          \
+	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(pushed, ) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES)          \
 	/* history: queue/history.c */                                                                                            \
 	X(done_trim, ) X(done_look, )                                                                                             \
 	/* dead letters: dead_letters/removal.c */                                                                                \

@@ -107,6 +107,10 @@ void queue_record_forget(struct redis *r, const struct queue_keys *k, const char
 void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES])
 {
 	const struct queue_type more[] = {
+		{ k->log, "stream" },
+		{ k->delayed, "zset" },
+		{ k->pushed, "zset" },
+		{ k->registered, "string" },
 		{ k->paused, "string" },
 		{ k->sweeper, "string" },
 		{ k->delayed_apart, "hash" },

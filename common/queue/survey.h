@@ -43,7 +43,7 @@ void queue_record_forget(struct redis *r, const struct queue_keys *k, const char
  * The types of all keys with a fixed name that a queue may have: QUEUE_SURVEY_TYPES answers, STATUS each, in this order. The
  * keys belong to k, except for the last, which the caller frees.
  */
-#define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 10)
+#define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 14)
 void queue_survey_types(struct redis *r, const struct queue_keys *k);
 void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES]);
 #define QUEUE_SURVEY_OWNED_TYPE (QUEUE_SURVEY_TYPES - 1)

@@ -139,12 +139,21 @@ void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit,
 	args[n++] = script_string(all ? "1" : "0");
 	args[n++] = script_number(&most, limit);
 	args[n++] = script_number(&bytes, DUE_BYTES);
-	if (first != NULL) {
-		args[n++] = script_string("plain");
+	args[n++] = script_string(k->shared ? "1" : "0");
+	if (first != NULL)
 		n += line_args(k, first, args + n);
-	}
 	queue_script(r, QUEUE_SCRIPT_due, 4, keys, n, args);
 	free(args);
+	free(none);
+}
+
+void queue_pushed(struct redis *r, const struct queue_keys *k, int limit)
+{
+	char *none = queue_lease_key(k, NULL);
+	struct script_number most, bytes;
+
+	queue_script(r, QUEUE_SCRIPT_pushed, 3, (const char *[]){ none, k->pushed, k->ingress }, 2,
+	    (struct script_arg[]){ script_number(&most, limit), script_number(&bytes, DUE_BYTES) });
 	free(none);
 }
 
@@ -158,7 +167,9 @@ int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out
 
 		if (late.type != REDIS_INTEGER)
 			return -1;
-		if (late.integer == QUEUE_DUE_LOST)
+		if (late.integer == QUEUE_DUE_UNREAD)
+			out->unread = true;
+		else if (late.integer == QUEUE_DUE_LOST)
 			out->lost++;
 		else
 			out->moved++;

@@ -10,7 +10,7 @@
 
 void queue_quiet(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "EXISTS %s %s", k->delayed, k->paused);
+	redis_appendf(r, "EXISTS %s %s %s", k->delayed, k->paused, k->pushed);
 }
 
 /* Appends one command with all these keys, and frees them. */
@@ -95,7 +95,7 @@ void queue_is_used(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
 
-	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->done, k->paused, k->sweeper, k->transit,
+	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->pushed, k->done, k->paused, k->sweeper, k->transit,
 	    rescue, k->workers, k->aside, k->escape, k->log, k->forwarded);
 	free(rescue);
 }
@@ -171,11 +171,8 @@ void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_
 		{ k->ingress, "list" },
 		{ k->transit, "list" },
 		{ k->escape, "list" },
-		{ k->log, "stream" },
-		{ k->delayed, "zset" },
-		{ k->workers, "hash" },
-		{ k->registered, "string" },
-		{ k->notes, "hash" },		/* of a shared queue */
+		{ k->workers, "hash" },		/* a worker that is not in it must not fetch */
+		{ k->notes, "hash" },		/* of a shared queue: without them poison runs again */
 	};
 
 	for (size_t i = 0; i < QUEUE_TYPES; i++)

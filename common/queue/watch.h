@@ -12,7 +12,7 @@
  */
 #define QUEUE_OWNERS_MAX 100	/* the most owners of one command */
 
-/* -> INTEGER 0: no message is delayed and the queue is not paused; else use queue_poll() to tell the two apart */
+/* -> INTEGER 0: no message is delayed, by a producer neither, and the queue is not paused; else use queue_poll() to tell the two apart */
 void queue_quiet(struct redis *r, const struct queue_keys *k);
 
 /* -> INTEGER: how many of these n owners have a lease */
@@ -59,8 +59,8 @@ int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by t
  */
 void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms);
 
-/* The types of a queue's keys -> STATUS each, in this order. */
-#define QUEUE_TYPES 8
+/* The types of the keys without which no message may be fetched -> STATUS each, in this order. Any other key of a wrong type counts as absent. */
+#define QUEUE_TYPES 5
 void queue_types(struct redis *r, const struct queue_keys *k);		/* the first queue_types_asked() of them */
 size_t queue_types_asked(const struct queue_keys *k);
 struct queue_type {

@@ -3,9 +3,9 @@
  *
  * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write. QUIET asks
  * Redis whether the queue is paused or has a delayed message: one command a second for an idle queue, and less while no worker
- * settles anything. WHICH asks which of the two it is. MOVE moves messages that are due. In a shared queue only the sweeper
- * knows which lines quredis wrote, so GLANCE reads the delayed messages first, and MOVE moves only messages that GLANCE has
- * read.
+ * settles anything. WHICH asks which of them it is; delayed pushes of producers are the work of pushed.c. MOVE moves messages that are due. Redis
+ * cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves
+ * only messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is stored apart.
  */
 #include "sweeper/age/age.h"
 
@@ -23,8 +23,10 @@ struct due {
 	int64_t quiet_until_ms;		/* CLOCK_MONOTONIC of the next look while quiet */
 	uint64_t settled_seen;		/* board->workers.done at the last look */
 	int64_t connection;		/* redis.connection of the last request: steps continue on that connection only */
+	bool wrong;			/* a key of those that the last look counted has the wrong type */
 	struct redis_reply glanced;	/* the answer of GLANCE, */
 	void *kept;			/* the reply that holds it; NULL: none */
+	bool judged;			/* the last MOVE had it */
 };
 
 static struct due *due_of(const struct sweeper_queue *q)
@@ -101,7 +103,8 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
 		break;
 	case DUE_MOVE:
-		queue_due(&s->redis, &q->keys, false, budget, d->kept == NULL ? NULL : &d->glanced);
+		d->judged = d->kept != NULL;
+		queue_due(&s->redis, &q->keys, false, budget, d->judged ? &d->glanced : NULL);
 		drop_glanced(d);
 		break;
 	}
@@ -132,18 +135,34 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 	return d->quiet ? TASK_DONE : TASK_ASK;
 }
 
+/* A key of the wrong type counts as absent. It is an error all the same, which this task shows at the end of a look. */
+static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
+{
+	if (!due_of(q)->wrong)
+		return TASK_DONE;
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages or of the pause has the wrong type");
+	return TASK_FAILED;
+}
+
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
 {
-	int64_t delayed = 0, paused = 0;
-	int wrong = connection_integer(s, &delayed);
+	int64_t n[3] = {0};		/* as queue_poll() answers */
+	bool failed = false;
 
 	due_of(q)->step = DUE_QUIET;
-	if (s->redis.state != REDIS_CLOSED && connection_integer(s, &paused) == 0)
-		sweeper_queue_set_paused(s, q, paused != 0);
-	if (wrong == -1)
+	due_of(q)->wrong = false;
+	for (size_t i = 0; i < nitems(n) && s->redis.state != REDIS_CLOSED; i++)
+		if (connection_integer(s, &n[i]) == -1) {
+			due_of(q)->wrong |= s->connection.error_kind == QUEUE_ERROR_WRONG_TYPE;
+			failed |= s->connection.error_kind != QUEUE_ERROR_WRONG_TYPE;
+		}
+	if (failed || s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;
-	if (delayed == 0)
-		return TASK_DONE;
+	sweeper_queue_set_paused(s, q, n[1] != 0);
+	if (n[2] > 0)
+		pushed_wake(q);
+	if (n[0] == 0)
+		return end_look(s, q);
 	begin_move(q);
 	return TASK_ASK;
 }
@@ -164,7 +183,7 @@ static void observe_lags(struct sweeper_queue *q, const struct redis_reply *repl
 	for (size_t i = 0; i < reply->n; i++) {
 		int64_t late = redis_element(reply, i).integer;
 
-		if (late != QUEUE_DUE_LOST)
+		if (late >= 0)
 			sweeper_queue_observe_lag(q, late);
 	}
 }
@@ -186,9 +205,11 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
 		    "another client deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
 	due_of(q)->step = DUE_QUIET;
-	if (due.moved + due.lost == 0)
-		return TASK_DONE;
+	if (due.moved + due.lost == 0 && (!due.unread || due_of(q)->judged))
+		return end_look(s, q);
 	begin_move(q);		/* there may be more: one step may carry fewer than the budget allows */
+	if (due.moved + due.lost == 0)
+		due_of(q)->step = DUE_GLANCE;
 	return TASK_MORE;
 }
 
@@ -220,4 +241,4 @@ static void free_state(struct sweeper_queue *q)
 }
 
 const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .wanted = is_wanted, .ask = ask_due, .take = take_due,
-	.state_size = sizeof(struct due), .free = free_state };
+	.steady = true, .state_size = sizeof(struct due), .free = free_state };

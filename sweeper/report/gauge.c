@@ -276,6 +276,7 @@ static void take_sizes(struct taking *t)
 	add_known(&bare, take_size(t));
 	g->transit.size = g->orphans = bare;
 	g->delayed = take_size(t);
+	add_known(&g->delayed, take_size(t));
 	take_pause(t);
 	if (take_answer(t, &reply))
 		t->nworkers = queue_workers_parse(&reply, &t->workers);

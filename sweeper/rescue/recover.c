@@ -197,15 +197,26 @@ static bool gate_waits(const struct sweeper_queue *q)
 	return false;
 }
 
+/* A key of another type counts as absent here: the task due, which asks for the same, shows the error. */
+static int take_count(struct sweeper *s, int64_t *n)
+{
+	if (connection_integer(s, n) == 0)
+		return 0;
+	*n = 0;
+	return s->redis.state == REDIS_CLOSED || s->connection.error_kind != QUEUE_ERROR_WRONG_TYPE ? -1 : 0;
+}
+
 static int recover_lists(struct sweeper *s, struct sweeper_queue *q)
 {
-	int64_t n, paused;
+	int64_t n, paused, pushed;
 
 	queue_poll(&s->redis, &q->keys);
-	if (connection_integer(s, &n) == -1 || connection_integer(s, &paused) == -1)
+	if (take_count(s, &n) == -1 || take_count(s, &paused) == -1 || take_count(s, &pushed) == -1)
 		return -1;
 	if (n > 0)
 		due_wake(q);
+	if (pushed > 0)
+		pushed_wake(q);
 	sweeper_queue_set_paused(s, q, paused != 0);
 	return 0;
 }

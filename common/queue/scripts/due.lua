@@ -1,9 +1,10 @@
 -- KEYS: none delayed ingress apart
--- ARGV: all limit bytes [plain [line ours ...]]
+-- ARGV: all limit bytes plain [line ours ...]
 -- Moves messages from delayed to ingress, in the order of their times: those that are due, or with all '1' any. It looks at `limit` messages
--- at most, and stops after it has read `bytes`, so that large ones do not block Redis for long. plain: drops the lines of quredis, since other
--- programs fetch from ingress, too. The caller passes the lines that it has seen, each with ours '1' if it is one of quredis; a message with
--- another such line stays. Returns for each that left how many ms it was late; -1: its payload is gone (shared/apart.lua), and it was deleted.
+-- at most, and stops after it has read `bytes`, so that large ones do not block Redis for long. plain '1': drops the lines of quredis, since other
+-- programs fetch from ingress, too. The caller passes the lines that it has seen, each with ours '1' if it is one of quredis. A message with another
+-- line stays, if plain, or if its payload seems to be apart. Returns for each that left how many ms it was late; -1: its payload is gone
+-- (shared/apart.lua), and it was deleted. -2 at the end: some stayed for their line.
 local t, rank, room, lates, seen = redis.call('TIME'), 0, tonumber(ARGV[3]), {}, {}
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 for i = 5, #ARGV, 2 do seen[ARGV[i]] = ARGV[i + 1] end
@@ -11,20 +12,22 @@ redis.call('DEL', KEYS[1])                  -- never there: a first write that m
 while #lates + rank < tonumber(ARGV[2]) and room > 0 do
   local member, due = unpack(redis.call('ZRANGE', KEYS[2], rank, rank, 'WITHSCORES'))
   if not member or ARGV[1] ~= '1' and tonumber(due) > now then break end
-  local line, payload, other = ARGV[4] and string.match(string.sub(member, 1, 1024), '^quredis/1 w=[^\n]*\n'), payload_apart(KEYS[4], member)
-  room = room - #member - #(payload or '')
-  if line and not seen[line] then
-    rank = rank + 1
+  local line, ours = (ARGV[4] == '1' or list_apart(KEYS[4], member)) and string.match(string.sub(member, 1, 1024), '^quredis/1 w=[^\n]*\n')
+  ours, room = line and seen[line] == '1', room - #member
+  if line and not seen[line] then rank = rank + 1
   else
-    local drops_line, entry = other or line and seen[line] == '1', member
-    if payload then entry = drops_line and payload or member .. payload
-    elseif drops_line then entry = string.sub(member, #line + 1) end
+    local payload, other
+    if ours then payload, other = payload_apart(KEYS[4], member) end
+    local entry = other and payload or member .. (payload or '')
+    if ours and ARGV[4] == '1' and not other then entry = string.sub(entry, #line + 1) end
     if payload ~= false then redis.call('LPUSH', KEYS[3], entry) end
     local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], rank, rank)
     if removed ~= 1 and payload ~= false then redis.call('LPOP', KEYS[3]) end     -- refused: the copy must not stay
     if removed ~= 1 then return removed end
-    delete_apart(KEYS[4], member)
+    if ours then delete_apart(KEYS[4], member) end
+    room = room - #(payload or '')
     lates[#lates + 1] = payload == false and -1 or math.max(0, math.min(now - due, 1e15))
   end
 end
+if rank > 0 then lates[#lates + 1] = -2 end
 return lates

@@ -110,6 +110,13 @@ void apart_assert_nothing_delayed(void)
 
 struct redis_reply apart_due(bool all)
 {
-	queue_due(&server.r, &keys, all, 10, NULL);
+	struct redis_reply first;
+	void *kept;
+
+	queue_glance_delayed(&server.r, &keys, 0, 9);
+	first = private_redis_answer(&server);
+	kept = redis_keep(&server.r);
+	queue_due(&server.r, &keys, all, 10, &first);
+	redis_let_go(kept);
 	return private_redis_answer(&server);
 }

@@ -64,12 +64,14 @@ static void where_the_queue_is_shared_the_line_is_left_out(void **state)
 
 	(void)state;
 	apart_put(0);
+	keys.shared = true;
 	queue_glance_delayed(&server.r, &keys, 0, 9);
 	first = private_redis_answer(&server);
 	kept = redis_keep(&server.r);
 	queue_due(&server.r, &keys, false, 10, &first);
 	assert_int_equal(private_redis_answer(&server).n, 1);
 	redis_let_go(kept);
+	keys.shared = false;
 	apart_assert_holds("i", NULL);
 	apart_assert_nothing_delayed();
 }

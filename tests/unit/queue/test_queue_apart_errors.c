@@ -145,13 +145,40 @@ static void another_message_in_its_place_comes_back_as_it_was(void **state)
 	buffer_free(&older);
 }
 
+/* Without a seal it is a producer's message: only the seal proves that there was a payload which is gone. */
+static void a_line_without_a_seal_is_moved_as_it_is(void **state)
+{
+	static const char raw[] = "quredis/1 w=00000000000000aa apart=1\n";
+	struct redis_reply lates;
+
+	(void)state;
+	REDIS(&server, "ZADD quredis:of:i:delayed 1 %s 2 small", raw);
+	queue_due(&server.r, &keys, false, 10, NULL);		/* nobody has looked at the line: it stays */
+	lates = private_redis_answer(&server);
+	assert_int_equal(lates.n, 2);
+	assert_int_equal(redis_element(&lates, 1).integer, QUEUE_DUE_UNREAD);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:of:i:delayed"), 1);
+	lates = apart_due(false);
+	assert_int_equal(lates.n, 1);
+	assert_true(redis_element(&lates, 0).integer > 0);
+	assert_string_equal(REDIS(&server, "LINDEX i 0").str, raw);
+	assert_int_equal(REDIS_INT(&server, "LLEN i"), 2);
+}
+
 /* It is not gone. */
 static void one_whose_payload_may_not_be_read_stays(void **state)
 {
+	struct redis_reply first;
+	void *kept;
+
 	(void)state;
 	apart_put(0);
+	queue_glance_delayed(&server.r, &keys, 0, 9);
+	first = private_redis_answer(&server);
+	kept = redis_keep(&server.r);
 	REDIS(&server, "ACL SETUSER default -lrange");
-	queue_due(&server.r, &keys, false, 10, NULL);
+	queue_due(&server.r, &keys, false, 10, &first);
+	redis_let_go(kept);
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
 	REDIS(&server, "ACL SETUSER default +@all");
 	apart_assert_is(0);
@@ -219,6 +246,7 @@ int main(void)
 		T(one_whose_payload_is_gone_makes_no_empty_dead_letter),
 		T(one_whose_payload_is_gone_is_deleted_and_told),
 		T(another_message_in_its_place_comes_back_as_it_was),
+		T(a_line_without_a_seal_is_moved_as_it_is),
 		T(one_whose_payload_may_not_be_read_stays),
 		T(where_unlink_is_forbidden_nothing_is_left_either),
 		T(a_name_whose_list_is_gone_leaves_with_a_later_move),

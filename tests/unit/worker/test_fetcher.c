@@ -277,7 +277,7 @@ static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **st
 	(void)state;
 	fetch();
 	answer(0, fixture_string("a"));
-	assert_sent("EXISTS quredis:of:i:paused");
+	assert_sent("STRLEN quredis:of:i:paused");
 	assert_awaits(ANSWER_PAUSED, -1, 0);
 	assert_true(w->fetcher.asking_paused);
 	fetcher_paused_answer(w, fixture_integer(1));
@@ -291,7 +291,7 @@ static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **st
 	fetch();
 	w->fetcher.fetched_us = w->now_us;
 	answer(1, fixture_string("b"));
-	assert_sent("EXISTS quredis:of:i:paused");			/* soon after a pause: again */
+	assert_sent("STRLEN quredis:of:i:paused");			/* soon after a pause: again */
 	fetcher_paused_answer(w, fixture_integer(0));
 	assert_true(worker_may_work(w));
 	assert_int_equal(w->fetcher.paused_until_us, 0);
