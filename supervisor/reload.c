@@ -73,6 +73,13 @@ static struct conf *load_one_release(const char *path, struct conf_report *repor
 	}
 }
 
+static int open_log(const struct conf *conf)
+{
+	if (conf->supervisor.as.switch_user)
+		log_owner(conf->supervisor.as.uid, conf->supervisor.as.gid);
+	return log_open(conf->log.target, conf->log.format, conf->log.level);
+}
+
 int reload_start(struct configuration *c, const char *path)
 {
 	struct conf_report report;
@@ -82,7 +89,7 @@ int reload_start(struct configuration *c, const char *path)
 	c->conf = load_one_release(c->path, &report);
 	if (c->conf == NULL) {
 		conf_report_print(&report, stderr);
-	} else if (log_open(c->conf->log.target, c->conf->log.format, c->conf->log.level) == -1) {
+	} else if (open_log(c->conf) == -1) {
 		warnx("log.target %s: %s", c->conf->log.target, log_open_error());
 		status = EX_CANTCREAT;
 	} else {
@@ -133,6 +140,7 @@ static void refuse_changes(const struct conf *a, const struct conf *b, struct co
 	refuse_change(report, "supervisor.lock_file", differ(a->supervisor.lock_file, b->supervisor.lock_file));
 	refuse_change(report, "supervisor.control_socket",
 	    differ(a->supervisor.control_socket, b->supervisor.control_socket));
+	refuse_change(report, "supervisor.user", differ(a->supervisor.as.user, b->supervisor.as.user));
 	refuse_change(report, "supervisor.node", differ(a->supervisor.node, b->supervisor.node));
 	refuse_change(report, "redis.prefix", differ(a->redis.prefix, b->redis.prefix));
 	refuse_change(report, "redis.embedded", a->redis.embedded != b->redis.embedded);
@@ -188,8 +196,8 @@ static bool log_differs(const struct conf *a, const struct conf *b)
 
 int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size)
 {
-	for (size_t i = 0; i < conf->nqueues; i++) {
-		const struct conf_run_as *r = &conf->queues[i]->run_as;
+	for (size_t i = 0; i <= conf->nqueues; i++) {
+		const struct conf_run_as *r = i == conf->nqueues ? &conf->supervisor.as : &conf->queues[i]->run_as;
 
 		if (r->switch_user && lock_text_add_user(&m->lock, r->uid) == -1) {
 			snprintf(error, size, "%s: cannot be written: %s", m->config.conf->supervisor.lock_file, strerror(errno));
@@ -210,7 +218,7 @@ static struct conf *load(struct master *m, struct conf_report *report)
 		return NULL;
 	refuse_changes(m->config.conf, conf, report);
 	refuse_accidents(m->config.conf, conf, report);
-	if (report->errors == 0 && log_differs(m->config.conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
+	if (report->errors == 0 && log_differs(m->config.conf, conf) && open_log(conf) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
 	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
 		add_problem(report, alloc_string(error));

@@ -7,6 +7,7 @@
 
 #include "common/base/base.h"
 #include "sweeper/core/core.h"
+#include "sweeper/rescue/rescue.h"
 
 #define TASKS(X) \
 	X(deaths) X(rescue) X(departures) X(recover) X(due) X(pushed) X(pulse) X(dead_supervisors) X(watch) X(foreign) X(lead) X(registry) X(registry_show) \
@@ -24,4 +25,9 @@ static const struct task *const tasks[] = {
 void sweeper_run(const struct child *child)
 {
 	core_run(child, tasks, nitems(tasks));
+}
+
+void sweeper_search(const struct child *child, int fd)
+{
+	search_serve(child, fd);
 }

@@ -17,4 +17,7 @@ struct child;
  */
 _Noreturn void sweeper_run(const struct child *child);
 
+/* The process that searches for leftovers of dead supervisors in place of a sweeper without root's rights (rescue/search.h). fd: its end of a stream socket. */
+_Noreturn void sweeper_search(const struct child *child, int fd);
+
 #endif

@@ -59,11 +59,13 @@ static void load_strict(struct doctor *d)
 /* Resolves the users of handlers for later checks. The strict load reports a user that does not exist. */
 static void resolve_users(const struct doctor *d)
 {
+	struct conf_run_as *own = &d->a->conf->supervisor.as;
+
 	for (size_t i = 0; i < d->a->conf->nqueues; i++) {
 		struct conf_run_as *r = &d->a->conf->queues[i]->run_as;
 
-		if (conf_run_as_resolve(r) == 0 && r->user == NULL)
-			r->uid = d->conf.supervisor_uid;
+		if (conf_run_as_resolve(r, NULL) == 0 && r->user == NULL)
+			r->uid = own->user != NULL && conf_run_as_resolve(own, NULL) == 0 ? own->uid : d->conf.supervisor_uid;
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/nearest.h"
 #include "common/base/nitems.h"
+#include "common/base/privileges.h"
 #include "common/base/process.h"
 #include "common/base/file.h"
 #include "common/base/units.h"

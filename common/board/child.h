@@ -10,7 +10,7 @@
 /*
  * The whole contract between the master and a child. The master forks; the child calls worker_run() or sweeper_run() with this struct.
  *
- * Before that, the master has set PDEATHSIG to TERM, made the child a subreaper, set the dispositions of signals (PIPE and those of a terminal are
+ * With supervisor.user the child has given up root's rights (supervisor/children/rights.c). Before that, the master has set PDEATHSIG to TERM, made the child a subreaper, set the dispositions of signals (PIPE and those of a terminal are
  * ignored), the title and log_process(), and closed all its own descriptors. It has set the slot to STARTING, with the generation of its last user:
  * the child takes slot_next_generation() before each registration. The children share the secrets of the seals (seal_share()). The boot token is in
  * the child's environment, which handlers inherit. If this boot has a cgroup, the child is in it.
@@ -39,6 +39,8 @@ struct child {
 	const char *lock_identity;		/* of the lock file: supervisor/host/lock.h */
 	const unsigned char *lock_key;		/* sweeper only: identifies the leftovers of earlier supervisors */
 	const struct leftovers_users *handler_users;	/* sweeper only: users under which leftovers may run */
+	int search_fd;				/* sweeper only: a socket to its process that searches for leftovers, in search_pid; -1: it searches itself */
+	pid_t search_pid;			/* 0: none */
 	pid_t master_pid;
 };
 

@@ -410,6 +410,8 @@ void conf_check(struct conf_loading *l)
 	check_server(l);
 	check_prefix(l);
 	check_supervisor(l);
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+		conf_check_own_user(l);
 	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
 	conf_check_thresholds(l, NULL, &l->conf->health.thresholds);

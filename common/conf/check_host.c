@@ -71,17 +71,30 @@ static bool resolve_group(struct conf_run_as *r)
 	return gr != NULL;
 }
 
-unsigned conf_run_as_resolve(struct conf_run_as *r)
+static void take_user(struct conf_run_as *r, const struct conf_run_as *own)
 {
+	r->uid = own->uid;
+	r->gid = own->gid;
+	free(r->home);
+	free(r->login);
+	r->home = alloc_string(own->home);
+	r->login = alloc_string(own->login);
+}
+
+unsigned conf_run_as_resolve(struct conf_run_as *r, const struct conf_run_as *own)
+{
+	bool switches = own != NULL && own->switch_user;
 	unsigned missing = 0;
 
 	r->uid = geteuid();
 	r->gid = getegid();
+	if (switches)
+		take_user(r, own);
 	if (r->user != NULL && !resolve_user(r))
 		missing |= CONF_NO_USER;
 	if (r->group != NULL && !resolve_group(r))
 		missing |= CONF_NO_GROUP;
-	if (missing == 0 && (r->user != NULL || r->group != NULL))
+	if (missing == 0 && (r->user != NULL || r->group != NULL || switches))
 		resolve_groups(r);
 	return missing;
 }
@@ -127,15 +140,38 @@ static void check_missing(struct conf_loading *l, const struct conf_queue *q, un
 static void check_user(struct conf_loading *l, struct conf_queue *q)
 {
 	struct conf_run_as *r = &q->run_as;
-	unsigned missing = conf_run_as_resolve(r);
+	const struct conf_run_as *own = &l->conf->supervisor.as;
+	unsigned missing = conf_run_as_resolve(r, own);
 
 	check_missing(l, q, missing);
-	if (missing != 0 || (r->user == NULL && r->group == NULL))
+	if (missing != 0 || (r->user == NULL && r->group == NULL && !own->switch_user))
 		return;
-	if (geteuid() == 0)
-		r->switch_user = true;
-	else
+	if (geteuid() != 0)
 		check_allowed(l, q);
+	else	/* a worker has become the supervisor's user before; a program that starts the handlers of one queue has not */
+		r->switch_user = l->only != NULL || !own->switch_user || !conf_run_as_same_ids(r, own);
+}
+
+void conf_check_own_user(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "supervisor.user");
+	struct conf_run_as *r = &l->conf->supervisor.as;
+
+	if (conf_run_as_resolve(r, NULL) != 0)
+		conf_error(l, where, "supervisor.user: user \"%s\" does not exist", r->user);
+	else if (r->uid != geteuid() && geteuid() != 0)
+		conf_error(l, where, "supervisor.user: only root can become \"%s\": start quredisd as root, or as that user", r->user);
+	else
+		r->switch_user = r->uid != geteuid();
+}
+
+/* Handlers have users of their own, but what reads from Redis runs as root. */
+static void warn_of_root(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	if (l->only == NULL && conf->nqueues > 0 && conf_is_served(l, conf->queues[0]) && conf->supervisor.as.user == NULL)
+		conf_warning(l, conf_queue_place(conf->queues[0]), "quredisd runs as root, and so do its processes that read from Redis: set supervisor.user");
 }
 
 void conf_check_root(struct conf_loading *l)
@@ -144,7 +180,9 @@ void conf_check_root(struct conf_loading *l)
 	struct buffer names = {0};
 	size_t n = 0;
 
-	for (size_t i = 0; geteuid() == 0 && i < l->conf->nqueues; i++) {
+	if (geteuid() != 0 || l->conf->supervisor.as.switch_user)
+		return;
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
 		const struct conf_queue *q = l->conf->queues[i];
 
 		if (!conf_is_served(l, q) || q->run_as.user != NULL || conf_given(conf_queue_origin(q, "run_as.user")))
@@ -157,8 +195,10 @@ void conf_check_root(struct conf_loading *l)
 	if (n > NAMED_MAX)
 		buffer_format(&names, " and %zu more", n - NAMED_MAX);
 	if (n > 0)
-		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root" :
-		    "queues %s: without run_as.user their handlers run as root", names.data);
+		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root, unless supervisor.user is set" :
+		    "queues %s: without run_as.user their handlers run as root, unless supervisor.user is set", names.data);
+	else
+		warn_of_root(l);
 	buffer_free(&names);
 }
 
@@ -252,7 +292,7 @@ void conf_check_places(struct conf_loading *l)
 	check_textfile(l);
 	check_targets(l);
 	if (conf->redis.embedded && conf->redis.server != NULL)
-		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, geteuid(), geteuid() == 0);
+		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, conf->supervisor.as.uid, geteuid() == 0);
 	for (size_t i = 0; i < l->nfiles; i++)
 		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] }, "the configuration file", conf->files[i], geteuid(),
 		    geteuid() == 0);

@@ -55,12 +55,17 @@ struct conf_queue *conf_queue_add(struct conf *conf)
 	return q;
 }
 
+static void release_resolved(struct conf_run_as *r)
+{
+	free(r->groups);
+	free(r->home);
+	free(r->login);
+}
+
 void conf_queue_release(struct conf_queue *q)
 {
 	free_values(&conf_schema_queue, q);
-	free(q->run_as.groups);
-	free(q->run_as.home);
-	free(q->run_as.login);
+	release_resolved(&q->run_as);
 	free(q->origins);
 }
 
@@ -81,6 +86,7 @@ void conf_free(struct conf *conf)
 	}
 	free(conf->queues);
 	free_values(&conf_schema_global, conf);
+	release_resolved(&conf->supervisor.as);
 	free(conf->redis.user);
 	free_secret(conf->redis.password);
 	free_secret(conf->redis.sentinel_password);
@@ -166,12 +172,16 @@ static bool equal_strings(const char *a, const char *b)
 	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->ngroups == b->ngroups &&
+	    (a->ngroups == 0 || memcmp(a->groups, b->groups, (size_t)a->ngroups * sizeof(*a->groups)) == 0);
+}
+
 /* The user's id or groups may have changed on the host since the last load. */
 static bool equal_resolved(const struct conf_run_as *a, const struct conf_run_as *b)
 {
-	return a->switch_user == b->switch_user && a->uid == b->uid && a->gid == b->gid && a->ngroups == b->ngroups &&
-	    (a->ngroups == 0 || memcmp(a->groups, b->groups, (size_t)a->ngroups * sizeof(*a->groups)) == 0) &&
-	    equal_strings(a->home, b->home) && equal_strings(a->login, b->login);
+	return a->switch_user == b->switch_user && conf_run_as_same_ids(a, b) && equal_strings(a->home, b->home) && equal_strings(a->login, b->login);
 }
 
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
@@ -181,7 +191,7 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
 
 bool conf_globals_equal(const struct conf *a, const struct conf *b)
 {
-	return equal_values(&conf_schema_global, a, b, "") && equal_strings(a->redis.user, b->redis.user) &&
+	return equal_values(&conf_schema_global, a, b, "") && equal_resolved(&a->supervisor.as, &b->supervisor.as) && equal_strings(a->redis.user, b->redis.user) &&
 	    equal_strings(a->redis.password, b->redis.password) &&
 	    equal_strings(a->redis.sentinel_password, b->redis.sentinel_password) && tls_context_equal(a->redis.tls, b->redis.tls);
 }

@@ -45,7 +45,7 @@ struct conf_run_as {
 	int nice;
 	bool no_new_privs;
 	/* resolved at load, since a name service may hang, and a child that was just forked must not */
-	bool switch_user;	/* the child sets uid, gid and groups */
+	bool switch_user;	/* a handler's child sets uid, gid and groups: they are not those of its worker */
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;
@@ -155,6 +155,7 @@ struct conf {
 		char *node;		/* default: the host name, unusable bytes replaced by '-' */
 		char *lock_file, *control_socket;
 		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
+		struct conf_run_as as;	/* its user: sweeper, workers, keeper and embedded Redis become it if as.switch_user; otherwise the caller's */
 		bool core;		/* processes of quredis may leave core files, and be traced by their user */
 	} supervisor;
 	struct { char *target; enum log_format format; enum log_level level; } log;
@@ -237,14 +238,16 @@ static inline bool conf_queue_ages(const struct conf *conf, const struct conf_qu
 }
 
 /*
- * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns the bits
- * of the names that do not exist; then groups are not filled in.
+ * Fills in uid, gid, groups, home and login from user and group; what neither says is as in `own` if it switches its user, otherwise the caller's.
+ * Returns the bits of the names that do not exist; then groups are not filled in.
  */
 #define CONF_NO_USER 1u
 #define CONF_NO_GROUP 2u
-unsigned conf_run_as_resolve(struct conf_run_as *r);
+unsigned conf_run_as_resolve(struct conf_run_as *r, const struct conf_run_as *own);	/* own NULL: none */
 /* True: the user may read (S_IROTH) or execute (S_IXOTH) a file. The kernel decides so, too, except that it also knows ACLs. */
 bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what);
+
+bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as *b);	/* uid, gid and groups */
 
 /* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);

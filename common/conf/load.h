@@ -93,6 +93,7 @@ void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, c
 /* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as; checks directory and programs */
+void conf_check_own_user(struct conf_loading *l);	/* resolves supervisor.user, before the queues are checked */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
 void conf_check_places(struct conf_loading *l);	/* checks the paths that the daemon itself uses */
 /* Checks a path by common/base/file.h. A flaw is an error if `grave`, or if every user can change the path; else a warning. */

@@ -78,6 +78,7 @@ static const struct conf_key global_keys[] = {
 	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
 	KEY("supervisor.kill_grace", DURATION, supervisor.kill_grace_ms, .fallback = "5s", RANGE(0, HOUR)),
 	KEY("supervisor.lease", DURATION, supervisor.lease_ms, .fallback = "30s", RANGE(SECOND, HOUR)),
+	KEY("supervisor.user", STRING, supervisor.as.user),
 	KEY("supervisor.core", BOOL, supervisor.core, .fallback = "false"),
 
 	KEY("log.target", STRING, log.target, .fallback = "stderr"),

@@ -106,7 +106,7 @@ void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char
 	*e = (struct handler_env){0};
 	e->vars = alloc_zero(HANDLER_ENV_JOB + 1, sizeof(*e->vars));
 	set_passed(e, inherited);
-	if (conf->run_as.switch_user)
+	if (conf->run_as.switch_user || conf->run_as.login != NULL)
 		set_user(e, &conf->run_as);
 	if (conf->env != NULL)
 		set_configured(e, conf->env, inherited);

@@ -4,6 +4,7 @@
  */
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,12 @@
 #include "common/handler/spawn.h"
 
 #define LATE_TRIES 40
+
+#ifdef SYS_setfsuid32		/* 32-bit machines have 16-bit calls under the plain names */
+#define CALL_SETFSUID SYS_setfsuid32
+#else
+#define CALL_SETFSUID SYS_setfsuid
+#endif
 
 /* Decimal digits without stdio, which a vfork child must not call. Returns a pointer to the first digit. */
 static char *format_digits(int value, char *end)
@@ -50,9 +57,22 @@ static int write_oom_score_adj(const char *path, int value)
  * the child while it runs in the worker's memory: its /proc files belong to root until exec, and after that only the parent can
  * write them.
  */
-static bool only_after_exec(void)
+static bool only_after_exec(const struct conf_queue *conf)
 {
-	return geteuid() != 0 && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1;
+	return !conf->run_as.switch_user && geteuid() != 0 && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1;
+}
+
+/*
+ * A worker of supervisor.user cannot write the files of a handler of another user after exec. It may set user ids: its child takes that of root for
+ * files alone, as a raw system call, for itself and not for the worker's threads. become() ends it.
+ */
+static int write_own_oom_score_adj(const struct conf_queue *conf)
+{
+	if (only_after_exec(conf))
+		return 0;
+	if (conf->run_as.switch_user && geteuid() != 0)
+		syscall(CALL_SETFSUID, 0);
+	return write_oom_score_adj("/proc/self/oom_score_adj", conf->limits.oom_score_adj);
 }
 
 /* vfork may return before exec has finished: a moment later the files belong to the user. */
@@ -62,7 +82,7 @@ int handler_limit_late(const struct conf_queue *conf, pid_t pid)
 	char path[64];
 	int result;
 
-	if (!conf->limits.oom_score_adj_set || !only_after_exec())
+	if (!conf->limits.oom_score_adj_set || !only_after_exec(conf))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
 	result = write_oom_score_adj(path, conf->limits.oom_score_adj);
@@ -118,7 +138,7 @@ int handler_limit(const struct conf_queue *conf, enum handler_stage *stage)
 	};
 
 	*stage = HANDLER_STAGE_OOM_SCORE_ADJ;
-	if (l->oom_score_adj_set && !only_after_exec() && write_oom_score_adj("/proc/self/oom_score_adj", l->oom_score_adj) == -1)
+	if (l->oom_score_adj_set && write_own_oom_score_adj(conf) == -1)
 		return -1;
 	for (size_t i = 0; i < nitems(plain); i++) {
 		*stage = plain[i].stage;

@@ -41,6 +41,7 @@ static struct {
 	struct log_field bound[2];	/* of log_bind(); data NULL: left out */
 	uint64_t lost;		/* lost lines since the last one that was written */
 	bool stalled;		/* the last wait for the reader ended without room */
+	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
 	const char *refusal;	/* why the last file could not be opened */
 	bool torn;		/* only a part of the last line was written: the next write begins with a newline */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
@@ -186,6 +187,7 @@ static int above_standard(int fd)
  */
 static const char *flaw_of(int fd)
 {
+	const uid_t writer = state.owner.set ? state.owner.uid : geteuid();
 	struct stat st;
 
 	if (fstat(fd, &st) == -1)
@@ -193,8 +195,25 @@ static const char *flaw_of(int fd)
 	if (S_ISCHR(st.st_mode))
 		return NULL;
 	if (S_ISFIFO(st.st_mode))
-		return st.st_uid == 0 || st.st_uid == geteuid() ? NULL : "is a pipe of another user";
-	return file_flaw(&st);
+		return st.st_uid == 0 || st.st_uid == writer ? NULL : "is a pipe of another user";
+	return file_flaw_for(&st, writer);
+}
+
+/* Only root can give a file away; a child that has become the owner must find it done. */
+static const char *give_to_owner(int fd)
+{
+	struct stat st;
+
+	if (!state.owner.set || geteuid() != 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_uid == state.owner.uid)
+		return NULL;
+	return fchown(fd, state.owner.uid, state.owner.gid) == 0 ? NULL : "belongs to root, and cannot be given to supervisor.user: chown it";
+}
+
+void log_owner(uid_t uid, gid_t gid)
+{
+	state.owner.set = true;
+	state.owner.uid = uid;
+	state.owner.gid = gid;
 }
 
 static int open_file(const char *path)
@@ -202,6 +221,8 @@ static int open_file(const char *path)
 	int fd = above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
 
 	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno) : flaw_of(fd);
+	if (fd != -1 && state.refusal == NULL)
+		state.refusal = give_to_owner(fd);
 	if (fd != -1 && state.refusal != NULL) {
 		close(fd);
 		fd = -1;

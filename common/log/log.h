@@ -1,6 +1,8 @@
 #ifndef COMMON_LOG_LOG_H
 #define COMMON_LOG_LOG_H
 
+#include <sys/types.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +45,8 @@ static inline struct log_field log_int(const char *key, int64_t value)
  * Returns -1 and leaves the old target when the file cannot be opened (log_open_error(), errno). With stderr under
  * systemd ($JOURNAL_STREAM) lines begin with <N> priorities and carry no time.
  */
+/* Files of log_open() and log_reopen() belong to this user, because children that reopen them have become it. One of root's is given to it. */
+void log_owner(uid_t uid, gid_t gid);
 int log_open(const char *target, enum log_format format, enum log_level level);
 const char *log_open_error(void);		/* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
 int log_reopen(void);			/* USR1: opens the same path again */

@@ -10,6 +10,7 @@
  *	orphans		kills processes that dead children left running
  *	deaths		reports dead workers to the sweeper
  *	keeper		the child that runs an embedded Redis
+ *	rights		what each of them keeps of root's rights
  */
 #include "supervisor/children/deaths.h"
 #include "supervisor/children/keeper.h"

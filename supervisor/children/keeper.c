@@ -57,25 +57,35 @@ static int refuse_directory(char *error, size_t size, const char *dir, const cha
 	return -1;
 }
 
+/* Only a directory that this call has made gets another owner. */
+static int make_directory(const char *dir, const struct conf_run_as *own)
+{
+	if (mkdir(dir, 0700) == -1)
+		return errno == EEXIST ? 0 : -1;
+	return own->switch_user ? lchown(dir, own->uid, own->gid) : 0;
+}
+
 int keeper_check(const struct conf *conf, char *error, size_t size)
 {
+	const struct conf_run_as *own = &conf->supervisor.as;
 	const char *dir = conf->redis.dir;
 	struct sockaddr_un sa;
 	struct stat st;
 
 	if (strlen(dir) + sizeof("/redis.sock") > sizeof(sa.sun_path))
 		return refuse_directory(error, size, dir, "too long for the name of a socket in it");
-	if (mkdir(dir, 0700) == -1 && errno != EEXIST)
+	if (make_directory(dir, own) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
 	if (stat(dir, &st) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return refuse_directory(error, size, dir, "is no directory");
-	if (st.st_uid != geteuid())
-		return refuse_directory(error, size, dir, "belongs to another user");
+	if (st.st_uid != own->uid)
+		return refuse_directory(error, size, dir, st.st_uid == 0 ? "belongs to root, but supervisor.user is another user: chown -R it to that user"
+		    : "belongs to another user");
 	if ((st.st_mode & 077) != 0)
 		return refuse_directory(error, size, dir, "others may enter it; it must have mode 0700");
-	if (access(dir, R_OK | W_OK | X_OK) == -1)
+	if (!own->switch_user && access(dir, R_OK | W_OK | X_OK) == -1)		/* without CAP_DAC_OVERRIDE, root may not enter it */
 		return refuse_directory(error, size, dir, strerror(errno));
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
@@ -21,6 +22,7 @@
 #include "common/base/base.h"
 #include "common/log/log.h"
 #include "supervisor/children/keeper.h"
+#include "supervisor/children/rights.h"
 #include "sweeper/sweeper.h"
 
 #define FORK_DELAY_MS 1000
@@ -96,13 +98,53 @@ static void close_masters(struct spawner *s)
 		processes_close_socket(s->processes, processes_slot(s->processes, p));
 }
 
+/* After the rights were given up, which the kernel answers by forgetting both. */
+static void follow_master(const struct child *child)
+{
+	process_hide_memory(!child->conf->supervisor.core);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != child->master_pid)
+		_exit(CHILD_EXIT_DONE);		/* the master died before the kernel knew that it must tell this child */
+}
+
 static _Noreturn void run_worker(struct child *child, const struct process_role *role, const struct spawner_worker *w)
 {
 	child->queue = w->conf;
 	child->queue_index = role->queue;
 	child->index = role->index;
 	child->handler_generation = w->handler_generation;
+	rights_of_worker(child->conf, w->conf);
+	follow_master(child);
 	worker_run(child);
+}
+
+/* The process ends when its sweeper does. It must not keep the lock from the next start. */
+static _Noreturn void run_search(struct spawner *s, struct child *child, int fd)
+{
+	close(child->master_fd);
+	lock_close(s->lock);
+	rights_of_search(child->conf);
+	process_hide_memory(!child->conf->supervisor.core);
+	title_set("sweeper search");
+	sweeper_search(child, fd);
+}
+
+/* Before the sweeper gives up root's rights. Without the process, each search fails, which raises an alarm. */
+static void fork_search(struct spawner *s, struct child *child)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
+		log_error("fork_failed", log_str("worker", "sweeper search"), log_str("reason", strerror(errno)));
+		_exit(EX_OSERR);
+	}
+	child->search_pid = fork();
+	if (child->search_pid == 0) {
+		close(pair[0]);
+		run_search(s, child, pair[1]);
+	}
+	close(pair[1]);
+	child->search_fd = pair[0];
 }
 
 static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int socket)
@@ -111,6 +153,10 @@ static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int so
 	child->lock_key = s->lock->text.key;
 	child->handler_users = &s->lock->text.users;
 	child->master_fd = socket;
+	if (child->conf->supervisor.as.switch_user)
+		fork_search(s, child);
+	rights_of_sweeper(child->conf);
+	follow_master(child);
 	child->queue_index_of = s->of.queue_index_of;
 	sweeper_run(child);
 }
@@ -121,6 +167,8 @@ static _Noreturn void run_keeper(struct spawner *s, const struct child *child, i
 	lock_close(s->lock);
 	close_fd(&s->life_fd[0]);
 	close_fd(&s->keeper_fd[1]);
+	rights_of_keeper(child->conf);
+	process_hide_memory(!child->conf->supervisor.core);
 	keeper_run(child->conf, child->board, child->slot, read_end);
 }
 
@@ -140,14 +188,6 @@ static void mark_family(struct spawner *s, enum process_kind kind)
 	close_fd(&s->cgroup_fd);
 	if (kind != PROCESS_SWEEPER)
 		lock_text_forget_key(&s->lock->text);
-}
-
-static void follow_master(pid_t master_pid)
-{
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != master_pid)
-		_exit(CHILD_EXIT_DONE);		/* the master died before the kernel knew that it must tell this child */
-	process_become_subreaper();
 }
 
 static void set_title(const struct process_role *role)
@@ -170,9 +210,8 @@ static _Noreturn void run_child(struct spawner *s, struct child *child, int sock
 		keeper_read = s->keeper_fd[0];
 		s->keeper_fd[0] = -1;
 	} else {
-		follow_master(child->master_pid);
+		process_become_subreaper();
 	}
-	process_hide_memory(!child->conf->supervisor.core);
 	if (role->socket != -1)
 		close(role->socket);	/* the master's end */
 	close_masters(s);
@@ -207,7 +246,7 @@ static int fork_one(struct spawner *s, const struct conf *conf, const struct pro
 {
 	struct child child = {
 		.conf = conf, .board = s->processes->board, .queue_index = -1, .master_fd = s->life_fd[0],
-		.boot = s->boot, .lock_identity = s->lock->identity, .master_pid = getpid(),
+		.search_fd = -1, .boot = s->boot, .lock_identity = s->lock->identity, .master_pid = getpid(),
 	};
 	pid_t pid;
 

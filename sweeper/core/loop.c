@@ -3,6 +3,7 @@
  */
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -140,6 +141,7 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 	s->slot = &child->board->slots[child->slot];
 	slot_next_generation(s->slot);	/* so marks of earlier processes in this slot do not count (archiver.c) */
 	s->loop.log_epoch = atomic_load(&child->board->master.log_epoch);
+	subprocess_spare(child->search_pid);
 	interrupt_catch(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
 		log_error("redis_url", log_str("error", s->connection.error));	/* cannot happen: the configuration was checked */
@@ -152,6 +154,8 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 
 static void free_all(struct sweeper *s)
 {
+	if (s->child->search_fd != -1)
+		close(s->child->search_fd);	/* ends that process */
 	sweeper_queues_free(s);
 	tasks_free(s);
 	connection_free(s);

@@ -43,5 +43,6 @@ void subprocess_free(struct subprocess *e);	/* kills it */
 
 /* Kills and reaps adopted children without waiting. true: some are left; call it again. */
 bool subprocess_kill_adopted(void);
+void subprocess_spare(pid_t pid);	/* a child that ends by itself; 0: none */
 
 #endif

@@ -15,10 +15,10 @@
 
 #include "sweeper/core/core.h"
 #include "sweeper/rescue/recover.h"
+#include "sweeper/rescue/search.h"
 
 #include "common/base/base.h"
 
-#define ROUND_MS 1000
 #define ROUNDS 5		/* that left processes alive; then the alarm is raised */
 
 extern const struct task dead_supervisors_task;
@@ -179,16 +179,14 @@ static void kill_round(struct sweeper *s, enum dead_supervisor_state state)
 	size_t n = in_state(s, state), i = 0;
 	struct cgroup_dead *groups = alloc_zero(n + 1, sizeof(*groups));
 	struct leftovers *found = alloc_zero(n + 1, sizeof(*found));
+	uint64_t *boots = alloc_zero(n + 1, sizeof(*boots));
 
 	for (const struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
-		if (b->state == state) {
-			leftovers_token(s->child->lock_key, b->who.boot, found[i].token);
-			cgroup_name(found[i].token, groups[i].name);
-			i++;
-		}
-	cgroup_kill(groups, n, ROUND_MS);
+		if (b->state == state)
+			boots[i++] = b->who.boot;
+	search_groups(s->child, boots, groups, n);
 	sweeper_beat(s);
-	leftovers_kill(found, n, s->child->handler_users, ROUND_MS);
+	search_processes(s->child, boots, found, n);
 	sweeper_beat(s);
 	i = 0;
 	for (struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
@@ -198,6 +196,7 @@ static void kill_round(struct sweeper *s, enum dead_supervisor_state state)
 		}
 	free(groups);
 	free(found);
+	free(boots);
 }
 
 void dead_supervisors_note(struct sweeper *s, const struct queue_worker *workers, size_t n)

@@ -11,6 +11,7 @@
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
 #include "sweeper/rescue/aside.h"
+#include "sweeper/rescue/search.h"
 
 struct sweeper;
 struct sweeper_queue;

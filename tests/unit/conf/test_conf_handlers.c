@@ -223,7 +223,7 @@ static void several_run_as_root(struct conf_fixture *f)
 	conf_read(f, 0);
 	assert_loaded(f);
 	assert_string_equal(f->report, "warning: quredis.conf:3: queues q1, q2, q3, q4, q5, q6, q7, q8, q9, q10 and 2 more: "
-	    "without run_as.user their handlers run as root\n");
+	    "without run_as.user their handlers run as root, unless supervisor.user is set\n");
 }
 
 static void root_may_run_as_anyone(void **state)
@@ -241,7 +241,7 @@ static void root_may_run_as_anyone(void **state)
 	several_run_as_root(f);
 	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; };");
 	assert_loaded(f);
-	assert_string_equal(f->report, "");
+	assert_string_equal(f->report, "warning: quredis.conf:1: quredisd runs as root, and so do its processes that read from Redis: set supervisor.user\n");
 	r = &f->conf->queues[0]->run_as;
 	assert_true(r->switch_user);
 	assert_int_equal(r->uid, nobody->pw_uid);

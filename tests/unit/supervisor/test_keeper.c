@@ -28,6 +28,7 @@ static int setup(void **state)
 		return -1;
 	snprintf(dir, sizeof(dir), "%s/redis", parent);
 	conf.redis.dir = dir;
+	conf.supervisor.as.uid = geteuid();
 	error[0] = '\0';
 	return 0;
 }
