@@ -6,9 +6,13 @@
  * check, so it stays good while the rest is checked.
  */
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include <linux/openat2.h>
+
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,6 +33,7 @@ struct walk {
 	char rest[PATH_MAX];	/* the components that follow, */
 	size_t at;		/* from here on */
 	int links;
+	bool links_only;	/* judge the owners of links, and nothing else */
 	bool open;		/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
 	bool over;		/* the walk cannot go on: the component is missing, or it cannot be opened */
 	bool everybody;		/* with flaw: every user can change the component */
@@ -44,6 +49,11 @@ static void judge_owner(struct walk *w, const struct stat *st)
 {
 	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 
+	if (w->links_only) {
+		if (S_ISLNK(st->st_mode) && st->st_uid != 0 && st->st_uid != w->user)
+			w->flaw = alloc_format("%s is a link of uid %u, who can make it lead elsewhere: name what it leads to", shown_path(w), st->st_uid);
+		return;
+	}
 	w->open = writable && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
 	if (st->st_uid != 0 && st->st_uid != w->user) {
 		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s", shown_path(w), st->st_uid, shown_path(w)) :
@@ -150,21 +160,62 @@ static size_t next_name(struct walk *w, char name[PATH_MAX])
 	return len;
 }
 
-char *file_path_flaw(const char *path, uid_t user, bool *everybody)
+static void walk_path(struct walk *w, const char *path)
 {
-	struct walk w = { .user = user };
 	char name[PATH_MAX];
 	struct stat st;
 	size_t len;
 
-	*everybody = false;
-	if (strlcpy(w.rest, path, sizeof(w.rest)) >= sizeof(w.rest))
-		return NULL;		/* longer than the kernel accepts */
-	check_component(&w, &st);
-	while (w.flaw == NULL && !w.over && (len = next_name(&w, name)) > 0)
-		enter_component(&w, name, len);
+	if (strlcpy(w->rest, path, sizeof(w->rest)) >= sizeof(w->rest))
+		return;			/* longer than the kernel accepts */
+	check_component(w, &st);
+	while (w->flaw == NULL && !w->over && (len = next_name(w, name)) > 0)
+		enter_component(w, name, len);
+}
+
+char *file_path_flaw(const char *path, uid_t user, bool *everybody)
+{
+	struct walk w = { .user = user };
+
+	walk_path(&w, path);
 	*everybody = w.everybody;
 	return w.flaw;
+}
+
+char *file_link_flaw(const char *path, uid_t user)
+{
+	struct walk w = { .user = user, .links_only = true };
+
+	walk_path(&w, path);
+	return w.flaw;
+}
+
+/* The path has no link any more. One that came meanwhile is an error; kernels before 5.6 can only look at the last component. */
+static int open_without_links(const char *path)
+{
+	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd == -1 && errno == ENOSYS ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
+}
+
+int file_open_directory(const char *path, uid_t user, char **flaw)
+{
+	struct walk w = { .user = user, .links_only = true };
+	struct stat st;
+	int fd = -1;
+
+	walk_path(&w, path);
+	*flaw = w.flaw;
+	if (w.flaw == NULL && (fd = open_without_links(w.over ? path : shown_path(&w))) == -1)
+		*flaw = alloc_format("%s: %s", path, strerror(errno));
+	else if (w.flaw == NULL && fstat(fd, &st) == 0 && st.st_uid != 0 && st.st_uid != user)
+		*flaw = alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", path, st.st_uid, user);
+	if (*flaw == NULL)
+		return fd;
+	if (fd != -1)
+		close(fd);
+	return -1;
 }
 
 /* ---- file systems ---- */

@@ -47,6 +47,17 @@ static inline const char *file_flaw(const struct stat *st)
  */
 char *file_path_flaw(const char *path, uid_t user, bool *everybody);
 
+/*
+ * For paths that we write to. A link of another user on the way decides where the bytes go, whatever else of the path is safe: such a path is refused when
+ * the configuration is loaded and again when the path is opened. user: who writes. A new string: the link and its owner; NULL: there is none.
+ */
+char *file_link_flaw(const char *path, uid_t user);
+/*
+ * Opens a directory to write into it. Between the check of a component and the opening no link can come into the path. The directory must belong to root or
+ * the user. -1: *flaw is a new string.
+ */
+int file_open_directory(const char *path, uid_t user, char **flaw);
+
 /* The name of the network file system that an open file lies on, such as "nfs". There flock(2) proves nothing: the lock is local to this host, or lost
  * with the connection. NULL: the file lies on no known one. */
 const char *file_network_fs(int fd);

@@ -3,10 +3,12 @@
  * directories that the configuration names (common/base/file.h). Resolves run_as, so that a forked child need not ask a name service, which may hang.
  *
  * A missing directory that the sweeper uses later is a warning: it may be created until then, and the sweeper logs the error when it matters. A path to
- * write to that others can change is a warning, too: a file of another user is refused when it is opened (common/base/file.h).
+ * write to that others can change is a warning, too: a file of another user is refused when it is opened (common/base/file.h). A link of another user in
+ * such a path is an error.
  */
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/xattr.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -227,70 +229,72 @@ void conf_check_path(struct conf_loading *l, const struct conf_origin *where, co
 }
 
 /* quredis never writes to a file of another user; but another user who can change the path can keep it from writing. */
-static void check_target(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path)
+static void check_way(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path, uid_t user)
 {
 	bool everybody;
-	char *flaw = path[0] == '/' ? file_path_flaw(path, geteuid(), &everybody) : NULL;
+	char *link = file_link_flaw(path, user), *flaw = link == NULL ? file_path_flaw(path, user, &everybody) : NULL;
 
+	if (link != NULL)
+		conf_error(l, where, "%s: %s", key, link);
 	if (flaw != NULL)
 		conf_warning(l, where, "%s: %s", key, flaw);
+	free(link);
 	free(flaw);
 }
 
-static void check_directory(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir)
+/* Access control lists may allow more than the mode shows: then only the attempt tells. */
+static void check_writer(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir, const struct stat *st)
+{
+	const struct conf_run_as *own = &l->conf->supervisor.as;
+
+	if (!own->switch_user || (conf_run_as_may(own, st, S_IWOTH) && conf_run_as_may(own, st, S_IXOTH)) ||
+	    getxattr(dir, "system.posix_acl_access", NULL, 0) > 0)
+		return;
+	conf_error(l, where, "%s: supervisor.user \"%s\" cannot write to %s (mode %04o, uid %u): chown it", key, own->user, dir, st->st_mode & 07777, st->st_uid);
+}
+
+static void check_directory(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *dir)
 {
 	struct stat st;
 
-	if (stat(dir, &st) == -1)
-		conf_warning(l, where, "%s: %s: %s", key, dir, strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
-		conf_warning(l, where, "%s: %s is not a directory", key, dir);
+	if (stat(dir, &st) == -1 && key->written != CONF_WRITTEN_OWN_DIRECTORY)
+		conf_warning(l, where, "%s: %s: %s", key->path, dir, strerror(errno));
+	else if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+		conf_warning(l, where, "%s: %s is not a directory", key->path, dir);
+	else if (stat(dir, &st) == 0)
+		check_writer(l, where, key->path, dir, &st);
 }
 
-static void check_archive(struct conf_loading *l, const struct conf_origin *where, const struct conf_dead_letter *d)
+static void check_written_path(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *path)
 {
-	if (!conf_given(where) || d->archive == NULL)
-		return;
-	check_directory(l, where, "dead_letter.archive", d->archive);
-	check_target(l, where, "dead_letter.archive", d->archive);
-}
+	bool master = key->written == CONF_WRITTEN_BY_MASTER, file = key->written == CONF_WRITTEN_FILE;
+	char *dir = master ? NULL : file ? alloc_copy(path, (size_t)(strrchr(path, '/') - path) + (strrchr(path, '/') == path)) : alloc_string(path);
 
-static void check_textfile(struct conf_loading *l)
-{
-	const char *path = l->conf->metrics.textfile, *slash = path == NULL ? NULL : strrchr(path, '/');
-	char *dir;
-
-	if (slash == NULL)
-		return;
-	dir = slash == path ? alloc_string("/") : alloc_copy(path, (size_t)(slash - path));
-	check_directory(l, conf_origin(l->conf, "metrics.textfile"), "metrics.textfile", dir);
+	if (dir != NULL)
+		check_directory(l, where, key, dir);
+	check_way(l, where, key->path, path, master ? geteuid() : l->conf->supervisor.as.uid);
 	free(dir);
 }
 
-static void check_targets(struct conf_loading *l)
+/* An inherited value is checked where it was given. */
+static void check_written(struct conf_loading *l, const struct conf_schema *schema, const void *base, const struct conf_origin *origins)
 {
-	const struct conf *conf = l->conf;
-	const struct { const char *key, *path; } targets[] = {
-		{ "log.target", conf->log.target },
-		{ "supervisor.lock_file", conf->supervisor.lock_file },
-		{ "metrics.textfile", conf->metrics.textfile },
-		{ "redis.dir", conf->redis.embedded ? conf->redis.dir : NULL },
-	};
+	for (size_t i = 0; i < schema->n; i++) {
+		const struct conf_key *key = &schema->keys[i];
+		const char *path = key->written == CONF_WRITTEN_NOT ? NULL : *(const char *const *)conf_field_const(base, key);
 
-	for (size_t i = 0; i < nitems(targets); i++)
-		if (targets[i].path != NULL)
-			check_target(l, conf_origin(conf, targets[i].key), targets[i].key, targets[i].path);
+		if (path != NULL && path[0] == '/' && (conf_given(&origins[i]) || origins[i].kind == CONF_ORIGIN_DEFAULT))
+			check_written_path(l, &origins[i], key, path);
+	}
 }
 
 void conf_check_places(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
 
-	check_archive(l, conf_origin(conf, "dead_letter.archive"), &conf->dead_letter);
+	check_written(l, &conf_schema_global, conf, conf->origins);
 	for (size_t i = 0; i < conf->nqueues; i++)
-		check_archive(l, conf_queue_origin(conf->queues[i], "dead_letter.archive"), &conf->queues[i]->dead_letter);
-	check_textfile(l);
-	check_targets(l);
+		check_written(l, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins);
 	if (conf->redis.embedded && conf->redis.server != NULL)
 		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, conf->supervisor.as.uid, geteuid() == 0);
 	for (size_t i = 0; i < l->nfiles; i++)

@@ -67,21 +67,22 @@ static const struct conf_key global_keys[] = {
 	KEY("redis.key_file", STRING, redis.key_file, .secret = CONF_SECRET_FILE),
 	KEY("redis.tls_verify", BOOL, redis.tls_verify, .fallback = "true"),
 	KEY("redis.embedded", BOOL, redis.embedded, .fallback = "false"),
-	KEY("redis.dir", PATH, redis.dir),
+	KEY("redis.dir", PATH, redis.dir, .written = CONF_WRITTEN_OWN_DIRECTORY),
 	KEY("redis.server", PATH, redis.server, .fallback = "/usr/bin/redis-server"),
 	KEY("redis.prefix", STRING, redis.prefix),
 	KEY("redis.allow_eviction", BOOL, redis.allow_eviction, .fallback = "false"),
 
 	KEY("supervisor.node", STRING, supervisor.node),
-	KEY("supervisor.lock_file", PATH, supervisor.lock_file, .fallback = "/run/quredis/quredisd.lock"),
-	KEY("supervisor.control_socket", PATH, supervisor.control_socket, .fallback = "/run/quredis/control.sock"),
+	KEY("supervisor.lock_file", PATH, supervisor.lock_file, .fallback = "/run/quredis/quredisd.lock", .written = CONF_WRITTEN_BY_MASTER),
+	KEY("supervisor.control_socket", PATH, supervisor.control_socket, .fallback = "/run/quredis/control.sock",
+	    .written = CONF_WRITTEN_BY_MASTER),
 	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
 	KEY("supervisor.kill_grace", DURATION, supervisor.kill_grace_ms, .fallback = "5s", RANGE(0, HOUR)),
 	KEY("supervisor.lease", DURATION, supervisor.lease_ms, .fallback = "30s", RANGE(SECOND, HOUR)),
 	KEY("supervisor.user", STRING, supervisor.as.user),
 	KEY("supervisor.core", BOOL, supervisor.core, .fallback = "false"),
 
-	KEY("log.target", STRING, log.target, .fallback = "stderr"),
+	KEY("log.target", STRING, log.target, .fallback = "stderr", .written = CONF_WRITTEN_BY_MASTER),
 	KEY("log.format", CHOICE, log.format, .fallback = "logfmt", .choices = log_formats),
 	KEY("log.level", CHOICE, log.level, .fallback = "info", .choices = log_levels),
 
@@ -89,7 +90,7 @@ static const struct conf_key global_keys[] = {
 	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY)),
 	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX)),
 	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, .fallback = "64K", RANGE(0, 512 * MIB)),
-	KEY("dead_letter.archive", PATH, dead_letter.archive),
+	KEY("dead_letter.archive", PATH, dead_letter.archive, .written = CONF_WRITTEN_DIRECTORY),
 	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, .fallback = "64M", RANGE(KIB, TIB)),
 	KEY("dead_letter.discard", BOOL, dead_letter.discard, .fallback = "false"),
 	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to),
@@ -113,7 +114,7 @@ static const struct conf_key global_keys[] = {
 	THRESHOLDS(THRESHOLD)
 
 	KEY("metrics.statsd", STRING, metrics.statsd),
-	KEY("metrics.textfile", PATH, metrics.textfile),
+	KEY("metrics.textfile", PATH, metrics.textfile, .written = CONF_WRITTEN_FILE),
 	KEY("metrics.interval", DURATION, metrics.interval_ms, .fallback = "15s", RANGE(SECOND, HOUR)),
 
 	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379"),
@@ -175,7 +176,7 @@ static const struct conf_key queue_keys[] = {
 	    .inherits = "dead_letter.max_entries"),
 	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, RANGE(0, 512 * MIB),
 	    .inherits = "dead_letter.payload_max"),
-	KEY("dead_letter.archive", PATH, dead_letter.archive, .inherits = "dead_letter.archive"),
+	KEY("dead_letter.archive", PATH, dead_letter.archive, .written = CONF_WRITTEN_DIRECTORY, .inherits = "dead_letter.archive"),
 	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, RANGE(KIB, TIB),
 	    .inherits = "dead_letter.archive_size"),
 	KEY("dead_letter.discard", BOOL, dead_letter.discard, .inherits = "dead_letter.discard"),

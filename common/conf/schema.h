@@ -37,6 +37,15 @@ enum conf_secret {
 	CONF_SECRET_VALUES	/* a list of NAME=VALUE whose values may be secrets: not printed; a warning if every user can read the configuration file */
 };
 
+/* A path that we write to. check_host.c checks what each kind of it needs; what opens it checks its links and its owner again (common/base/file.h). */
+enum conf_written {
+	CONF_WRITTEN_NOT,
+	CONF_WRITTEN_BY_MASTER,		/* a file or socket that the master makes, as the user who started it */
+	CONF_WRITTEN_FILE,		/* a file that supervisor.user makes anew in its directory */
+	CONF_WRITTEN_DIRECTORY,		/* a directory in which supervisor.user makes files */
+	CONF_WRITTEN_OWN_DIRECTORY	/* the same; the master makes it if it is missing */
+};
+
 struct conf_key {
 	const char *path;		/* "backoff.base", without the schema's prefix */
 	enum conf_type type;
@@ -45,6 +54,7 @@ struct conf_key {
 	int64_t min, max;		/* numbers, in the unit they are stored in */
 	unsigned flags;
 	enum conf_secret secret;
+	enum conf_written written;
 	const char *inherits;		/* key of a queue: the global key that gives its default */
 	const char *const *choices;	/* NULL at the end */
 	size_t set_offset;		/* of a bool that is true when the key is set; 0: none */

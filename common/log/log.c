@@ -218,8 +218,15 @@ void log_owner(uid_t uid, gid_t gid)
 
 static int open_file(const char *path)
 {
-	int fd = above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+	char *link = file_link_flaw(path, state.owner.set ? state.owner.uid : geteuid());
+	int fd = link != NULL ? -1 : above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
 
+	if (link != NULL) {
+		free(link);
+		errno = EPERM;
+		state.refusal = "leads through a link of another user";
+		return -1;
+	}
 	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno) : flaw_of(fd);
 	if (fd != -1 && state.refusal == NULL)
 		state.refusal = give_to_owner(fd);

@@ -57,6 +57,15 @@ static int refuse_directory(char *error, size_t size, const char *dir, const cha
 	return -1;
 }
 
+static int check_links(char *error, size_t size, const char *dir, uid_t user)
+{
+	char *link = file_link_flaw(dir, user);
+	int rc = link == NULL ? 0 : refuse_directory(error, size, dir, link);
+
+	free(link);
+	return rc;
+}
+
 /* Only a directory that this call has made gets another owner. */
 static int make_directory(const char *dir, const struct conf_run_as *own)
 {
@@ -74,6 +83,8 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 
 	if (strlen(dir) + sizeof("/redis.sock") > sizeof(sa.sun_path))
 		return refuse_directory(error, size, dir, "too long for the name of a socket in it");
+	if (check_links(error, size, dir, own->uid) == -1)
+		return -1;
 	if (make_directory(dir, own) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
 	if (stat(dir, &st) == -1)

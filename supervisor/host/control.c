@@ -43,6 +43,13 @@ static int open_failed(char *error, size_t size, const char *path)
 
 int control_open(struct control *c, const char *path, char *error, size_t size)
 {
+	char *link = file_link_flaw(path, geteuid());
+
+	if (link != NULL) {
+		snprintf(error, size, "control socket: %s", link);
+		free(link);
+		return -1;
+	}
 	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
 	if (c->fd == -1)
 		return open_failed(error, size, path);

@@ -65,8 +65,15 @@ static int make_private(int fd, const char *path, bool *was_private, char *error
 
 static int open_private(const char *path, bool *was_private, char *error, size_t size)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	char *link = file_link_flaw(path, geteuid());
+	int fd;
 
+	if (link != NULL) {
+		snprintf(error, size, "%s: %s", path, link);
+		free(link);
+		return -1;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd == -1 && errno == ELOOP) {
 		snprintf(error, size, "%s: is a symbolic link, which another user may have put there: remove it, or name the file itself in "
 		    "the configuration", path);

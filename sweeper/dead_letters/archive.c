@@ -106,10 +106,15 @@ static int cut_torn_line(struct file *f)
 
 static int file_open(struct file *f, const struct archive *a, int out)
 {
+	char *flaw;
+
 	*f = (struct file){ .a = a, .fd = -1, .out = out, .name = alloc_format("%s@%s.ndjson", a->queue, a->node) };
-	f->directory = open(a->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f->directory == -1)
-		return report_failure(f, "directory", errno);
+	f->directory = file_open_directory(a->directory, geteuid(), &flaw);
+	if (f->directory == -1) {
+		dprintf(out, "%s", flaw);
+		free(flaw);
+		return -1;
+	}
 	return open_locked(f) == -1 ? -1 : cut_torn_line(f);
 }
 

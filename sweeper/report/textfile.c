@@ -81,8 +81,9 @@ static int put(int fd, const struct buffer *text)
 static int work(void *arg, int out)
 {
 	const struct job *j = arg;
-	const char *why;
-	int fd = open_temporary(j->temporary, &why);
+	char *link = file_link_flaw(j->temporary, geteuid());
+	const char *why = link;
+	int fd = link == NULL ? open_temporary(j->temporary, &why) : -1;
 
 	if (fd == -1)
 		return report_failure(out, j->temporary, why);

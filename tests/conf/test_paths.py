@@ -78,3 +78,30 @@ def test_a_configuration_that_another_user_can_replace_is_refused(redis, quredis
     os.chown(d.dir, 65534, 65534)
     refused = d.check()
     assert refused.returncode == 78 and f"the configuration file: {d.dir} belongs to uid 65534" in refused.stderr
+
+
+@as_root
+def test_no_path_that_is_written_leads_through_a_link_of_another_user(redis, quredisd, handler, tmp):
+    """In every key that names such a path: when the configuration is loaded, and again when the path is opened."""
+    (tmp / "public").mkdir()
+    os.chmod(tmp / "public", 0o1777)
+    (tmp / "mine").mkdir()
+    places = {"dead_letter": {"archive": ""}, "metrics": {"textfile": "q.prom"}, "log": {"target": "log"},
+              "supervisor": {"lock_file": "lock", "control_socket": "c"}}
+    d = quredisd(queues=[queue("mail", handler("exit 65"), timeout="5s")], start=False)
+    link = tmp / "public/arch"
+    link.mkdir()
+    d.write_conf(dead_letter={"archive": str(link), "max_entries": 1})
+    d.start()
+    link.rmdir()
+    subprocess.run([*AS_NOBODY, "ln", "-s", str(tmp / "mine"), str(link)], check=True)
+    redis.client().lpush("ingress:mail", "a", "b")
+    assert "is a link of uid 65534" in d.wait_event("queue_error", at="archive")["error"]
+    wait_for(lambda: redis.client().llen("escape:mail") == 2)
+    assert not list((tmp / "mine").iterdir())
+    d.stop()
+    good = dict(d.sections, dead_letter={}, metrics={})
+    for group, key, name in [(g, k, n) for g, keys in places.items() for k, n in keys.items()]:
+        d.write_conf(**{**good, group: {**good[group], key: str(link / name)}})
+        refused = d.check()
+        assert refused.returncode == 78 and f"{group}.{key}: {link} is a link of uid 65534" in refused.stderr, refused.stderr

@@ -208,6 +208,37 @@ static void a_link_that_is_too_long(void **state)
 	is_safe(path);
 }
 
+static void links_of_root_and_the_user_alone_are_followed(void **state)
+{
+	char *flaw = NULL;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_directory("real", 0700);
+	assert_int_equal(symlink("real", at("link")), 0);
+	fd = file_open_directory(at("link"), 0, &flaw);
+	assert_int_not_equal(fd, -1);
+	close(fd);
+	assert_null(file_link_flaw(at("link/file"), 0));
+	assert_int_equal(lchown(at("link"), OTHER, OTHER), 0);
+	flaw = file_link_flaw(at("link/file"), 0);
+	assert_non_null(strstr(flaw, "/link is a link of uid 65534"));
+	free(flaw);
+	assert_null(file_link_flaw(at("link/file"), OTHER));
+	assert_int_equal(file_open_directory(at("link"), 0, &flaw), -1);
+	assert_non_null(strstr(flaw, "/link is a link of uid 65534"));
+	free(flaw);
+	assert_int_equal(chown(at("real"), OTHER, OTHER), 0);
+	assert_int_equal(file_open_directory(at("real"), 0, &flaw), -1);
+	assert_non_null(strstr(flaw, "/real belongs to uid 65534"));
+	free(flaw);
+	assert_int_equal(file_open_directory(at("nowhere"), 0, &flaw), -1);
+	assert_non_null(strstr(flaw, "No such file"));
+	free(flaw);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +249,7 @@ int main(void)
 		TEST(another_owner),
 		TEST(links),
 		TEST(a_link_that_is_too_long),
+		TEST(links_of_root_and_the_user_alone_are_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
