@@ -6,7 +6,7 @@
  *
  * The worker also holds each message, of any queue, that begins with a line in the form of a wrapper whose seal it cannot
  * verify, until it has read the secrets again. Redis has a secret before it has anything sealed with that secret
- * (common/queue/secret.c), so a producer wrote any line that still cannot be verified then.
+ * (common/queue/secret.c). A message with a line that still cannot be verified then does not run: it escapes (settle_unreadable()).
  */
 #include <stdlib.h>
 

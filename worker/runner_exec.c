@@ -68,8 +68,8 @@ static void note_ended(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Describes and returns the next message that may run. It escapes the messages on its way that have an unknown version, are too
- * large, or have expired. tray -1: none may run now.
+ * Describes and returns the next message that may run. It escapes the messages on its way that have an unknown version or seal, are
+ * too large, or have expired. tray -1: none may run now.
  */
 static struct place next_known(struct worker *w, int64_t now_ms)
 {
@@ -77,13 +77,11 @@ static struct place next_known(struct worker *w, int64_t now_ms)
 
 	while ((p = starter_next(w)).tray != -1) {
 		starter_describe(w, p);
-		if (w->starter.job.message->unknown_version)
-			settle_unknown_version(w, p);
-		else if (too_large_escapes(w, p))
+		if (settle_unreadable(w, p) || too_large_escapes(w, p))
 			continue;
-		else if (!expiry_holds(w, p, now_ms))
+		if (!expiry_holds(w, p, now_ms))
 			break;
-		else if (w->expiry.asking)
+		if (w->expiry.asking)
 			return (struct place){ -1, -1 };
 	}
 	return p;

@@ -89,11 +89,7 @@ static bool give(struct worker *w, struct place p, int64_t now_ms)
 	if (place->tray != -1)
 		return false;		/* the job that had this entry before is still unanswered */
 	starter_describe(w, p);
-	if (w->starter.job.message->unknown_version) {
-		settle_unknown_version(w, p);
-		return true;
-	}
-	if (too_large_escapes(w, p))
+	if (settle_unreadable(w, p) || too_large_escapes(w, p))
 		return true;
 	if (expiry_holds(w, p, now_ms))
 		return !w->expiry.asking;

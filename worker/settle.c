@@ -157,10 +157,17 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	log_error("message_set_aside", log_str("id", message_id(m)), log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
 }
 
-void settle_unknown_version(struct worker *w, struct place p)
+/* notes.c has read the secrets again since the message arrived: a seal that is still unknown is not known to Redis either. */
+bool settle_unreadable(struct worker *w, struct place p)
 {
-	settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know");
+	if (w->starter.job.message->doubtful)
+		settle_escape(w, p, MESSAGE_UNKNOWN_SEAL, MESSAGE_UNKNOWN_SEAL_WHY);
+	else if (w->starter.job.message->unknown_version)
+		settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know");
+	else
+		return false;
 	tray_close(&w->trays, p.tray);
+	return true;
 }
 
 /* The worker fetched the message after its ttl had run out. It waited in ingress, so the record says that it left ingress, not the tray. */

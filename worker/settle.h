@@ -42,7 +42,7 @@ void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, cons
 /* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after lived_ms. The next probe follows soon. */
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
-void settle_unknown_version(struct worker *w, struct place p);
+bool settle_unreadable(struct worker *w, struct place p);	/* true: its lines cannot be read, so it escapes; the job of w->starter is this message */
 void settle_expired(struct worker *w, struct place p, const char *message);
 /* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different messages test the handler */
 enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO, SETTLE_FRESH, SETTLE_LAST };

@@ -47,15 +47,29 @@ bool too_large_arriving(struct worker *w)
 	return true;
 }
 
-/* head: the argument of queue_too_large(). */
+/* head: the argument of queue_too_large(). A message whose wrapper cannot be verified keeps it. */
+static const char *class_of(const struct message *head)
+{
+	return head != NULL && head->doubtful ? MESSAGE_UNKNOWN_SEAL : "TooLarge";
+}
+
+/* The script puts the size before it, which only Redis knows. */
+static void describe_unread(char *out, size_t size, const struct worker *w, const struct message *head, bool aside)
+{
+	if (head != NULL && head->doubtful && !aside)
+		snprintf(out, size, "bytes: " MESSAGE_UNKNOWN_SEAL_WHY);
+	else
+		snprintf(out, size, aside ? "bytes: escape refused it; message_max is %" PRId64 : "bytes; message_max is %" PRId64, w->env->conf->message_max);
+}
+
 static void send_question(struct worker *w, const struct message *head, int64_t now_ms)
 {
 	bool aside = w->too_large.refusals >= MOVE_ATTEMPTS;
-	char why[96];		/* the script puts the size before it, which only Redis knows */
+	char why[512];
 	const struct record record = {
 		.queue = w->env->conf->name,
 		.queue_from = "ingress",
-		.error_class = aside ? "escape" : "TooLarge",
+		.error_class = aside ? "escape" : class_of(head),
 		.error_message = why,
 		.failed_at_ms = clock_realtime_ms(),
 		.exit_code = -1,
@@ -65,8 +79,8 @@ static void send_question(struct worker *w, const struct message *head, int64_t 
 		.handler = w->env->conf->handler[0],
 	};
 
-	snprintf(why, sizeof(why), aside ? "bytes: escape refused it; message_max is %" PRId64 : "bytes; message_max is %" PRId64,
-	    w->env->conf->message_max);
+	describe_unread(why, sizeof(why), w, head, aside);
+	w->too_large.unknown_seal = head != NULL && head->doubtful;
 	if (aside)
 		w->too_large.seen = 0;
 	if (w->too_large.seen > 0)
@@ -88,6 +102,7 @@ bool too_large_send(struct worker *w, int64_t now_ms)
 
 static void escaped(struct worker *w, int64_t len, bool record_failed)
 {
+	bool unknown = w->too_large.unknown_seal;
 	char why[96];
 
 	queue_owner_count_moved(&w->session.owner, w->too_large.tray);
@@ -100,9 +115,9 @@ static void escaped(struct worker *w, int64_t len, bool record_failed)
 	describe_size(why, sizeof(why), w, len);
 	atomic_fetch_add(&w->env->slot->counters[COUNT_FETCHED], 1);
 	atomic_fetch_add(&w->env->slot->counters[COUNT_ESCAPED], 1);
-	atomic_fetch_add(&w->env->slot->counters[COUNT_TOO_LARGE], 1);
+	atomic_fetch_add(&w->env->slot->counters[unknown ? COUNT_UNKNOWN_SEAL : COUNT_TOO_LARGE], 1);
 	atomic_fetch_add(&w->env->board->workers.done, 1);
-	log_info("message_escaped", log_str("class", "TooLarge"), log_str("error", why));
+	log_info("message_escaped", log_str("class", unknown ? MESSAGE_UNKNOWN_SEAL : "TooLarge"), log_str("error", unknown ? MESSAGE_UNKNOWN_SEAL_WHY : why));
 }
 
 bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
@@ -137,7 +152,7 @@ bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t
 		escaped(w, len.integer, record.integer == 2);
 		send_question(w, NULL, now_ms);		/* the tray may hold another one */
 	} else {
-		/* The secrets were read when this connection was opened: a line that they do not verify is payload. */
+		/* The secrets were read when this connection was opened. */
 		message_parse(&head, &w->env->keys.lines, first.str, first.len);
 		send_question(w, &head, now_ms);
 	}

@@ -14,6 +14,7 @@ struct worker;
 struct too_large {
 	int tray;			/* -1: no such message is known */
 	int64_t seen;			/* its length, if the worker saw that it begins with no wrapper; 0: not known */
+	bool unknown_seal;		/* the move under way is of a message whose wrapper cannot be verified */
 	unsigned refusals;		/* how often Redis refused to move it to escape */
 };
 

@@ -297,12 +297,11 @@ void tray_secrets_learnt(struct trays *ts, int tray)
 {
 	struct tray *t = &ts->tray[tray];
 
-	for (int i = 0; i < t->n; i++) {
-		struct item *item = &t->items[i];
-
-		if (item->state != ITEM_WAITING || item->solo)
+	for (struct item *item = t->items; item < t->items + t->n; item++) {
+		if (item->state != ITEM_WAITING || !message_may_be_wrapped(tray_raw(t, item), item->len))
 			continue;
-		forget_parsed(ts, item);	/* a line that was parsed as payload may be a wrapper */
+		t->solos -= item->solo;		/* its line may be a wrapper now */
+		forget_parsed(ts, item);
 		read_wrapper(ts, t, item);
 	}
 	t->doubtful = false;

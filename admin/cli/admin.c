@@ -105,6 +105,8 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
 	else if (redis_error_class(reply) == REDIS_ERROR_SCHEMA)
 		rc = admin_fail(a, EX_CONFIG, "%s: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", before, text);
+	else if (redis_error_class(reply) == REDIS_ERROR_SECRET)
+		rc = admin_fail(a, EX_CONFIG, "%s: %s", before, text);
 	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION || redis_error_class(reply) == REDIS_ERROR_NO_COMMAND)
 		rc = admin_fail(a, EX_NOPERM, "%s: %s%s%s", before, text, advice == NULL ? "" : ": ", advice == NULL ? "" : advice);
 	else

@@ -235,6 +235,7 @@ static const char *const meanings[COUNTERS] = {
 	[COUNT_REJECTED] = "escaped: Rejected",
 	[COUNT_UNREPRESENTABLE] = "escaped: Unrepresentable",
 	[COUNT_UNKNOWN_VERSION] = "escaped: UnknownVersion",
+	[COUNT_UNKNOWN_SEAL] = "escaped: UnknownSeal",
 	[COUNT_TOO_LARGE] = "escaped: TooLarge",
 	[COUNT_WORKER_LOST] = "escaped: WorkerLost",
 	[COUNT_PURGED_DONE] = "entries of the history that purge removed",

@@ -27,6 +27,7 @@
  *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
  *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
+ *	secret.c	the secret that seals wrappers
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -53,6 +54,7 @@
 	SYSTEM(clients, NEEDS_INFO, "maxclients is high enough for all workers") \
 	SYSTEM(clock, NEEDS_CONNECTION, "the clocks of Redis and this host agree") \
 	SYSTEM(registry, NEEDS_CONNECTION, "the registry agrees with the configuration") \
+	SYSTEM(secret, NEEDS_CONNECTION, "quredis:secret holds the secret that seals wrappers, or no message has one yet") \
 	QUEUE(types, NEEDS_CONNECTION, "every key has the right type") \
 	QUEUE(rights, NEEDS_CONNECTION, "this user may run every command of workers and sweeper") \
 	QUEUE(access, NEEDS_CONNECTION, "no user of Redis that may push can write what quredis trusts, as far as Redis tells") \

@@ -31,12 +31,13 @@ static void append_redrive(struct admin *a, const struct list_entry *entry, int6
 	struct queue_entry e = entry_name(entry);
 	const struct queue_note *noted;
 	struct buffer line = {0};
-	struct wrapper w = {0};
 	struct queue_note note;
 	struct message m;
+	struct wrapper w;
 
 	e.sha1 = e.at == QUEUE_ANYWHERE ? NULL : sha1;
 	message_parse(&m, &a->keys.lines, entry->head.data, entry->head.len);
+	w = m.wrapper;		/* empty, unless it escaped while the secret of its wrapper was lost */
 	if (!a->keys.shared || m.ttl_ms >= 0)
 		w.own_ms = w.redriven_ms = now_ms;
 	noted = queue_remember(&a->keys, &m, &w, &line, &note);

@@ -187,6 +187,8 @@ static int run_message(struct admin *a, const struct source *from)
 	arc4random_buf(&self.boot, sizeof(self.boot));
 	incarnation_format(&self, incarnation);
 	message_parse(&m, &lines, from->message.data == NULL ? "" : from->message.data, from->message.len);
+	if (m.doubtful)
+		return admin_fail(a, EX_DATAERR, "the message was not run: " MESSAGE_UNKNOWN_SEAL_WHY);
 	if (from->list != NULL)
 		note_what_runs(a, from, &m);
 	else if (a->options.dry_run)

@@ -29,6 +29,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_REJECTED] = "rejected",
 	[COUNT_UNREPRESENTABLE] = "unrepresentable",
 	[COUNT_UNKNOWN_VERSION] = "unknown_version",
+	[COUNT_UNKNOWN_SEAL] = "unknown_seal",
 	[COUNT_TOO_LARGE] = "too_large",
 	[COUNT_WORKER_LOST] = "worker_lost",
 	[COUNT_PURGED_DONE] = "purged_done",

@@ -14,7 +14,7 @@ enum counter {
 	COUNT_PURGED_DELAYED,	/* of those purged: while they were delayed */
 	COUNT_DEADLINE_EXCEEDED,	/* of those purged: by max_message_age */
 	COUNT_HANDLER_EXIT, COUNT_HANDLER_FAIL, COUNT_HANDLER_SIGNAL, COUNT_HANDLER_TIMEOUT, COUNT_REJECTED,
-	COUNT_UNREPRESENTABLE, COUNT_UNKNOWN_VERSION, COUNT_TOO_LARGE,
+	COUNT_UNREPRESENTABLE, COUNT_UNKNOWN_VERSION, COUNT_UNKNOWN_SEAL, COUNT_TOO_LARGE,
 	COUNT_WORKER_LOST,	/* of those escaped: by class (dead_letters/class.h) */
 	COUNT_PURGED_DONE,	/* purge: entries of the history */
 	COUNT_TRANSIT_OLD,	/* purge: in flight for too long; logged, but not moved */

@@ -20,6 +20,8 @@ enum queue_error queue_error_of(enum redis_error_class class)
 		return QUEUE_ERROR_CLUSTER;
 	case REDIS_ERROR_SCHEMA:
 		return QUEUE_ERROR_SCHEMA;
+	case REDIS_ERROR_SECRET:
+		return QUEUE_ERROR_SECRET;
 	case REDIS_ERROR_UNKNOWN:
 		break;
 	}
@@ -93,6 +95,7 @@ static const struct {
 	[QUEUE_ERROR_NO_COMMAND] = { "Redis refuses a command that quredis needs: quredis doctor", false, false },
 	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false, false },
 	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis: the log has their layout", false, false },
+	[QUEUE_ERROR_SECRET] = { "no secret for wrappers", false, true },
 	[QUEUE_ERROR_EVICTION] = { "maxmemory-policy may evict queues", true, false },
 	[QUEUE_ERROR_TRANSIENT] = { "Redis refuses commands for now", true, true },
 	[QUEUE_ERROR_ARCHIVE] = { "the archive of its dead letters cannot be read or written", false, true },
@@ -134,7 +137,8 @@ uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stop
 {
 	enum queue_error shown = queue_error_in(word), guess = cut_off ? QUEUE_ERROR_NO_REDIS : refused ? QUEUE_ERROR_OTHER : QUEUE_ERROR_NONE;
 
-	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND || shown == QUEUE_ERROR_SCHEMA)
+	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND || shown == QUEUE_ERROR_SCHEMA ||
+	    shown == QUEUE_ERROR_SECRET)
 		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
 	*stops = guess != QUEUE_ERROR_NONE || known[shown].stops;
 	return guess == QUEUE_ERROR_NONE || queue_error_reason(word) != NULL ? word : guess;

@@ -17,6 +17,7 @@ enum queue_error {
 	QUEUE_ERROR_NO_COMMAND,	/* Redis, or the hosted service, refuses a command that quredis needs */
 	QUEUE_ERROR_CLUSTER,	/* Redis is a Cluster, and keys are in several slots, or in a database other than 0 */
 	QUEUE_ERROR_SCHEMA,	/* the keys are of another version of quredis */
+	QUEUE_ERROR_SECRET,	/* quredis:secret is lost or damaged (common/queue/secret.c) */
 	QUEUE_ERROR_EVICTION, QUEUE_ERROR_NO_REDIS,
 	QUEUE_ERROR_TRANSIENT,	/* Redis refuses commands for now: it loads, is a replica, has no memory */
 	QUEUE_ERROR_OTHER,

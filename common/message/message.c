@@ -26,11 +26,16 @@ static bool starts_with(const char *data, size_t len, const char *prefix)
 	return len >= n && memcmp(data, prefix, n) == 0;
 }
 
+static bool is_hex(const char *s)
+{
+	return s[strspn(s, "0123456789abcdef")] == '\0';
+}
+
 static int parse_nonce(const struct message_line *line, uint64_t *nonce)
 {
 	const char *value = line->pairs[0].value;
 
-	if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
+	if (strlen(value) != 16 || !is_hex(value))
 		return -1;
 	*nonce = strtoull(value, NULL, 16);
 	return 0;
@@ -64,7 +69,7 @@ static const struct message_pair *seal_of(const struct message_line *line)
 {
 	const struct message_pair *last = &line->pairs[line->npairs - 1];
 
-	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX ? last : NULL;
+	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX && is_hex(last->value) ? last : NULL;
 }
 
 /*
@@ -81,18 +86,19 @@ static bool is_sealed(const struct message_line *line, const struct message_pair
 	return seal_line_holds(keys->secrets, keys->queue, data, end, mac->value);
 }
 
-static int parse_wrapper(struct message *m, const struct message_line *line, const struct message_keys *keys)
+/* data: as above. LINE_UNKNOWN: the line has exactly the form that message_wrapper() writes, and no known secret verifies it. */
+enum line_kind { LINE_OTHER, LINE_OURS, LINE_UNKNOWN };
+static enum line_kind parse_wrapper(struct wrapper *w, const struct message_line *line, const char *data, const struct message_keys *keys)
 {
-	struct wrapper *w = &m->wrapper;
 	const struct message_pair *mac;
 
+	*w = (struct wrapper){0};
 	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 || (mac = seal_of(line)) == NULL)
-		return -1;
+		return LINE_OTHER;
 	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
-		return -1;
+		return LINE_OTHER;
 	message_failure_parse(&w->failure, line);
-	m->doubtful = !is_sealed(line, mac, m->raw, keys);
-	return m->doubtful ? -1 : 0;
+	return is_sealed(line, mac, data, keys) ? LINE_OURS : LINE_UNKNOWN;
 }
 
 int message_recall(struct wrapper *w, const char *text, size_t len)
@@ -185,9 +191,29 @@ static bool is_verified(const struct message *m, const struct message_keys *keys
 	       verified.secrets == keys->secrets && strcmp(verified.queue, keys->queue) == 0;
 }
 
-static void read_wrapper(struct message *m, const struct message_keys *keys)
+static int add_count(int a, int b)
+{
+	return a + b > COUNT_MAX ? COUNT_MAX : a + b;
+}
+
+/* w: of the lines before this one. What a line says of the present counts where it stands first; what the lines counted is added up. */
+static void merge_wrapper(struct wrapper *w, const struct wrapper *inner)
+{
+	w->attempts = add_count(w->attempts, inner->attempts);
+	w->crashes = add_count(w->crashes, inner->crashes);
+	w->redelivered = add_count(w->redelivered, inner->redelivered);
+	w->outages = add_count(w->outages, inner->outages);
+	w->solo = w->solo || inner->solo;
+	w->own_ms = w->own_ms != 0 ? w->own_ms : inner->own_ms;
+	w->redriven_ms = w->redriven_ms != 0 ? w->redriven_ms : inner->redriven_ms;
+	w->first_failed_ms = inner->first_failed_ms != 0 ? inner->first_failed_ms : w->first_failed_ms;
+	w->failure = w->failure.at_ms != 0 ? w->failure : inner->failure;
+}
+
+static void read_first_wrapper(struct message *m, const struct message_keys *keys)
 {
 	struct message_line line;
+	enum line_kind kind;
 
 	if (is_verified(m, keys)) {
 		m->wrapper = verified.wrapper;
@@ -195,12 +221,44 @@ static void read_wrapper(struct message *m, const struct message_keys *keys)
 		return;
 	}
 	message_line_parse(&line, m->raw, m->raw_len);
-	if (parse_wrapper(m, &line, keys) == 0) {
+	kind = parse_wrapper(&m->wrapper, &line, m->raw, keys);
+	m->doubtful = kind == LINE_UNKNOWN;
+	if (kind == LINE_OURS) {
 		m->wrapper_len = line.len;
 		remember_verified(m, keys);
 	} else {
 		m->wrapper = (struct wrapper){0};
 	}
+}
+
+/*
+ * A process writes its line before a line that it cannot verify, because it does not know the secret yet, and so before a line that a producer
+ * forged. Once the secret is there, all of them are the wrapper.
+ */
+static void read_more_wrappers(struct message *m, const struct message_keys *keys)
+{
+	enum line_kind kind = LINE_OURS;
+
+	while (kind == LINE_OURS && message_may_be_wrapped(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len)) {
+		const char *at = m->raw + m->wrapper_len;
+		struct message_line line;
+		struct wrapper inner;
+
+		message_line_parse(&line, at, m->raw_len - m->wrapper_len);
+		kind = parse_wrapper(&inner, &line, at, keys);
+		m->doubtful = kind == LINE_UNKNOWN;
+		if (kind != LINE_OURS)
+			return;
+		merge_wrapper(&m->wrapper, &inner);
+		m->wrapper_len += line.len;
+	}
+}
+
+static void read_wrapper(struct message *m, const struct message_keys *keys)
+{
+	read_first_wrapper(m, keys);
+	if (m->wrapper_len > 0)
+		read_more_wrappers(m, keys);
 }
 
 /* Most messages have no header, and return early. */

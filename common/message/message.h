@@ -52,11 +52,11 @@ struct wrapper {
 struct message {
 	const char *raw;		/* as it lies in Redis; not owned */
 	size_t raw_len;
-	size_t wrapper_len;		/* raw + wrapper_len: the producer's message, byte for byte */
+	size_t wrapper_len;		/* raw + wrapper_len: the producer's message, byte for byte, unless it is doubtful */
 	size_t header_len;		/* behind the wrapper */
 	struct wrapper wrapper;
-	bool doubtful;			/* it begins with a line that has the form of a wrapper, and no known secret verifies its seal.
-					 * Read the secrets again and parse again; if it stays so, a producer wrote the line */
+	bool doubtful;			/* behind wrapper_len is a line that has exactly the form of a wrapper, and no known secret verifies its seal.
+					 * Read the secrets again and parse again. If it stays so, the message must not run: it escapes with that line */
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
@@ -78,6 +78,11 @@ static inline bool message_may_be_wrapped(const char *raw, size_t len)
 {
 	return len >= MESSAGE_WRAPPER_BEGIN_LEN && memcmp(raw, MESSAGE_WRAPPER_BEGIN, MESSAGE_WRAPPER_BEGIN_LEN) == 0;
 }
+
+/* The class of a message that escapes because it stays doubtful, and why. */
+#define MESSAGE_UNKNOWN_SEAL "UnknownSeal"
+#define MESSAGE_UNKNOWN_SEAL_WHY "a line of quredis stands before it whose seal no secret in quredis:secret verifies: that key was lost or replaced, or the " \
+	"message is of another queue, or a producer forged the line"
 
 /* Never fails: a line that quredis did not write is payload. The result has views into raw, and owns nothing. */
 void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);

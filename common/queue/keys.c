@@ -20,6 +20,7 @@ char *queue_key(const char *prefix, enum queue_key which, const char *of)
 		[QUEUE_KEY_REGISTRY] = { "quredis:queues", "" },
 		[QUEUE_KEY_REGISTERED] = { "quredis:queue:", "" },
 		[QUEUE_KEY_SECRET] = { "quredis:secret", "" },
+		[QUEUE_KEY_SECRET_ASIDE] = { "quredis:secret:aside", "" },
 		[QUEUE_KEY_SCHEMA] = { "quredis:schema", "" },
 		[QUEUE_KEY_HEALTH] = { "quredis:health", "" },
 		[QUEUE_KEY_NODE] = { "quredis:node:", "" },

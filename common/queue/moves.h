@@ -43,6 +43,7 @@ enum queue_key {
 	QUEUE_KEY_REGISTRY,	/* quredis:queues */
 	QUEUE_KEY_REGISTERED,	/* quredis:queue:NAME */
 	QUEUE_KEY_SECRET,	/* quredis:secret. A string; no command or page of quredis shows it */
+	QUEUE_KEY_SECRET_ASIDE,	/* quredis:secret:aside: what an operator let doctor take away from there */
 	QUEUE_KEY_SCHEMA,	/* quredis:schema: the layout of all keys, and the lowest one of a program that may use them */
 	QUEUE_KEY_HEALTH,	/* quredis:health */
 	QUEUE_KEY_NODE,		/* quredis:node:NODE */
@@ -88,12 +89,20 @@ void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
 
 /*
  * From now on each new connection of r loads the scripts and learns the secrets. create: it also creates the first secret if
- * Redis has none.
+ * Redis has none, and fails with an error SECRET if that is lost.
  */
 void queue_greets(struct redis *r, bool create);
 /* Reads the secrets, and restores those that this process knows and Redis lacks. create: as above. -> STRING for queue_secret_learn() */
 void queue_secret(struct redis *r, bool create);
 int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no secret; the known ones stay */
+/* By the last reply learnt: why this Redis, which quredis has used before, has no secret, and what to do; static. "": it has one, or is new. */
+#define QUEUE_SECRET_LOST_SIZE 200
+const char *queue_secret_lost(void);
+/*
+ * For an operator: renames what stands in quredis:secret to quredis:secret:aside, and creates a secret although the old one is lost. Two answers: of the
+ * renaming, an error if there is no such key; and as of queue_secret().
+ */
+void queue_secret_replace(struct redis *r);
 
 /* ---- moves (queue/moves.c) ---- */
 

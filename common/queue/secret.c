@@ -6,15 +6,20 @@
  *	- A Redis that has a sealed line has the secret of that line, because the connection that wrote the line had written the
  *	  secret before. A Redis that returns to an earlier state loses later secrets only with the lines they sealed.
  *	- Two hosts that start at once agree: the script creates a secret only if neither list has any, and returns it.
- *	- A process that finds a seal which it cannot verify reads the secrets again before it treats the line as payload.
+ *	- A secret that was lost is not replaced by a new one. The script creates the first secret only if there is no quredis:schema, which it writes right
+ *	  after that. Else it waits for a process that knows the secret, or an operator (queue_secret_replace()).
+ *	- A process that finds a seal which it cannot verify reads the secrets again before the message escapes.
  *
  * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a connection to keys that this program
  * does not understand fails, and a newer program that starts stops this one: the sweeper runs the script every ten seconds.
  *
- * "Owner" below is a worker, a sweeper or a command that seals lines: it creates the first secret. A command that only reads
- * (create false) creates none, so that reading changes nothing in Redis; without a secret every line is payload to it.
+ * "Owner" below is a worker or a command that seals lines: it creates the first secret, and its connection fails if that is lost. A command that only reads
+ * (create false) creates none, so that reading changes nothing in Redis. Nor does a connection of the sweeper, which reports the loss.
  */
 #include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
 
 #include "common/queue/moves.h"
 
@@ -32,26 +37,53 @@
 #endif
 _Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <= QUREDIS_SCHEMA, "a program works beside itself");
 
-void queue_secret(struct redis *r, bool create)
+static char lost[QUEUE_SECRET_LOST_SIZE];
+
+static void send_secret(struct redis *r, bool create, bool anew)
 {
 	char *none = queue_key_of(r, QUEUE_KEY_NO_SECRET, NULL), *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL);
 	char *schema = queue_key_of(r, QUEUE_KEY_SCHEMA, NULL);
-	struct script_number own, lowest, reads;
 	char fresh[2 * SEAL_SECRET_BYTES + 1] = "", list[SEAL_LIST_SIZE];
+	struct script_number own, lowest, reads;
 
 	if (create)
 		seal_fresh(fresh);
 	seal_list(list);
-	queue_script(r, QUEUE_SCRIPT_secret, 3, (const char *[]){ none, secret, schema }, 5, (struct script_arg[]){ script_string(fresh), script_string(list),
-	    script_number(&own, QUREDIS_SCHEMA), script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS) });
+	queue_script(r, QUEUE_SCRIPT_secret, 3, (const char *[]){ none, secret, schema }, 6, (struct script_arg[]){ script_string(fresh), script_string(list),
+	    script_number(&own, QUREDIS_SCHEMA), script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS),
+	    script_string(anew ? "1" : "") });
 	free(schema);
-	free(none);
 	free(secret);
+	free(none);
+}
+
+void queue_secret(struct redis *r, bool create)
+{
+	send_secret(r, create, false);
+}
+
+void queue_secret_replace(struct redis *r)
+{
+	char *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL), *aside = queue_key_of(r, QUEUE_KEY_SECRET_ASIDE, NULL);
+
+	redis_appendf(r, "RENAMENX %s %s", secret, aside);
+	send_secret(r, true, true);
+	free(aside);
+	free(secret);
+}
+
+const char *queue_secret_lost(void)
+{
+	return lost;
 }
 
 int queue_secret_learn(const struct redis_reply *reply)
 {
-	return reply->type == REDIS_STRING ? seal_learn(reply->str) : -1;
+	static const char code[] = "SECRET ";
+	bool text = reply->type == REDIS_STRING || reply->type == REDIS_ERROR, said = text && strncmp(reply->str, code, strlen(code)) == 0;
+
+	strlcpy(lost, said ? reply->str + strlen(code) : "", sizeof(lost));
+	return reply->type == REDIS_STRING && !said ? seal_learn(reply->str) : -1;
 }
 
 /* ---- at the start of a connection ---- */
@@ -75,7 +107,9 @@ static void greet_as_reader(struct redis *r)
 
 static const char *greeted_as_reader(const struct redis_reply *last)
 {
-	return last->type == REDIS_STRING && last->len == 0 ? NULL : greeted_as_owner(last);
+	const char *refused = greeted_as_owner(last);
+
+	return lost[0] != '\0' || (last->type == REDIS_STRING && last->len == 0) ? NULL : refused;
 }
 
 void queue_greets(struct redis *r, bool create)

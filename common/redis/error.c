@@ -37,6 +37,7 @@ static const struct known_error known_errors[] = {
 	{ "attempted to access keys that do not hash to the same slot", REDIS_ERROR_CLUSTER, 0 },
 	{ "SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, SERVER },
 	{ "SCHEMA", REDIS_ERROR_SCHEMA, SERVER },		/* common/queue/scripts/shared/layout.lua */
+	{ "SECRET", REDIS_ERROR_SECRET, 0 },			/* common/queue/scripts/secret.lua */
 	{ "READONLY", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "UNBLOCKED", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "MASTERDOWN", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
@@ -112,7 +113,7 @@ enum redis_error_class redis_error_class(const struct redis_reply *reply)
 bool redis_error_needs_operator(enum redis_error_class class)
 {
 	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER ||
-	    class == REDIS_ERROR_SCHEMA;
+	    class == REDIS_ERROR_SCHEMA || class == REDIS_ERROR_SECRET;
 }
 
 bool redis_error_is_transient(const struct redis_reply *reply)

@@ -41,6 +41,7 @@ enum redis_error_class {
 	REDIS_ERROR_NO_COMMAND,	/* the server has no such command, has renamed it, or refuses it to all users, as hosted services do */
 	REDIS_ERROR_WRONG_TYPE,	/* WRONGTYPE: an operator must rename or delete a key */
 	REDIS_ERROR_CLUSTER,	/* CROSSSLOT, SELECT in a Redis Cluster: an operator must set redis.prefix to a hash tag, or use database 0 */
+	REDIS_ERROR_SECRET,	/* SECRET, of our own script: the secret of wrappers is lost, and an operator must restore or replace it */
 	REDIS_ERROR_SCHEMA,	/* SCHEMA, of our own script: another version of quredis wrote the keys, and an operator must run that one here */
 	REDIS_ERROR_UNKNOWN	/* any other code; it may pass */
 };

@@ -167,7 +167,7 @@ static void decide_page(struct exits *e, const struct redis_reply *page)
 		struct message m;
 
 		message_parse(&m, &e->t->q->keys.lines, raw.str, raw.len);
-		if (!judge_message(e->t, &m, &verdict)) {
+		if (!judge_message(e->t, &m, &verdict) || (ask && m.doubtful)) {		/* a check gets no line of quredis */
 			if (e->n > 0)
 				break;		/* the cursor must stay before entries whose move is unanswered */
 			purge_stays(p, 1, true);

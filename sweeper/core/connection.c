@@ -16,6 +16,8 @@
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
 #define RECONNECT_LEAST_MS 20
+#define SECRET_MS 10000
+#define SECRET_LOST_MS 2500
 
 static const struct sweeper *waiting;	/* for the callback of a wait, which gets no argument */
 
@@ -38,7 +40,7 @@ int connection_init(struct sweeper *s)
 	redis_target_use(&s->target, conf->redis.tls);
 	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper", conf->supervisor.node);
 	redis_init(&s->redis, &s->target, s->connection.client_name);
-	queue_greets(&s->redis, true);
+	queue_greets(&s->redis, false);
 	return 0;
 }
 
@@ -77,7 +79,6 @@ static void log_down(struct sweeper *s)
 		log_warning("redis_down", log_str("reason", reason), log_str("advice", advice));
 }
 
-/* A type that is wrong at the start of a connection is that of the secrets: no queue has it. */
 static enum queue_error kind_of_loss(enum redis_error_class class)
 {
 	if (class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_SCHEMA)
@@ -111,7 +112,7 @@ static int greet_server(struct sweeper *s)
 {
 	if (clock_recall(s) == -1)
 		return -1;
-	if (tasks_connected(s) == 0)
+	if ((connection_secret(s) == 0 || queue_secret_lost()[0] != '\0') && tasks_connected(s) == 0)
 		return 0;
 	if (s->redis.state != REDIS_CLOSED) {
 		s->redis.error_class = redis_error_classify(s->connection.error);
@@ -259,8 +260,11 @@ int connection_secret(struct sweeper *s)
 	struct redis_reply reply;
 
 	queue_secret(&s->redis, true);
-	if (connection_answer(s, &reply) == -1)
+	if (connection_answer(s, &reply) == -1) {
+		if (s->redis.state != REDIS_CLOSED)
+			queue_secret_learn(&reply);
 		return -1;
+	}
 	if (queue_secret_learn(&reply) == 0)
 		return 0;
 	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading the secrets (quredis:secret)");
@@ -270,18 +274,24 @@ int connection_secret(struct sweeper *s)
 /* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
 static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 {
+	bool was_lost = queue_secret_lost()[0] != '\0';
+
 	(void)budget;
-	(void)now_ms;
+	if (!was_lost && now_ms < s->connection.secret_at_ms)
+		return false;
+	s->connection.secret_at_ms = now_ms + SECRET_MS;
 	if (connection_secret(s) == 0) {
 		s->connection.secret_failed = false;
-	} else if (s->redis.state != REDIS_CLOSED && !s->connection.secret_failed) {
+	} else if (s->redis.state != REDIS_CLOSED && queue_secret_lost()[0] == '\0' && !s->connection.secret_failed) {
 		log_warning("secret_error", log_str("error", s->connection.error));
 		s->connection.secret_failed = true;
 	}
+	if (s->redis.state != REDIS_CLOSED && was_lost != (queue_secret_lost()[0] != '\0'))
+		server_look(s, now_ms);
 	return false;
 }
 
-const struct task secret_task = { .name = "secret", .interval_ms = 10000, .budget = 1, .run = run_secret };
+const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true, .run = run_secret };
 
 void connection_drain(struct sweeper *s)
 {

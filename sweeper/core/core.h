@@ -39,6 +39,7 @@ struct sweeper_connection {		/* connection.c */
 	int64_t opened_ms;		/* CLOCK_MONOTONIC: the last attempt */
 	char error[256];		/* the last error answer to a request of a queue; connection_set_error() */
 	enum queue_error error_kind;
+	int64_t secret_at_ms;		/* CLOCK_MONOTONIC: the next look at the secrets, unless they are lost */
 	bool secret_failed;		/* the secrets could not be read; that was logged */
 };
 

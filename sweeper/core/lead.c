@@ -27,7 +27,9 @@ static struct lead *lead_of(const struct sweeper_queue *q)
 
 bool lead_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return q->conf != NULL && q->recovered && tasks_need_lead(s, q);
+	bool recovers = seal_known()->n > 0;	/* without a secret it does not, and only reports need the lead */
+
+	return q->conf != NULL && (q->recovered || !recovers) && tasks_need_lead(s, q);
 }
 
 bool lead_is_ours(const struct sweeper_queue *q)
@@ -117,5 +119,5 @@ static void give_up_leads(struct sweeper *s)
 	connection_drain(s);
 }
 
-const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .ask = ask_lead, .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
+const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead, .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
 	.disconnected = disconnected, .settle = give_up_leads, .state_size = sizeof(struct lead) };

@@ -144,7 +144,7 @@ static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q,
 {
 	enum queue_error kind = s->server.refusal;
 	const struct task_error *t;
-	const char *text = "";
+	const char *text = kind == QUEUE_ERROR_SECRET ? queue_secret_lost() : "";
 
 	TAILQ_FOREACH(t, &q->errors, entry)
 		if ((lead_was_ours(q) || !t->leads) && queue_error_worse(kind, t->kind) != kind) {

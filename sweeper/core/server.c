@@ -1,5 +1,5 @@
 /*
- * Checks the server with INFO. While it is too old, or may evict queues, the sweeper shuts every gate. It does not use CONFIG, which hosted servers
+ * Checks the server with INFO. While it is too old, may evict queues, or has lost the secret, the sweeper shuts every gate. It does not use CONFIG, which hosted servers
  * hide.
  */
 #include <stdlib.h>
@@ -36,6 +36,8 @@ static int take_info(struct sweeper *s, struct server *server)
 
 static enum queue_error judge_server(const struct sweeper *s, const struct server *server)
 {
+	if (queue_secret_lost()[0] != '\0')
+		return QUEUE_ERROR_SECRET;
 	if (server->major > 0 && server->major < REDIS_OLDEST_MAJOR)
 		return QUEUE_ERROR_OTHER;
 	return server_evicts(server) && !s->conf->redis.allow_eviction ? QUEUE_ERROR_EVICTION : QUEUE_ERROR_NONE;
@@ -47,6 +49,8 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 		log_error("redis_evicts", log_str("policy", server->maxmemory_policy),
 		    log_str("error", "this server may evict messages and leases, so no worker fetches"),
 		    log_str("advice", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
+	else if (s->server.refusal == QUEUE_ERROR_SECRET)
+		log_error("secret_lost", log_str("error", queue_secret_lost()), log_str("advice", "no worker fetches, so that no message loses its wrapper"));
 	else if (s->server.refusal != QUEUE_ERROR_NONE)
 		log_error("redis_too_old", log_str("version", server->version), log_str("advice", "quredis needs Redis 5 or later"));
 	else
@@ -97,4 +101,4 @@ static bool run_server(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task server_task = { .name = "server", .interval_ms = 2500, .budget = 1, .run = run_server };
+const struct task server_task = { .name = "server", .interval_ms = 2500, .budget = 1, .unsealed = true, .run = run_server };

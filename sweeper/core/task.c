@@ -238,10 +238,10 @@ static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 
 /* ---- all ---- */
 
-/* After the order to finish, only tasks with `finishing` run. */
+/* After the order to finish, only tasks with `finishing` run; while no secret is known, only those that are `unsealed`. */
 static bool may_run(const struct sweeper *s, const struct task *t)
 {
-	return s->loop.finish_by_ms == 0 || t->finishing;
+	return (s->loop.finish_by_ms == 0 || t->finishing) && (seal_known()->n > 0 || t->unsealed);
 }
 
 static bool run_task(struct sweeper *s, size_t id, int64_t now_ms)

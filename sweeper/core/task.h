@@ -38,6 +38,7 @@ struct task {
 	int64_t interval_ms;
 	int per_lease;			/* at least so many runs in the time of a lease; 0: interval_ms alone counts */
 	int budget;			/* units of work of one run; in each queue, if it runs in queues */
+	bool unsealed;			/* runs also while no secret is known: it neither seals nor verifies a line */
 	bool finishing;			/* runs also after the order to finish */
 
 	/* ---- the sweeper as a whole ---- */

@@ -212,7 +212,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }
 
-const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
+const struct task health_task = { .name = "health", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
 	.state_size = sizeof(struct health) };
 
 /* ---- the sum over all queues ---- */
@@ -295,4 +295,4 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task health_sum_task = { .name = "health_sum", .budget = 1, .run = run_health_sum, .own_size = sizeof(struct health_sum) };
+const struct task health_sum_task = { .name = "health_sum", .budget = 1, .unsealed = true, .run = run_health_sum, .own_size = sizeof(struct health_sum) };

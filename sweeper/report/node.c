@@ -277,5 +277,5 @@ static void delete_report(struct sweeper *s)
 	connection_answer(s, &reply);
 }
 
-const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node,
+const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .unsealed = true, .run = run_node,
 	.settle = delete_report, .own_size = sizeof(struct node_report) };

@@ -13,6 +13,7 @@
 #include "sweeper/rescue/page.h"
 
 #include "common/base/base.h"
+#include "common/dead_letters/dead_letters.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
 #include "sweeper/rescue/rescue.h"
@@ -22,6 +23,7 @@
 #define PAYLOAD_MAX 65536
 #define PAGE_BYTES (1 << 20)	/* bytes of a list that Redis reads for one page, unless one message is longer */
 #define UNREAD_MIN (16 << 20)	/* memory; the record of a smaller message has its SHA1, for which Redis must read it */
+#define WHY_SIZE 320
 #define REFUSALS_MAX 6		/* about ten seconds: by then an operator who replaces a key has finished */
 
 struct rescue_page *rescue_page_new(struct sweeper *s, struct sweeper_queue *q, struct rescue *r)
@@ -115,7 +117,9 @@ static int64_t message_max(const struct rescue_page *p)
 
 static void describe_fate(const struct rescue_page *p, const struct held *h, char *out, size_t size)
 {
-	if (strcmp(h->class, "TooLarge") == 0)
+	if (strcmp(h->class, MESSAGE_UNKNOWN_SEAL) == 0)
+		snprintf(out, size, MESSAGE_UNKNOWN_SEAL_WHY);
+	else if (strcmp(h->class, "TooLarge") == 0)
 		snprintf(out, size, "%" PRId64 " bytes; message_max is %" PRId64, h->size, message_max(p));
 	else
 		snprintf(out, size, "its worker died %d times while the message was in flight", h->fate.crashes);
@@ -126,7 +130,7 @@ static void append_escape(const struct rescue_page *p, struct held *h)
 	const struct queue_keys keys = keys_to_escape(p);
 	struct queue_note note;
 	struct record record;
-	char why[96];
+	char why[WHY_SIZE];
 
 	describe_fate(p, h, why, sizeof(why));
 	record = record_of(p, &h->fate, h->class, why);
@@ -175,7 +179,9 @@ void rescue_page_judge(const struct rescue_page *p, struct held *h)
 
 	h->fate = h->m.wrapper;
 	h->class = NULL;
-	if (message_max(p) > 0 && len > message_max(p))
+	if (h->m.doubtful)
+		h->class = MESSAGE_UNKNOWN_SEAL;	/* the secrets were read again: a worker could not run it either */
+	else if (message_max(p) > 0 && len > message_max(p))
 		h->class = "TooLarge";		/* it never ran */
 	else if (rescue_judge(&h->fate, p->r->blame, is_tried(p->r, &h->m), p->tray, attempts))
 		h->class = "WorkerLost";
@@ -187,7 +193,7 @@ static void log_message(const struct rescue_page *p, const struct held *h, bool 
 {
 	uint64_t before = p->r->returned + p->r->escaped;
 	enum log_level level = before <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
-	char why[96];
+	char why[WHY_SIZE];
 
 	if (h->class != NULL) {
 		describe_fate(p, h, why, sizeof(why));
@@ -212,7 +218,7 @@ static void account(struct rescue_page *p, const struct held *h, bool record_fai
 	rescue_count(p->r, h->class != NULL);
 	sweeper_queue_count(p->q, h->class != NULL ? COUNT_ESCAPED : COUNT_RESCUED, 1);
 	if (h->class != NULL)
-		sweeper_queue_count(p->q, strcmp(h->class, "TooLarge") == 0 ? COUNT_TOO_LARGE : COUNT_WORKER_LOST, 1);
+		sweeper_queue_count(p->q, (enum counter)dead_letter_class_counter(h->class), 1);
 	log_message(p, h, record_failed);
 }
 
@@ -352,6 +358,8 @@ static const struct record *record_of_unread(const struct rescue_page *p, const 
 	wanted = record_to_escape(p, record);
 	if (escapes_aside(p))
 		snprintf(why, size, "bytes: %s", p->r->error.text);
+	else if (strcmp(h->class, MESSAGE_UNKNOWN_SEAL) == 0)
+		snprintf(why, size, "bytes: " MESSAGE_UNKNOWN_SEAL_WHY);
 	else
 		snprintf(why, size, "bytes; message_max is %" PRId64, message_max(p));
 	record->error_message = why;
@@ -365,7 +373,7 @@ static const struct record *record_of_unread(const struct rescue_page *p, const 
 static int let_large_escape(struct rescue_page *p, const struct queue_weight *weight)
 {
 	struct held h = { .class = "TooLarge" };
-	char why[sizeof(p->r->error.text) + 16];
+	char why[sizeof(p->r->error.text) + WHY_SIZE];
 	struct record record;
 	const struct record *wanted = record_of_unread(p, &h, why, sizeof(why), &record);
 	struct unread answer;
@@ -380,6 +388,10 @@ static int let_large_escape(struct rescue_page *p, const struct queue_weight *we
 		message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
 		if (h.m.doubtful && (rc = connection_secret(p->s)) == 0)
 			message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
+		if (h.m.doubtful) {
+			h.class = MESSAGE_UNKNOWN_SEAL;
+			wanted = record_of_unread(p, &h, why, sizeof(why), &record);
+		}
 		if (rc == 0)
 			rc = ask_to_escape(p, &h.m, wanted, &answer);
 		redis_let_go(kept);

@@ -240,7 +240,8 @@ def worker_states():
 
 def error_classes():
     """Every CamelCase string that worker or sweeper puts into a record."""
-    return {c for text in [*read("worker", "sweeper").values(), read("common")["common/queue/purge.c"]] for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
+    texts = [*read("worker", "sweeper").values(), read("common")["common/queue/purge.c"], (ROOT / "common/message/message.h").read_text()]
+    return {c for text in texts for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
 
 
 def environment():

@@ -44,7 +44,7 @@ def test_a_forged_time_expires_nobody(redis, quredisd, handler, limit, forged):
     assert d.stop() == 0 and not stray_keys(c, "mail")
 
 
-@pytest.mark.parametrize("line", [b"attempts=7", b"attempts=7 mac=" + b"f" * 32, b"solo=1 crashes=9 own=1"])
+@pytest.mark.parametrize("line", [b"attempts=7", b"attempts=7 mac=" + b"f" * 31, b"attempts=7 mac=" + b"F" * 32, b"solo=1 crashes=9 own=1"])
 def test_a_forged_line_is_payload(redis, quredisd, ledger, line):
     """quredis does not interpret or remove the line, neither for the handler nor on the way to escape."""
     c = redis.client()
@@ -60,13 +60,26 @@ def test_a_forged_line_is_payload(redis, quredisd, ledger, line):
     assert {r.payload for r in ledger.runs()} == {message}
 
 
-def test_a_seal_of_another_queue_is_payload(redis, quredisd, ledger):
+@pytest.mark.parametrize("mode", ["exec", "persistent"])
+@pytest.mark.parametrize("of", ["nobody", "another queue"])
+def test_a_line_that_no_secret_verifies_neither_runs_nor_is_stripped(redis, quredisd, ledger, handler, tmp, of, mode):
+    """A producer who forges such a line harms its own message only; so does an operator who moves a message to another queue."""
     c = redis.client()
-    quredisd(queues=[queue("mail", ledger.recorder())])
-    moved = sealed(c, b"quredis/1 w=0123456789abcdef attempts=7\nbody", "ingress:other")
-    c.lpush("ingress:mail", moved)
-    wait_for(ledger.runs)
-    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(moved, "1")]
+    if mode == "persistent":
+        program = handler('while IFS=" " read -r a b c d; do case $a in JOB) head -c $c >>@TMP@/got; echo >>@TMP@/got; echo "OK $b";; esac; done', name="stays")
+        d = quredisd(queues=[queue("mail", program, mode="persistent")])
+    else:
+        d = quredisd(queues=[queue("mail", ledger.recorder())])
+    line = b"quredis/1 w=0123456789abcdef attempts=7"
+    message = line + b" mac=" + b"f" * 32 + b"\nbody" if of == "nobody" else sealed(c, line + b"\nbody", "ingress:other")
+    c.lpush("ingress:mail", message)
+    wait_for(lambda: c.llen("escape:mail") == 1)
+    assert c.lrange("escape:mail", 0, -1) == [message]
+    said = record(c, "mail")
+    assert said["error_class"] == b"UnknownSeal" and b"another queue" in said["error_message"] and said["message"] == message
+    assert d.quredis("dlq", "retry", "mail", "--all", "--yes").code == 0        # it escapes again, whole
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [message] and len(c.xrange("escape:mail:log")) == 1)
+    assert not ledger.runs() and not (tmp / "got").exists()
 
 
 def test_without_headers_a_producers_line_is_payload(redis, quredisd, ledger):
@@ -185,18 +198,82 @@ def test_a_sweeper_that_starts_while_the_secret_is_lost_puts_it_back(redis, qure
     assert ours in c.get(SECRET).split()
 
 
-def test_a_key_of_another_type_is_told(redis, quredisd, quredis, ledger):
+def lost(d, *words):
+    """Every face names the key."""
+    status = lambda: d.quredis("status").out
+    wait_for(lambda: all(w in status() for w in ("quredis:secret", *words)), 30)
+    finding, = (f for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "secret")
+    assert finding["severity"] == "error" and all(w in finding["what"] for w in words) and "restore" in finding["advice"]
+    wait_for(lambda: "quredis:secret" in d.quredis("health", "--json").out, 30)
+    r = d.quredis("push", "mail", "m", "--delay", "1h")
+    assert r.code == 78 and "quredis:secret" in r.err
+
+
+def test_a_lost_secret_waits_for_somebody_who_knows_it(redis, quredisd, handler, ledger):
+    """Lists that were moved without quredis:secret, twice: nothing runs with our line or anew, and all continues once the key is back."""
+    c = redis.client()
+    options = {"queues": [queue("mail", ledger.recorder(exit=1), workers=1, max_attempts=3, backoff={"base": "1s"})],
+               "health": {"enabled": True, "interval": "1s"}}
+    d = quredisd(**options)
+    c.lpush("ingress:mail", *(b"m%d" % i for i in range(5)))
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") + c.llen("escape:mail") == 5)
+    assert d.stop() == 0
+    ours, runs = c.get(SECRET), len(ledger.runs())
+    for _ in range(2):
+        c.delete(SECRET)
+        d = quredisd(wait=False, **options)
+        lost(d, "is missing")
+        c.lpush("ingress:mail", "raw")
+        assert c.llen("ingress:mail") and len(ledger.runs()) == runs and not c.exists(SECRET)
+        assert d.stop() == 0
+        c.lpop("ingress:mail")
+    d = quredisd(wait=False, **options)
+    lost(d, "is missing")
+    c.set(SECRET, ours)
+    wait_for(lambda: c.llen("escape:mail") == 5, 60)
+    assert {(r.payload, r.attempt) for r in ledger.runs()} == {(b"m%d" % i, str(a)) for i in range(5) for a in (1, 2, 3)}
+    assert len(ledger.runs()) == 15
+
+
+@pytest.mark.parametrize("there", ["nothing", "a list", "other words"])
+def test_doctor_makes_a_new_secret_after_a_question(redis, quredisd, ledger, there):
+    """Then what the old one sealed escapes whole, and the old one, restored, lets it continue."""
+    c = redis.client()
+    options = {"queues": [queue("mail", ledger.recorder(), workers=1)], "health": {"enabled": True, "interval": "1s"}}
+    d = quredisd(**options)
+    wait_for(lambda: c.exists(SECRET))
+    old = sealed(c, b"quredis/1 w=0123456789abcdef attempts=1\nbody")
+    assert d.stop() == 0
+    ours = c.get(SECRET)
+    c.delete(SECRET)
+    if there == "a list":
+        c.lpush(SECRET, "x")
+    elif there == "other words":
+        c.set(SECRET, "x")
+    c.lpush("ingress:mail", old)
+    d = quredisd(wait=False, **options)
+    lost(d, {"nothing": "is missing", "a list": "is a list", "other words": "holds no secret"}[there])
+    assert not c.exists(SECRET) if there == "nothing" else c.exists(SECRET)
+    d.quredis("doctor", "--fix", "--yes")
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [old], 60)
+    assert c.exists("quredis:secret:aside") == (there != "nothing") and not ledger.runs()
+    c.set(SECRET, c.get(SECRET) + b" " + ours)
+    assert d.quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
+    wait_for(ledger.runs, 60)
+    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(b"body", "2")]
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_first_secret_is_made_only_where_quredis_has_not_been(redis, quredis, used):
+    """Lists and the registry do not count: producers and the Ruby gem write them before the first start."""
     c = redis.client()
     Queue(c)
-    c.lpush(SECRET, "x")
-    r = quredis("peek", "mail", "ingress")
-    assert r.code != 0 and "quredis:secret is a list, not a string" in r.err
-    d = quredisd(queues=[queue("mail", ledger.recorder())], wait=False)
-    event = d.wait_event("redis_down")
-    assert "quredis:secret is a list, not a string" in event["reason"]
-    c.delete(SECRET)
-    c.lpush("ingress:mail", "m")
-    wait_for(ledger.runs, 60)
+    c.lpush("ingress:mail", "pushed before")
+    if used:
+        c.set("quredis:schema", "2 2")
+    r = quredis("push", "mail", "m", "--delay", "1h")
+    assert r.code == (78 if used else 0), r
+    assert bool(c.exists(SECRET)) != used and bool(c.exists("quredis:of:ingress:mail:delayed")) != used
 
 
 def test_no_handler_and_no_command_shows_it(redis, quredisd, handler, tmp):

@@ -186,7 +186,7 @@ def test_looking_writes_no_layout(redis, quredis):
 def layout(c, *, own, lowest, reads, write=True):
     """What the script answers to a program with this layout: None, or why it is refused."""
     try:
-        c.eval(script_text("secret"), 3, NONE, SECRET, SCHEMA, "a" * 64 if write else "", "", own, lowest, reads)
+        c.eval(script_text("secret"), 3, NONE, SECRET, SCHEMA, "a" * 64 if write else "", "", own, lowest, reads, "")
         return None
     except redis_py.ResponseError as e:
         return str(e)
@@ -207,11 +207,12 @@ def test_the_numbers_only_rise(redis, there, program, after):
     c = redis.client()
     if there is not None:
         c.set(SCHEMA, there)
+        c.set(SECRET, "b" * 64)             # keys with a layout have a secret
     own, lowest, reads = program
     said = layout(c, own=own, lowest=lowest, reads=reads, write=False)
-    assert c.get(SCHEMA) == there and not c.exists(SECRET)
+    assert c.get(SCHEMA) == there and bool(c.exists(SECRET)) == (there is not None)
     assert layout(c, own=own, lowest=lowest, reads=reads) == said and (said is None) == (after is not None)
-    assert c.get(SCHEMA) == (after or there) and bool(c.exists(SECRET)) == (after is not None)
+    assert c.get(SCHEMA) == (after or there) and bool(c.exists(SECRET)) == ((after or there) is not None)
 
 
 def test_keys_without_a_layout_are_of_the_first_release(redis):

@@ -1,27 +1,28 @@
 -- KEYS: none secret schema
--- ARGV: fresh known own lowest reads
--- Checks the layout of the keys first (shared/layout.lua), and raises it if there is a `fresh`.
--- Reads and completes the secrets that seal the lines before messages: hexadecimal words separated by blanks, newest first. Appends
--- those that the caller knows and Redis lacks, up to eight in all. Writes `fresh` only if there is no secret at all, so that two
--- callers that race get the same one. Returns the list; '': there is none, fresh is empty, and nothing was written.
-local refused = layout_refuses(KEYS[3], KEYS[2], KEYS[1], ARGV[3], ARGV[4], ARGV[5], ARGV[1] ~= '')
+-- ARGV: fresh known own lowest reads anew
+-- Checks the layout of the keys first (shared/layout.lua), and raises it at the end if there is a `fresh`.
+-- Reads and completes the secrets that seal the lines before messages: hexadecimal words separated by blanks, newest first. Appends those that the caller knows
+-- and Redis lacks, up to eight in all. Writes `fresh` only if nobody has ever written here, so that two callers that race get the same one: if schema is
+-- there, the secret was lost. anew '1': an operator wants a new one all the same. Returns the list; '': there is none, fresh is empty, and nothing
+-- was written. A secret that is lost or damaged is an error SECRET; if fresh is empty, that text.
+local refused = layout_refuses(KEYS[3], KEYS[2], KEYS[1], ARGV[3], ARGV[4], ARGV[5], false)
 if refused then return refused end
-local kind = redis.call('TYPE', KEYS[2]).ok
-if kind ~= 'string' and kind ~= 'none' then
-  return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is a ' .. kind .. ', not a string: rename or remove it')
-end
-local there = redis.call('GET', KEYS[2]) or ''
-local list, have = {}, {}
+local kind, list, have, why = redis.call('TYPE', KEYS[2]).ok, {}, {}, nil
+local there = kind == 'string' and redis.call('GET', KEYS[2]) or ''
 for word in string.gmatch(there .. ' ' .. ARGV[2], '%S+') do
   if #word == 64 and not string.find(word, '[^0-9a-f]') and not have[word] and #list < 8 then
     have[word] = true
     list[#list + 1] = word
   end
 end
+if kind ~= 'string' and kind ~= 'none' then why = ' is a ' .. kind .. ', not a string: rename it, then restore the key'
+elseif #list == 0 and kind == 'string' then why = ' holds no secret: restore the key'
+elseif #list == 0 and ARGV[6] ~= '1' and redis.call('EXISTS', KEYS[3]) == 1 then
+  why = ' is missing, but this Redis holds keys of quredis: restore the key'
+end
+if why then why = 'SECRET ' .. KEYS[2] .. why .. ', or run quredis doctor --fix' end
+if why then return ARGV[1] ~= '' and redis.error_reply(why) or why end
 if #list == 0 and ARGV[1] ~= '' then list[1] = ARGV[1] end
 local text = table.concat(list, ' ')
-if text ~= '' and text ~= there then
-  redis.call('DEL', KEYS[1])                -- never there: a first write that maxmemory allows
-  redis.call('SET', KEYS[2], text)
-end
-return text
+if text ~= '' and text ~= there then redis.call('DEL', KEYS[1]) redis.call('SET', KEYS[2], text) end     -- DEL: a first write that maxmemory allows
+return ARGV[1] ~= '' and layout_refuses(KEYS[3], kind == 'none' and KEYS[1] or KEYS[2], KEYS[1], ARGV[3], ARGV[4], ARGV[5], true) or text

@@ -29,6 +29,7 @@ static void a_line_without_a_seal_is_payload(void **state)
 	static const char *const raw[] = {
 		W "\nb", W " attempts=7\nb", "quredis/1 w=0123456789abcdef own=1\nb", W " mac=\nb", W " mac=0\nb",
 		W " mac=0123456789abcdef0123456789abcdef0\nb", W " mac=0123456789abcdef0123456789abcdef attempts=7\nb",
+		W " mac=0123456789ABCDEF0123456789ABCDEF\nb", W " mac=0123456789abcdef0123456789abcdeg\nb",
 		W "\nquredis/1 id=a ttl=1s\nb",
 	};
 
@@ -123,6 +124,33 @@ static void every_secret_verifies_and_the_first_one_seals(void **state)
 	buffer_free(&b);
 }
 
+/* A process wrote its line before one whose secret it did not know, so that both are the wrapper once the secret is back. */
+static void all_lines_of_ours_are_the_wrapper(void **state)
+{
+	struct message m = parse_sealed(W " attempts=2 first_failed=7 own=5\nb");
+	struct seal_secrets none = {0};
+	struct message_keys lost = { .queue = keys.queue, .secrets = &none, .headers = true };
+	char *inner = alloc_string(sealed_bytes.data), *both;
+	size_t inner_len = m.wrapper_len, outer_len;
+
+	(void)state;
+	message_parse(&m, &lost, inner, strlen(inner));
+	assert_true(m.doubtful && m.wrapper_len == 0);
+	both = alloc_format(W " crashes=1 redriven=9 own=8\n%s", inner);
+	m = parse_sealed(both);
+	assert_int_equal(message_payload_len(&m), 1);
+	outer_len = m.wrapper_len - inner_len;
+	assert_true(!m.doubtful && m.wrapper.attempts == 2 && m.wrapper.crashes == 1);
+	assert_true(m.wrapper.own_ms == 8 && m.wrapper.redriven_ms == 9 && m.wrapper.first_failed_ms == 7);
+	free(both);
+	both = alloc_string(sealed_bytes.data);
+	both[outer_len + inner_len - 2] ^= 1;		/* in the seal of the inner line */
+	m = parse(both);
+	assert_true(m.doubtful && m.wrapper_len == outer_len && m.wrapper.attempts == 0 && m.wrapper.crashes == 1);
+	free(both);
+	free(inner);
+}
+
 static void secrets_are_learnt_in_their_order(void **state)
 {
 	char list[SEAL_LIST_SIZE], many[SEAL_LIST_SIZE + 200] = "";
@@ -178,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_seal_counts_in_its_queue_only),
 		cmocka_unit_test(a_seal_is_an_hmac),
 		cmocka_unit_test(every_secret_verifies_and_the_first_one_seals),
+		cmocka_unit_test(all_lines_of_ours_are_the_wrapper),
 		cmocka_unit_test(without_headers_a_producer_says_nothing),
 		cmocka_unit_test(secrets_are_learnt_in_their_order),
 	};

@@ -16,6 +16,7 @@ extern struct sweeper_queue queues[QUEUES];
 extern struct task_fixture {
 	bool wanted[QUEUES];		/* by task_fixture_wanted(); at first only the first one */
 	bool ours;			/* we lead every queue; at first true */
+	bool no_secret;			/* no secret is known; at first false */
 	bool urgent;			/* by task_fixture_urgent() */
 	enum task_end ends;		/* of task_fixture_run(); at first TASK_DONE */
 	int runs[QUEUES];		/* of task_fixture_run() */

@@ -215,10 +215,22 @@ static void a_queue_that_nobody_needs_is_removed(void **state)
 	assert_ptr_equal(TAILQ_FIRST(&s.queues), &queues[2]);
 }
 
+static void one_that_seals_waits_for_a_secret(void **state)
+{
+	(void)state;
+	fixture.no_secret = true;
+	assert_false(tasks_run(&s));
+	assert_int_equal(fixture.runs[0], 0);
+	fixture.no_secret = false;
+	assert_false(tasks_run(&s));
+	assert_int_equal(fixture.runs[0], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_queue_that_wants_it_runs_once_an_interval, led),
+		T(one_that_seals_waits_for_a_secret, led),
 		T(more_runs_in_the_next_turn, led),
 		T(it_runs_at_the_time_that_it_asks_for, led),
 		T(after_an_error_it_waits_for_the_back_off, led),

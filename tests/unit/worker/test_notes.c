@@ -342,7 +342,7 @@ static void a_line_sealed_with_a_secret_of_redis_is_a_wrapper(void **state)
 	assert_true(may_start());
 }
 
-static void a_forged_line_is_payload_when_the_secrets_were_read(void **state)
+static void a_forged_line_stays_doubtful_when_the_secrets_were_read(void **state)
 {
 	(void)state;
 	fill(0, FORGED, NULL);
@@ -351,6 +351,7 @@ static void a_forged_line_is_payload_when_the_secrets_were_read(void **state)
 	answer(0);
 	assert_true(may_start());
 	assert_int_equal(tray_message(&lone.w->trays, AT(0, 0))->wrapper_len, 0);
+	assert_true(tray_message(&lone.w->trays, AT(0, 0))->doubtful);
 	assert_int_equal(remembered(0, 0)->crashes, 0);
 	notes_tick(lone.w, 0);
 	assert_int_equal(lone.expected, 1);
@@ -414,7 +415,7 @@ int main(void)
 		SHARED(nothing_is_asked_without_a_registration),
 		SHARED(only_a_wait_has_a_deadline),
 		T(a_line_sealed_with_a_secret_of_redis_is_a_wrapper),
-		T(a_forged_line_is_payload_when_the_secrets_were_read),
+		T(a_forged_line_stays_doubtful_when_the_secrets_were_read),
 		T(no_doubtful_message_starts_while_redis_refuses_the_secrets),
 		SHARED(in_a_shared_queue_the_secrets_are_read_before_the_notes),
 	};

@@ -272,6 +272,7 @@ static void a_forged_wrapper_escapes_with_its_message(void **state)
 	push(FORGED, 3 * MOST);
 	assert_true(escape_all());
 	assert_int_equal(REDIS(&lone_server, "LINDEX e 0").len, 3 * MOST);
+	assert_string_equal(record("e:log", "error_class"), "UnknownSeal");
 }
 
 static void a_huge_message_that_is_not_alone_is_read_by_redis(void **state)

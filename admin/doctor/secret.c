@@ -1,0 +1,58 @@
+/*
+ * Checks that Redis has the secret that seals wrappers (common/queue/secret.c). While it is lost no queue works; a new one makes a dead letter of each message
+ * that the old one sealed, until the old one is back. So the repair, which --fix applies after its question, is the last resort.
+ */
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+#include "common/queue/queue.h"
+
+/* Two answers: the key need not be there to be renamed. */
+static int replace_secret(struct doctor *d, const struct finding *f)
+{
+	struct redis_reply reply;
+
+	(void)f;
+	queue_secret_replace(&d->a->redis);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_INTEGER && reply.integer == 0)
+		admin_note("quredis:secret:aside holds what an earlier repair took away; it stays");
+	if (admin_reply(d->a, &reply, NULL) == -1)
+		return -1;
+	return queue_secret_learn(&reply) == -1 ? admin_fail(d->a, EX_PROTOCOL, "unexpected reply from Redis when writing the secret") : 0;
+}
+
+static const struct fix replacing = { "rename what stands there to quredis:secret:aside, and create a new secret: messages that the old one sealed escape as "
+				      MESSAGE_UNKNOWN_SEAL ", unread", replace_secret };
+
+static int read_secret(struct doctor *d)
+{
+	struct redis_reply reply;
+
+	queue_secret(&d->a->redis, false);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	queue_secret_learn(&reply);
+	return reply.type == REDIS_ERROR ? admin_refused(d->a, &reply, NULL) : 0;
+}
+
+int check_secret(struct doctor *d)
+{
+	char *key = queue_key_of(&d->a->redis, QUEUE_KEY_SECRET, NULL);
+	int rc = read_secret(d);
+
+	if (rc == 0 && queue_secret_lost()[0] != '\0') {
+		struct finding *f = findings_add(d, SEVERITY_ERROR, key, "%s", queue_secret_lost());
+
+		findings_advise(f, "restore the key from the Redis that held these lists before, a replica or a backup: every queue then continues, and "
+		    "quredis dlq retry continues with what escaped as " MESSAGE_UNKNOWN_SEAL "; a supervisor that still knows the secret writes it back within 10 s");
+		findings_offer(f, &replacing, NULL);
+	}
+	free(key);
+	return rc;
+}
