@@ -308,6 +308,17 @@ void mover_record_failed(void)
 	log_warning("record_failed", log_str("error", "the stream of records could not be written: check the type of its key"));
 }
 
+/*
+ * The lease has run out, or Redis has returned to an earlier state: nothing has moved, and the message may still be ours. The move is sent again under
+ * the next name if adopt.c finds the message in its tray; then by its value, since the order of the tray is in doubt, too.
+ */
+static void place_in_doubt(struct worker *w, struct place p)
+{
+	tray_move_sent(&w->trays, p, false);
+	tray_mix(&w->trays, p.tray);
+	session_renew_incarnation(w, "Redis could not tell whether a message of ours was at its place");
+}
+
 void mover_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct item *item = tray_item(&w->trays, p);
@@ -319,6 +330,10 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 	w->mover.hopeless[item->move] = false;
 	tray_move_refused(&w->trays, p, false);
 	answered(w);
+	if (reply->integer == QUEUE_CANNOT_TELL) {
+		place_in_doubt(w, p);
+		return;
+	}
 	if (reply->integer == 0)
 		claim_lost(w, p.tray, 1);
 	else
@@ -346,9 +361,9 @@ void mover_delete_answer(struct worker *w, int tray, const struct redis_reply *r
 	}
 	tray_delete_refused(&w->trays, tray, false);
 	answered(w);
-	if (reply->integer == -1) {
+	if (reply->integer == QUEUE_CANNOT_TELL) {
 		tray_delete_sent(&w->trays, tray, false);
-		session_renew_incarnation(w, "Redis returned to an earlier state");
+		session_renew_incarnation(w, "Redis counted other moves out of a tray");
 		return;
 	}
 	tray_empty(&w->trays, tray);

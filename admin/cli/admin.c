@@ -139,7 +139,7 @@ int admin_integer(struct admin *a, int64_t *value, const char *key)
 
 	if (admin_reply(a, &reply, key) == -1)
 		return -1;
-	if (reply.type != REDIS_INTEGER || reply.integer < -1 || reply.integer > ADMIN_COUNT_MAX)
+	if (reply.type != REDIS_INTEGER || reply.integer < QUEUE_CANNOT_TELL || reply.integer > ADMIN_COUNT_MAX)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a number");
 	*value = reply.integer;
 	return 0;

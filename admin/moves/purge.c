@@ -112,9 +112,10 @@ static int purge_with_message(struct admin *a, const struct dead_letter *d, cons
 		queue_discard(&a->redis, &a->keys, &named, d->record_id);
 		entry_free(&again);
 		rc = admin_integer(a, removed, a->keys.escape);
-		if (rc == -1 || *removed != 0)
+		if (rc == -1 || *removed != QUEUE_CANNOT_TELL)
 			return rc;
-		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, entry->at, &again);
+		found = dead_letter_entry(a, d, entry->at, &again);
+		*removed = 0;
 	}
 	entry_free(&again);
 	if (found == 1)

@@ -48,7 +48,10 @@ static void append_redrive(struct admin *a, const struct list_entry *entry, int6
 	buffer_free(&line);
 }
 
-/* Sends the move and takes its answer. If a large message has left its place, searches for it from there on. */
+/*
+ * Sends the move and takes its answer. If Redis cannot tell whether a large message is at its place, searches for it from there on. moved: as
+ * queue_redrive() answers, but never QUEUE_CANNOT_TELL.
+ */
 static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, bool exact, int64_t *moved)
 {
 	struct list_entry again;
@@ -57,7 +60,7 @@ static int redrive_placed(struct admin *a, const struct list_entry *entry, int64
 	append_redrive(a, entry, now_ms, record_id, exact ? entry->sha1 : NULL);
 	if (admin_integer(a, moved, a->keys.escape) == -1)
 		return -1;
-	for (int i = 0; i < LOOKS && *moved == 0 && found == 1 && entry_is_large(entry); i++) {
+	for (int i = 0; i < LOOKS && *moved == QUEUE_CANNOT_TELL && found == 1; i++) {
 		found = entry_find(a, a->keys.escape, entry->at, entry->size, entry->sha1, &again);
 		if (found != 1)
 			break;
@@ -66,6 +69,10 @@ static int redrive_placed(struct admin *a, const struct list_entry *entry, int64
 		if (admin_integer(a, moved, a->keys.escape) == -1)
 			return -1;
 	}
+	if (found == 1 && *moved == QUEUE_CANNOT_TELL)
+		return admin_fail(a, EX_TEMPFAIL, "a message keeps changing its place in %s; run the command again", a->keys.escape);
+	if (found == 0)
+		*moved = 0;
 	return found == -1 ? -1 : 0;
 }
 

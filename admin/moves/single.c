@@ -76,7 +76,7 @@ static int act_on(struct single *t, const struct sight *s)
 	if (did == -1)
 		return admin_fail(a, EX_DATAERR, "%s: the list that held its payload does not exist any more; quredis rm %s delayed deletes the rest", t->id,
 		    a->keys.name);
-	return (int)did;
+	return did == 1;
 }
 
 /* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as search_list(). */

@@ -118,14 +118,20 @@ struct queue_entry {
 	/*
 	 * of, moved: what the owner of a tray assumes: how many entries the tray has, and how many messages left it by a move
 	 * under this lease. For the rescue list of a dead owner, which has no lease, moved is 0.
-	 * If Redis knows other numbers, it has returned to an earlier state and the place may hold another message: nothing
-	 * moves. of 0: not a tray, or not known; nothing is compared.
+	 * If Redis knows other numbers, it has returned to an earlier state, or the lease has run out, and the place may hold another
+	 * message: QUEUE_CANNOT_TELL. of 0: not a tray, or not known; nothing is compared.
 	 */
 	int64_t of, moved;
 	const char *tail;		/* its last QUEUE_ENTRY_ENDS bytes, if raw has only the beginning; NULL: raw is the whole entry */
 	const char *sha1;		/* for moves out of escape: the sha1 of the whole message; NULL: its ends are enough */
 };
 #define QUEUE_ENTRY_ENDS 1024		/* bytes of each end that are compared */
+/*
+ * A move that names its message by a place, or an acknowledgement of a whole tray, answers QUEUE_CANNOT_TELL if it finds the list or the lease
+ * otherwise than its caller knows them. It has changed nothing, and the message may be elsewhere in the list: the caller reads the list before
+ * it decides. 0 is a proof: the message is not in the list.
+ */
+#define QUEUE_CANNOT_TELL (-2)
 #define QUEUE_ANYWHERE INT64_MIN
 /* The change that a move makes to an entry: line replaces its first `strip` bytes, the old wrapper. */
 struct queue_change {

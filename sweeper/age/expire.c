@@ -73,8 +73,8 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 	struct expired *x = &e->l->expired;
 	const char *name = e->l->q->keys.name;
 
-	if (answer == 0)
-		return;			/* it was fetched or moved first */
+	if (answer <= 0)
+		return;			/* it was fetched or moved first, or is at another place now: the next walk finds it */
 	sweeper_queue_count(e->l->q, COUNT_ESCAPED, 1);
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED, 1);
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED_WAITING, 1);
@@ -100,7 +100,7 @@ static int take_exits(struct exits *e)
 			rc = -1;
 		} else {
 			account(e, &e->sent[i], answer);
-			gone += answer != 0;
+			gone += answer > 0;
 		}
 	}
 	e->n = 0;

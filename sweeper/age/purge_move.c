@@ -98,8 +98,8 @@ static void account(struct purging *t, const struct leaving *l)
 
 static void take_answer(struct purging *t, const struct leaving *l, int64_t answer, int *gone)
 {
-	if (answer == 0)
-		return;			/* it was fetched or moved first */
+	if (answer <= 0)
+		return;			/* it was fetched or moved first, or is at another place now: the next walk finds it */
 	++*gone;
 	account(t, l);
 	if (answer == 2)

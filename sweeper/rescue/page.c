@@ -222,7 +222,10 @@ static void account(struct rescue_page *p, const struct held *h, bool record_fai
 	log_message(p, h, record_failed);
 }
 
-/* Takes all answers, since a command after a failed one may have succeeded. An answer of 0 means that another sweeper moved the message first. */
+/*
+ * Takes all answers, since a command after a failed one may have succeeded. 0, QUEUE_CANNOT_TELL: another sweeper moved the message first, or Redis went
+ * back in time. The next page shows what is left.
+ */
 static int take_answers(struct rescue_page *p)
 {
 	int rc = 0;
@@ -232,7 +235,7 @@ static int take_answers(struct rescue_page *p)
 
 		if (connection_integer(p->s, &answer) == -1)
 			rc = -1;
-		else if (answer != 0)
+		else if (answer > 0)
 			account(p, &p->held[i], answer == 2);
 	}
 	return rc;

@@ -9,7 +9,7 @@ import pytest
 import redis as redis_py
 
 from harness import queue, wait_for
-from harness.messages import anywhere, in_transit, stray_keys
+from harness.messages import anywhere, in_transit, stray_keys, trays
 from harness.redis_proxy import CUT, Tap
 
 NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m" >>@LEDGER@'
@@ -186,6 +186,37 @@ def test_redis_stopped_for_a_while(redis, quredisd, handler, ledger):
     wait_for(lambda: set(ledger.flags()) == set(names) and not anywhere(c, "mail"), 60)
     check_runs(ledger.flags(), names)
     assert d.workers("mail") == workers
+
+
+# The first message of a tray is retried, so that the lease has counted a move. The others wait until they are told to end.
+LARGE = """
+m=$(head -c 9 | tr -d x); cat >/dev/null; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@
+case $m in moved*) exit 75;; *) until [ -e @TMP@/go ]; do sleep 0.02; done; exit @EXIT@;; esac
+"""
+
+
+@pytest.mark.parametrize("status,moved", [(75, "delayed"), (65, "escape")])
+def test_a_large_message_outlives_the_lease_of_its_worker(redis, quredisd, handler, ledger, tmp, status, moved):
+    """
+    The lease expires while Redis stands still, with all that it has counted, so a script cannot tell whether a message lies at the place that its worker
+    names. That is no lost claim: the worker reads its tray, finds the message, and moves it. It runs once.
+    """
+    c = redis.client()
+    d = quredisd(supervisor={"lease": "240s"}, queues=[queue("mail", handler(LARGE.replace("@EXIT@", str(status))), workers=1, max_attempts=9, timeout="60s",
+                                                           backoff={"base": "1h", "cap": "1h"})])
+    d.wait_event("queue_recovered", queue="mail")
+    for n in range(3):          # one in each tray
+        c.lpush("ingress:mail", f"moved{n}".ljust(6000, "x"))
+        wait_for(lambda n=n: c.zcard("ingress:mail:delayed") == n + 1, 30)
+    before = c.zcard("ingress:mail:delayed")
+    c.lpush("ingress:mail", "last".ljust(6000, "x"))
+    wait_for(lambda: "last" in ledger.flags(), 30)
+    (lease,) = c.keys("transit:mail:lease:*")
+    c.delete(lease)             # before a renewal finds that out
+    (tmp / "go").touch()
+    wait_for(lambda: not trays(c, "mail"), 60)
+    assert (c.zcard("ingress:mail:delayed") - before, c.llen("escape:mail")) == ((1, 0) if moved == "delayed" else (0, 1))
+    assert ledger.flags()["last"] == ["0"] and not d.events("claim_lost") and d.events("incarnation_renewed")
 
 
 def test_a_worker_stopped_longer_than_its_lease(redis, quredisd, handler, ledger, tmp):

@@ -3,13 +3,14 @@
 -- Acknowledges one message (one is 1) or the whole tray. If that succeeds, writes the history and forgets the notes.
 -- moved: how many messages the owner moved out of the tray (retry, escape, hand-back) under this lease. If the lease has counted another number,
 -- Redis has returned to an earlier state, and some of them may lie in the tray again: it is not deleted.
--- Returns 1; 0: it was not there; 2: done, but history could not be written; -1: the lease counted another number.
+-- Returns 1; 0: it was not there; 2: done, but history could not be written; -2: cannot tell, as the lease counted another number.
 local n
 if ARGV[1] == '1' then
-  local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-  n = entry and redis.call('LREM', KEYS[2], -1, entry) or 0
+  local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+  if not entry then return answer end
+  n = redis.call('LREM', KEYS[2], -1, entry)
 elseif tonumber(redis.call('HGET', KEYS[1], KEYS[2]) or 0) ~= tonumber(ARGV[6]) then
-  return -1
+  return -2
 else
   n = redis.call('DEL', KEYS[2])
 end

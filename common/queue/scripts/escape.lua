@@ -3,10 +3,10 @@
 -- Moves a message (shared/entry.lua) from source to escape with line in place of its first `strip` bytes, deletes its note, and writes its
 -- record from the fields. count: as for LREM. keep: if 1, the last field of the record gets the message as its value, so that it need
 -- not come back to Redis. The lease counts this message among those that left the tray alive (done.lua).
--- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source.
+-- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source; -2: cannot tell.
 local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
-local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-if not entry then return 0 end
+local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if not entry then return answer end
 local message = changed(entry, ARGV[7], ARGV[8])
 redis.call('LPUSH', KEYS[3], message)
 local removed = redis.pcall('LREM', KEYS[2], ARGV[6], entry)

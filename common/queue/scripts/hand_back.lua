@@ -2,10 +2,10 @@
 -- ARGV: lease_ms at len head tail line strip side [field note keep_ms]
 -- Moves a message (shared/entry.lua) from the tray back to the pop end of ingress, or with side L to its push end, with line in place of its
 -- first `strip` bytes. With notes (shared queues), writes the note under `field`, since nothing may stand before a message that other programs fetch, too.
--- The lease counts this message among those that left the tray alive (done.lua). Returns 1; 0: the message was not in the tray.
+-- The lease counts this message among those that left the tray alive (done.lua). Returns 1; 0: it was not there; -2: cannot tell.
 local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
-local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-if not entry then return 0 end
+local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if not entry then return answer end
 local refused = put_back(entry, -1, changed(entry, ARGV[6], ARGV[7]), ARGV[8], ARGV[9], ARGV[10], ARGV[11])
 if refused then return refused end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end

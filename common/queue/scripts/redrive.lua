@@ -2,11 +2,11 @@
 -- ARGV: at len head tail line strip record_id sha1 [field note keep_ms]
 -- Moves a dead letter (shared/entry.lua) from escape to ingress and deletes its record. line, strip, notes: as in hand_back.lua, but deletes an empty
 -- note. sha1: the message must have it; '': its size and ends suffice. Moves nothing if its record is gone: then the dead letter is an equal one.
--- Returns 1; 0: the message is not there; -1: an archive has claimed it (dead_letters_claim.lua).
+-- Returns 1; 0: the message is not there; -1: an archive has claimed it (dead_letters_claim.lua); -2: cannot tell.
 redis.call('DEL', KEYS[1])
-local entry = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
-local unrecorded = ARGV[7] ~= '' and #redis.call('XRANGE', KEYS[3], ARGV[7], ARGV[7]) == 0
-if not entry or unrecorded or ARGV[8] ~= '' and redis.sha1hex(entry) ~= ARGV[8] then return 0 end
+local entry, answer = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
+if ARGV[7] ~= '' and #redis.call('XRANGE', KEYS[3], ARGV[7], ARGV[7]) == 0 then return 0 end
+if not entry or ARGV[8] ~= '' and redis.sha1hex(entry) ~= ARGV[8] then return answer or -2 end
 if redis.call('EXISTS', KEYS[5]) == 1 then
   if ARGV[7] ~= '' and redis.call('HEXISTS', KEYS[5], ARGV[7]) == 1 then return -1 end
   local sha1, claims, copies = redis.sha1hex(entry), 0, 0   -- as many equal messages as are claimed must stay

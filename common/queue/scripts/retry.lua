@@ -2,7 +2,7 @@
 -- ARGV: lease_ms at len head tail line strip delay_ms
 -- Moves a message (shared/entry.lua) from the tray to delayed, due in delay_ms, with line in place of its first `strip` bytes. If the line says
 -- apart=1 and the message is alone in its tray, its list is renamed and nothing copied (shared/apart.lua): then only MEMORY USAGE, at most a third
--- more than its size, tells that it is there. The lease counts it among those that left the tray alive (done.lua). Returns 1; 0: not there.
+-- more than its size, tells that it is there. The lease counts the move (done.lua). Returns 1; 0: not there; -2: cannot tell.
 local function did(...) local reply = redis.pcall(...) return type(reply) ~= 'table' or reply.ok ~= nil end
 local function move_apart(due, nonce, len)
   local list, held = KEYS[4] .. ':' .. nonce, tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
@@ -17,8 +17,8 @@ local leased, t = redis.call('PEXPIRE', KEYS[1], ARGV[1]), redis.call('TIME')
 local due = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[8])
 local nonce = string.match(ARGV[6], '^quredis/1 w=(%x+)[^\n]* apart=1 ')
 if not nonce or not move_apart(due, nonce, tonumber(ARGV[3])) then
-  local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-  if not entry then return 0 end
+  local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+  if not entry then return answer end
   local wrapped = changed(entry, ARGV[6], ARGV[7])
   local added, removed = redis.call('ZADD', KEYS[3], 'NX', due, wrapped), redis.pcall('LREM', KEYS[2], -1, entry)
   if removed ~= 1 then                      -- not there, or refused: what this call added must not stay

@@ -1,8 +1,8 @@
 -- KEYS: lease rescue ingress [notes]
 -- ARGV: at len head tail line strip [field note keep_ms]
 -- Moves a message of a dead owner from the left end of rescue to the pop end of ingress. at starts with 0, the index of that end
--- (shared/entry.lua). line, strip and notes: as in hand_back.lua. Returns 1; 0: the message was not in rescue.
+-- (shared/entry.lua). line, strip and notes: as in hand_back.lua. Returns 1; 0: it was not there; -2: cannot tell.
 redis.call('DEL', KEYS[1])
-local entry = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
-if not entry then return 0 end
+local entry, answer = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
+if not entry then return answer end
 return put_back(entry, 1, changed(entry, ARGV[5], ARGV[6]), 'R', ARGV[7], ARGV[8], ARGV[9]) or 1

@@ -56,11 +56,12 @@ static void one_that_left_comes_not_back(void **state)
 	REDIS(&server, "RPUSH i b a");
 	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", QUEUE_ANYWHERE), 0);
 	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "gone", QUEUE_ANYWHERE), 0);
-	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", -1), 0);
-	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -2), 0);
-	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -3), 0);
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", -1), QUEUE_CANNOT_TELL);
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -2), QUEUE_CANNOT_TELL);
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -3), QUEUE_CANNOT_TELL);
 	assert_waiting("b a");
 	REDIS(&server, "DEL i");
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -1), 0);
 	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "a", QUEUE_ANYWHERE), 0);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
 }

@@ -26,11 +26,11 @@ static void a_place_must_hold_what_is_named(void **state)
 	(void)state;
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, "other", 5);
-	assert_int_equal(move_placed(moves_large('z', 'b', 'c'), MOVES_LARGE, -2), 0);
-	assert_int_equal(move_placed(moves_large('a', 'b', 'z'), MOVES_LARGE, -2), 0);
-	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE - 1, -2), 0);
-	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -1), 0);
-	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -3), 0);
+	assert_int_equal(move_placed(moves_large('z', 'b', 'c'), MOVES_LARGE, -2), QUEUE_CANNOT_TELL);
+	assert_int_equal(move_placed(moves_large('a', 'b', 'z'), MOVES_LARGE, -2), QUEUE_CANNOT_TELL);
+	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE - 1, -2), QUEUE_CANNOT_TELL);
+	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -1), QUEUE_CANNOT_TELL);
+	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -3), QUEUE_CANNOT_TELL);
 	assert_int_equal(moves_count(TRAY), 2);
 	assert_int_equal(moves_count("i"), 0);
 	/* The same entry at the same place, but in a list that is not the one in which the place was counted. */
@@ -38,11 +38,13 @@ static void a_place_must_hold_what_is_named(void **state)
 		if (of == 2)
 			continue;
 		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2, .of = of }, false, &change, NULL);
-		assert_int_equal(private_redis_answer(&server).integer, 0);
+		assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 		assert_int_equal(moves_count(TRAY), 2);
 	}
 	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -2), 1);
 	moves_assert_holds("the other", TRAY, "other", 5);
+	REDIS(&server, "DEL " TRAY);		/* only an empty list proves that it is not there */
+	assert_int_equal(move_placed(moves_large('a', 'b', 'c'), MOVES_LARGE, -2), 0);
 	assert_int_equal(REDIS(&server, "LINDEX i 0").len, MOVES_LARGE + line.len);
 }
 

@@ -100,7 +100,7 @@ static void a_tray_is_acknowledged_only_if_the_numbers_agree(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		REDIS(&server, "LPUSH %s raw twin", owner.trays[0]);
 		owner.moved[0] = 1;
-		assert_int_equal(forms[i](0), -1);
+		assert_int_equal(forms[i](0), QUEUE_CANNOT_TELL);
 		assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 2);
 		owner.moved[0] = 0;
 		assert_int_equal(forms[i](0), 1);
@@ -182,18 +182,18 @@ static void after_a_return_to_an_earlier_state_it_is_not(void **state)
 	REDIS(&server, "LPUSH %s a raw", owner.trays[0]);
 	owner.moved[0] = 1;
 	assert_false(agrees());
-	assert_int_equal(acknowledge(0), -1);
+	assert_int_equal(acknowledge(0), QUEUE_CANNOT_TELL);
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 2);
 	/* nor if another tray's count is right, */
 	retry(0);
 	private_redis_answer(&server);
 	owner.moved[1] = 1;
 	REDIS(&server, "LPUSH %s a", owner.trays[1]);
-	assert_int_equal(acknowledge(1), -1);
+	assert_int_equal(acknowledge(1), QUEUE_CANNOT_TELL);
 	assert_int_equal(acknowledge(0), 1);
 	/* nor if even the name is not known any more */
 	REDIS(&server, "DEL %s", owner.lease);
-	assert_int_equal(acknowledge(1), -1);
+	assert_int_equal(acknowledge(1), QUEUE_CANNOT_TELL);
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[1]), 1);
 }
 
@@ -220,13 +220,13 @@ static void a_place_counts_for_nothing_after_a_return(void **state)
 	(void)state;
 	REDIS(&server, "LPUSH %s raw a", owner.trays[0]);
 	queue_history_done(&server.r, &owner, 0, &last, h, 0, "n");
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	queue_hand_back(&server.r, &owner, 0, &last, false, &change, NULL);
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, NULL);
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 2);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i quredis:of:i:delayed e"), 0);
 
@@ -236,7 +236,7 @@ static void a_place_counts_for_nothing_after_a_return(void **state)
 	REDIS(&server, "RPUSH %s raw", owner.trays[0]);
 	REDIS(&server, "SET %s 1", owner.lease);        /* no lease of ours */
 	queue_history_done(&server.r, &owner, 0, &last, h, 0, "n");
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	queue_history_free(h);
 }
 

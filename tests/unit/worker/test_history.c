@@ -165,7 +165,7 @@ static void after_a_move_that_redis_does_not_know_nothing_is_deleted(void **stat
 	done("a", 1);
 	done("b", 1);
 	REDIS(&lone_server, "RPUSH %s x", tray_key(0));
-	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(acknowledged(), QUEUE_CANNOT_TELL);
 	assert_int_equal(left(), 3);
 }
 
@@ -193,7 +193,7 @@ static void a_large_last_message_is_not_sent_back(void **state)
 	setup(state);
 	moved("x", false);
 	done(raw, sizeof(raw));
-	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(acknowledged(), QUEUE_CANNOT_TELL);
 	assert_int_equal(left(), 1);
 }
 
@@ -220,7 +220,7 @@ static void one_message_can_be_named_by_its_place(void **state)
 	(void)state;
 	fetched("bb", 2);
 	history_done_one(lone.w, p, &a);
-	assert_int_equal(lone_worker_answer().integer, 0);	/* the lease has counted no move */
+	assert_int_equal(lone_worker_answer().integer, QUEUE_CANNOT_TELL);	/* the lease has counted no move */
 	a.moved = 0;
 	history_done_one(lone.w, p, &a);
 	assert_int_equal(lone_worker_answer().integer, 1);
@@ -293,7 +293,7 @@ static void nothing_that_was_not_acknowledged_gets_into_the_history(void **state
 	assert_int_equal(acknowledged_one(p, "a"), 0);
 	REDIS(&lone_server, "LPUSH %s a", tray_key(0));
 	queue_owner_count_moved(&lone.w->session.owner, 0);
-	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(acknowledged(), QUEUE_CANNOT_TELL);
 	assert_int_equal(left(), 1);
 	assert_int_equal(entries(), 0);
 }

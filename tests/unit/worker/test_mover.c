@@ -261,7 +261,7 @@ static void a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree(void 
 	tick();
 	assert_sent("acknowledge t:lease:" INC " " TRAY(0) " 1");
 	assert_awaits(ANSWER_DELETE, 0, 0);
-	mover_delete_answer(w, 0, fixture_integer(-1), fixture_now_ms());
+	mover_delete_answer(w, 0, fixture_integer(QUEUE_CANNOT_TELL), fixture_now_ms());
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 	assert_false(w->trays.tray[0].sent);
 	assert_false(w->session.registered);			/* it reads its trays under a new name */

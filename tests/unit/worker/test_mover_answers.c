@@ -14,7 +14,7 @@
 /* Redis counted other moves than we know of: the tray is not deleted, and looked into under a new name. */
 static void a_refused_acknowledgement_is_a_doubt(void **state)
 {
-	struct redis_reply reply = { .type = REDIS_INTEGER, .integer = -1 };
+	struct redis_reply reply = { .type = REDIS_INTEGER, .integer = QUEUE_CANNOT_TELL };
 
 	(void)state;
 	adopt_fixture_believe(TRAY_DELETING, "agbd");
@@ -26,6 +26,30 @@ static void a_refused_acknowledgement_is_a_doubt(void **state)
 	adopt_fixture_compare("ab");
 	assert_string_equal(adopt_fixture_believed(), "agbdaW");
 	assert_int_equal(adopt_fixture_lost(), 0);
+}
+
+/*
+ * Redis cannot tell whether the message is at its place, since the lease ran out meanwhile: nothing is lost before the worker has read its tray. The
+ * order in the tray is in doubt, too, so the move names its message by its value from then on.
+ */
+static void a_place_in_doubt_is_no_lost_claim(void **state)
+{
+	static const struct redis_reply cannot_tell = { .type = REDIS_INTEGER, .integer = QUEUE_CANNOT_TELL };
+
+	(void)state;
+	adopt_fixture_believe(TRAY_FILLED, "ambm");
+	w->session.registered = true;
+	mover_answer(w, (struct place){ 0, 1 }, &cannot_tell, 0);
+	assert_false(w->session.registered);
+	assert_string_equal(adopt_fixture_believed(), "ambu");
+	assert_int_equal(adopt_fixture_lost(), 0);
+	assert_int_equal(w->session.owner.moved[0], 0);
+	mover_answer(w, (struct place){ 0, 0 }, &cannot_tell, 0);
+	adopt_fixture_compare("b");
+	assert_string_equal(adopt_fixture_believed(), "agbu");
+	assert_int_equal(adopt_fixture_lost(), 1);
+	assert_true(w->trays.tray[0].mixed);
+	assert_int_equal(w->mover.retry.errors, 0);
 }
 
 /* Redis refused the moves, then went back in time or another owner took the messages: nothing is left to be asked for again. */
@@ -137,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_refused_acknowledgement_is_a_doubt),
+		T(a_place_in_doubt_is_no_lost_claim),
 		T(a_refused_move_that_is_gone_holds_nothing_up),
 		T(what_is_refused_too_often_is_set_aside),
 		T(what_leaves_a_tray_alive_is_counted),
