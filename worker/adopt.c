@@ -37,19 +37,20 @@
 
 #define ITEMS_MAX (2 * BATCH_MAX)	/* items of a tray, including those in state GONE */
 
-/* The list as Redis returned it, newest first. matched: this entry is one of our items. */
+/* The list as Redis returned it, oldest first. matched: this entry is one of our items. */
 struct there {
-	const struct redis_reply *reply;
+	const struct adopted *all;
+	size_t n;
 	bool matched[BATCH_MAX];
 };
 
 /* Matches the oldest equal entry that is not matched yet. false: there is none. */
 static bool match_entry(struct there *there, const struct tray *t, const struct item *item)
 {
-	for (size_t i = there->reply->n; i-- > 0;) {
-		struct redis_reply entry = redis_element(there->reply, i);
+	for (size_t i = 0; i < there->n; i++) {
+		const struct adopted *entry = &there->all[i];
 
-		if (!there->matched[i] && entry.len == item->len && memcmp(entry.str, tray_raw(t, item), item->len) == 0) {
+		if (!there->matched[i] && entry->len == item->len && memcmp(entry->raw, tray_raw(t, item), item->len) == 0) {
 			there->matched[i] = true;
 			return true;
 		}
@@ -132,7 +133,7 @@ static int count_unknown(const struct there *there)
 {
 	int n = 0;
 
-	for (size_t i = 0; i < there->reply->n; i++)
+	for (size_t i = 0; i < there->n; i++)
 		n += !there->matched[i];
 	return n;
 }
@@ -175,13 +176,13 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 
 	if (t->n + count_unknown(there) > ITEMS_MAX)
 		unexpected(w, tray);
-	for (size_t i = there->reply->n; i-- > 0;) {
-		struct redis_reply entry = redis_element(there->reply, i);
+	for (size_t i = 0; i < there->n; i++) {
+		const struct adopted *entry = &there->all[i];
 
 		if (there->matched[i])
 			continue;
-		tray_add(&w->trays, tray, entry.str, entry.len, added++ < again || !is_same_server(w));
-		fetcher_received(w, entry.len);
+		tray_add(&w->trays, tray, entry->raw, entry->len, added++ < again || !is_same_server(w));
+		fetcher_received(w, entry->len);
 	}
 	if (again > 0)
 		log_warning("messages_reappeared",
@@ -192,16 +193,12 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 		tray_set_notes(&w->trays, tray, NOTES_WANTED);
 }
 
-void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
 {
-	struct there there = { .reply = reply };
+	struct there there = { .all = all, .n = n };
 	struct tray *t = &w->trays.tray[tray];
 
-	if (!redis_is_strings(reply)) {
-		session_drop(w, reply, now_ms);
-		return;
-	}
-	if (reply->n > BATCH_MAX)
+	if (n > BATCH_MAX)
 		unexpected(w, tray);
 	match_certain(w, tray, &there);
 	match_doubtful(w, tray, &there);
@@ -215,4 +212,21 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		w->adoption.server = w->adoption.server_now;
 		session_adopted(w);
 	}
+}
+
+/* The answer has the newest message first. */
+void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct adopted all[BATCH_MAX];
+
+	if (!redis_is_strings(reply)) {
+		session_drop(w, reply, now_ms);
+		return;
+	}
+	for (size_t i = 0; i < reply->n && i < BATCH_MAX; i++) {
+		struct redis_reply entry = redis_element(reply, reply->n - 1 - i);
+
+		all[i] = (struct adopted){ entry.str, entry.len };
+	}
+	adopt_tray(w, tray, all, reply->n);
 }

@@ -47,10 +47,11 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 void errors_report_connection(struct worker *w, int64_t now_ms)
 {
 	const struct redis *r = &w->session.redis;
+	const char *undelivered = undeliverable_why(w);
 	bool lasts = redis_error_needs_operator(r->error_class);
 
-	slot_lose_redis(w->env->slot, redis_why(r), w->session.retry.at_ms);
-	show_error(w, "connection", r->error, redis_why(r), lasts ? queue_error_of(r->error_class) : QUEUE_ERROR_NO_REDIS,
+	slot_lose_redis(w->env->slot, undelivered == NULL ? redis_why(r) : undelivered, w->session.retry.at_ms);
+	show_error(w, "connection", undelivered == NULL ? r->error : undelivered, undelivered == NULL ? redis_why(r) : undelivered, lasts ? queue_error_of(r->error_class) : QUEUE_ERROR_NO_REDIS,
 	    lasts ? 0 : REDIS_OUTAGE_LEAST_MS, now_ms);
 }
 

@@ -91,6 +91,7 @@ static void forget_asked(struct worker *w)
 
 static void lose(struct worker *w, int64_t now_ms)
 {
+	undeliverable_lost(w);
 	forget_asked(w);
 	retry_failed(&w->session.retry, &(struct retry_backoff){ RECONNECT_BASE_MS, reconnect_cap_ms(w), 1 }, now_ms);
 	errors_report_connection(w, now_ms);
@@ -120,6 +121,10 @@ static void note_renewal_sent(struct worker *w, int64_t now_ms)
 
 static void read_trays(struct worker *w, int64_t now_ms)
 {
+	if (undeliverable_reads_singly(w)) {
+		undeliverable_begin(w, now_ms);
+		return;
+	}
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		queue_list(&w->session.redis, w->session.owner.trays[i], 0, -1);
 		session_expect(w, ANSWER_ADOPT, i, 0, now_ms + REDIS_TIMEOUT_MS);
@@ -137,7 +142,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	adopt_ask_server(w, now_ms);
 	queue_renew(&w->session.redis, &w->session.owner, w->session.previous.keys == NULL ? NULL : &w->session.previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
-	if (!too_large_send(w, now_ms))
+	if (!too_large_send(w, now_ms) && !undeliverable_reads_singly(w))
 		read_trays(w, now_ms);
 	evidence_lost(w);
 	note_renewal_sent(w, now_ms);
@@ -331,16 +336,20 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->session.confirmed = true;
 	queue_owner_free(&w->session.previous);
-	if (reply->integer == -1)
+	if (reply->integer == -1) {
 		name_is_used_up(w, now_ms);
-	else
-		lease_granted(w);
+		return;
+	}
+	lease_granted(w);
+	if (w->too_large.tray == -1 && undeliverable_reads_singly(w))
+		read_trays(w, now_ms);
 }
 
 void session_adopted(struct worker *w)
 {
 	w->session.renewing = false;
 	w->session.registered = true;
+	undeliverable_over(w);
 	retry_succeeded(&w->session.retry);
 	w->session.reached = atomic_fetch_add(&w->env->child->board->workers.reached, 1) + 1;
 	fetcher_retry_now(&w->fetcher);		/* what another server refused, or this one before, it may accept now */
@@ -385,6 +394,9 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 		break;
 	case ANSWER_EVIDENCE:
 		evidence_answer(w, e.item, reply, now_ms);
+		break;
+	case ANSWER_UNDELIVERABLE:
+		undeliverable_answer(w, e.item, reply, now_ms);
 		break;
 	case ANSWER_SECRET:
 		notes_secret_answer(w, e.tray, reply, now_ms);

@@ -16,14 +16,14 @@ struct worker;
 /* Names the request to which an expected answer belongs. */
 enum answer {
 	ANSWER_SERVER, ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED,
-	ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER,
+	ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_UNDELIVERABLE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER,
 };
 #define ANSWERS_MAX 4096		/* Requests without an answer. A power of two: three trays of at most BATCH_MAX messages, and a few more. */
 
 struct expected {
 	uint8_t answer;
 	int8_t tray;			/* ADOPT FETCH NOTES SECRET MOVE DELETE */
-	int16_t item;			/* MOVE; EVIDENCE: enum evidence_kind */
+	int16_t item;			/* MOVE; EVIDENCE: enum evidence_kind; UNDELIVERABLE: a step */
 };
 
 struct answers {

@@ -197,6 +197,7 @@ static void worker_free(struct worker *w)
 {
 	w->starter.runner->free(w);
 	fence_free(w);
+	undeliverable_free(&w->undeliverable);
 	tray_free_all(&w->trays);
 	fetcher_free(&w->fetcher);
 	session_free(w);

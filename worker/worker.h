@@ -19,6 +19,7 @@
 #include "worker/starter.h"
 #include "worker/too_large.h"
 #include "worker/tray.h"
+#include "worker/undeliverable.h"
 
 /*
  * A worker consists of components. Each has a header, and a file of the same name that alone assigns its fields:
@@ -28,6 +29,7 @@
  *	errors		what the log and the scoreboard show of errors of Redis
  *	adopt		reads what a tray really holds after a doubt, for example after Redis returned to an earlier state
  *	too_large	messages longer than message_max
+ *	undeliverable	messages that Redis cannot send
  *	tray		the trays and the messages in them
  *	fetcher		when and how the worker fetches messages
  *	pacing		how many it fetches: by how long the last ones took
@@ -50,6 +52,7 @@ struct worker {
 	struct errors errors;
 	struct adoption adoption;
 	struct too_large too_large;
+	struct undeliverable undeliverable;
 	struct trays trays;
 	struct fetcher fetcher;
 	struct pacing pacing;

@@ -52,6 +52,7 @@
 	SYSTEM(persistence, NEEDS_INFO, "appendfsync always: acknowledged data survives a crash of Redis") \
 	SYSTEM(writes, NEEDS_INFO, "the last writes to disk succeeded") \
 	SYSTEM(clients, NEEDS_INFO, "maxclients is high enough for all workers") \
+	SYSTEM(answers, NEEDS_CONNECTION, "Redis may send every message of up to message_max") \
 	SYSTEM(clock, NEEDS_CONNECTION, "the clocks of Redis and this host agree") \
 	SYSTEM(registry, NEEDS_CONNECTION, "the registry agrees with the configuration") \
 	SYSTEM(secret, NEEDS_CONNECTION, "quredis:secret holds the secret that seals wrappers, or no message has one yet") \

@@ -361,6 +361,37 @@ int check_memory(struct doctor *d)
 	return 0;
 }
 
+/* bytes: what Redis lets one answer, or one client, take. Redis also needs some bytes around the message. */
+static void check_limit(struct doctor *d, const char *name, int64_t bytes)
+{
+	const struct conf *conf = d->a->conf;
+
+	for (size_t i = 0; conf != NULL && bytes > 0 && i < conf->nqueues; i++) {
+		const struct conf_queue *q = conf->queues[i];
+
+		if (q->message_max < bytes)
+			continue;
+		advise_setting(d,
+		    findings_add(d, SEVERITY_WARNING, q->name, "message_max is %" PRId64 ", but %s of Redis is %" PRId64 ": a message in between escapes as Undeliverable",
+		    q->message_max, name, bytes),
+		    "redis-cli CONFIG SET client-output-buffer-limit 'normal 0 0 0', and maxmemory-clients 0; or lower message_max", "lower message_max");
+	}
+}
+
+/* A server that hides a setting, or has none of this name, limits nothing as far as known. */
+int check_answers(struct doctor *d)
+{
+	const char *normal;
+	char text[256];
+
+	if (setting(d, "client-output-buffer-limit", text, sizeof(text)) && (normal = strstr(text, "normal ")) != NULL)
+		check_limit(d, "client-output-buffer-limit", strtoll(normal + strlen("normal "), NULL, 10));
+	/* "5%" is a part of maxmemory */
+	if (still_connected(d) == 0 && setting(d, "maxmemory-clients", text, sizeof(text)))
+		check_limit(d, "maxmemory-clients", strtoll(text, NULL, 10) * (strchr(text, '%') == NULL ? 1 : info_number(d, "maxmemory") / 100));
+	return still_connected(d);
+}
+
 static void add_without_log(struct doctor *d)
 {
 	int64_t saved = info_number(d, "rdb_last_save_time"), changes = info_number(d, "rdb_changes_since_last_save");

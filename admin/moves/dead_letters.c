@@ -83,10 +83,22 @@ static struct outcome outcome_of(bool retry)
 	    (struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" };
 }
 
+/* A retry does not change why these messages escaped, and a producer's push is judged by the same limit. */
+static bool warn_of_return(const char *class)
+{
+	bool too_large = class != NULL && strcmp(class, "TooLarge") == 0;
+
+	if (!too_large && (class == NULL || strcmp(class, "Undeliverable") != 0))
+		return false;
+	admin_note("%s: such a message becomes a dead letter again, unless %s is larger by now", class, too_large ? "message_max" : "the limit of Redis in its error");
+	return true;
+}
+
 /* An action on each dead letter. */
 struct action {
 	struct admin *a;
 	bool retry;
+	bool warned;			/* that a message comes back */
 	struct outcome outcome;
 	int status;			/* EX_NOINPUT: some dead letters were missing; else EX_OK */
 };
@@ -94,7 +106,9 @@ struct action {
 static int act_on(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
+	const struct queue_bytes *class;
 	struct list_entry e;
+	char name[32];
 	int found = dead_letter_entry(a, d, 0, &e), done;
 
 	if (found == -1)
@@ -102,6 +116,10 @@ static int act_on(struct action *t, const struct dead_letter *d)
 	done = (t->retry ? retry_message : remove_message)(a, d, found == 1 ? &e : NULL);
 	entry_free(&e);
 	t->outcome.count += done == 1;
+	if (t->retry && done == 1 && !t->warned && (class = dead_letter_field(d, "error_class")) != NULL) {
+		snprintf(name, sizeof(name), "%.*s", (int)class->len, (const char *)class->data);
+		t->warned = warn_of_return(name);
+	}
 	return done == -1 ? -1 : 0;
 }
 
@@ -212,8 +230,10 @@ int cmd_dlq_retry(struct admin *a)
 {
 	if (check_operands(a, "dlq retry") == -1)
 		return -1;
-	if ((a->options.given & (OPTION_FILTER | OPTION_PACE)) != 0)
+	if ((a->options.given & (OPTION_FILTER | OPTION_PACE)) != 0) {
+		warn_of_return(a->options.class);
 		return by_filter(a, true);
+	}
 	return a->options.all ? retry_whole(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 

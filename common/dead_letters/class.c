@@ -16,6 +16,7 @@ const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
 	{ "Rejected", COUNT_REJECTED },
 	{ "TTLExpired", COUNT_EXPIRED },
 	{ "TooLarge", COUNT_TOO_LARGE },
+	{ "Undeliverable", -1 },
 	{ "UnknownSeal", COUNT_UNKNOWN_SEAL },
 	{ "UnknownVersion", COUNT_UNKNOWN_VERSION },
 	{ "Unrecorded", -1 },

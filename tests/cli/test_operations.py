@@ -185,6 +185,7 @@ def test_a_canary_without_a_sha1_fails_again(quredisd, redis, handler):
     wait_for(lambda: c.llen("escape:mail") == c.xlen("escape:mail:log") == 3)
     r = d.quredis("dlq", "retry", "mail", "--all", "--class", "TooLarge", "--rate", "1/s", "--max-failures", "9")
     assert r.code == 0 and not c.exists("escape:mail:operations"), r
+    assert "becomes a dead letter again, unless message_max is larger" in r.err
     assert d.stop() == 0
 
 

@@ -183,6 +183,16 @@ def test_clients(clinic, edited):
         "clients", "warning", "9500 of 10000 clients", advice="CLIENT LIST")
 
 
+def test_answers(clinic):
+    """Redis closes a connection rather than send a message that is longer than these limits."""
+    clinic.doctor().good("answers")
+    clinic.server.config_set("client-output-buffer-limit", "normal 1048576 0 0")
+    rows = clinic.doctor().bad("answers")
+    assert rows and all("message_max is 8388608" in r["what"] and "client-output-buffer-limit of Redis is 1048576" in r["what"] for r in rows), rows
+    clinic.server.config_set("client-output-buffer-limit", "normal 16777216 0 0")
+    clinic.doctor().good("answers")
+
+
 def test_clock(clinic, shim):
     clinic.doctor(env={**shim, "LIE_CLOCK": "20"}).one("clock", "note", "its clock is", "behind this host's", advice="NTP")
     clinic.doctor(env={**shim, "LIE_CLOCK": "-4000"}).one("clock", "warning", "ahead of this host's")

@@ -200,3 +200,33 @@ def test_many_large_ones_are_due_at_once(redis, quredisd, ledger, handler):
     wait_for(lambda: len(ledger.lines()) == n, 20)
     assert sorted(ledger.lines()) == [f"{i:02}" for i in range(n)]
     assert d.stop() == 0
+
+
+SHORT = "head -c 9 >>@LEDGER@; echo >>@LEDGER@"
+
+
+def in_trays(c):
+    """How many messages; no answer with a payload reaches this client, either."""
+    return sum(c.llen(k) for k in c.keys("transit:mail:*:[012]"))
+
+
+def test_a_message_that_redis_does_not_deliver(redis, quredisd, handler, ledger):
+    """
+    Redis closes each connection on which it should send a longer answer than client-output-buffer-limit allows. Such a message escapes unread, with its
+    bytes and the limit in its error; status says what happens meanwhile. All others run once, also one that is just deliverable.
+    """
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(SHORT), workers=1)])
+    d.wait_event("queue_recovered", queue="mail")
+    c.config_set("client-output-buffer-limit", "normal 1048576 0 0")
+    culprits = [b"B" * 3_000_000, b"quredis/1 id=named\n" + b"C" * 2_000_000]
+    c.lpush("ingress:mail", "small0", culprits[0], "D" * 900_000, "small1", culprits[1], "small2")
+    wait_for(lambda: "client-output-buffer-limit" in d.quredis("status").out, 60, "the reason in status")
+    wait_for(lambda: sorted(ledger.lines()) == sorted(["small0", "small1", "small2", "D" * 9]) and in_trays(c) == 0, 90, "all others")
+    c.config_set("client-output-buffer-limit", "normal 0 0 0")
+    assert c.lrange("escape:mail", 0, -1) == culprits[::-1]
+    records = [r for _, r in c.xrange("escape:mail:log")]
+    assert [r[b"error_class"] for r in records] == [b"Undeliverable"] * 2
+    assert b"3000000 bytes" in records[0][b"error_message"] and b"is 1048576" in records[0][b"error_message"]
+    assert [r[b"id"] for r in records] == [f"sha1:{hashlib.sha1(culprits[0]).hexdigest()}".encode(), b"named"]
+    assert not anywhere(c, "mail")

@@ -207,15 +207,15 @@ def test_a_large_message_outlives_the_lease_of_its_worker(redis, quredisd, handl
     d.wait_event("queue_recovered", queue="mail")
     for n in range(3):          # one in each tray
         c.lpush("ingress:mail", f"moved{n}".ljust(6000, "x"))
-        wait_for(lambda n=n: c.zcard("ingress:mail:delayed") == n + 1, 30)
-    before = c.zcard("ingress:mail:delayed")
+        wait_for(lambda n=n: c.zcard("quredis:of:ingress:mail:delayed") == n + 1, 30)
+    before = c.zcard("quredis:of:ingress:mail:delayed")
     c.lpush("ingress:mail", "last".ljust(6000, "x"))
     wait_for(lambda: "last" in ledger.flags(), 30)
     (lease,) = c.keys("transit:mail:lease:*")
     c.delete(lease)             # before a renewal finds that out
     (tmp / "go").touch()
     wait_for(lambda: not trays(c, "mail"), 60)
-    assert (c.zcard("ingress:mail:delayed") - before, c.llen("escape:mail")) == ((1, 0) if moved == "delayed" else (0, 1))
+    assert (c.zcard("quredis:of:ingress:mail:delayed") - before, c.llen("escape:mail")) == ((1, 0) if moved == "delayed" else (0, 1))
     assert ledger.flags()["last"] == ["0"] and not d.events("claim_lost") and d.events("incarnation_renewed")
 
 

@@ -24,6 +24,7 @@ const MEANS = {
 	Unrepresentable: "The message cannot be given to this handler as an argument.",
 	TooLarge: "The message is longer than message_max. No worker fetched it.",
 	UnknownSeal: "A line of quredis stands before the message, and no secret in quredis:secret verifies its seal: that key was lost or replaced, the message is of another queue, or a producer forged the line. Restore the key, and retry the message.",
+	Undeliverable: "Redis closed the connection each time when it had to send this message.",
 	UnknownVersion: "The header of the message has an unknown version.",
 	WorkerLost: "Workers died with this message in flight more often than allowed.",
 	TTLExpired: "The message waited longer than its TTL.",

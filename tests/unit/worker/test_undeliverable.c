@@ -1,0 +1,223 @@
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+
+/* A message on which the connection breaks each time: what convicts it, and which other suspects are left alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "tests/unit/worker/lone_worker.h"
+
+#define LARGE 60000
+#define MOST 100000
+
+static size_t adopted[QUEUE_TRAYS];
+static struct undeliverable *u;
+
+void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
+{
+	(void)w, (void)all;
+	adopted[tray] = n;
+}
+
+void mover_record_failed(void)
+{
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(adopted, 0, sizeof(adopted));
+	lone_worker_begin(false);
+	lone_worker_connect();
+	lone.queue.message_max = MOST;
+	lone.queue.dead_letter.enabled = true;
+	lone.w->adoption.server_now = (struct redis_identity){ "a run", "a history" };
+	u = &lone.w->undeliverable;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	undeliverable_free(u);
+	return lone_worker_teardown(state);
+}
+
+static const char *tray_key(int tray)
+{
+	return lone.w->session.owner.trays[tray];
+}
+
+static void put(int tray, char c, size_t len)
+{
+	char *raw = alloc_zero(1, len);
+
+	memset(raw, c, len);
+	REDIS(&lone_server, "LPUSH %s %b", tray_key(tray), raw, len);
+	free(raw);
+}
+
+/* Until only the bytes of a message are awaited: then true, and no answer is read. False: every tray was read. */
+static bool walk(void)
+{
+	undeliverable_begin(lone.w, 0);
+	for (int taken = 0; !u->requested && taken < lone.expected; taken++) {
+		struct redis_reply reply = lone_worker_answer();
+
+		/* The answers come in the order of the requests: the limit first, then one step after the other. */
+		undeliverable_answer(lone.w, taken == 0 ? 0 : lone.last.item, &reply, 0);
+	}
+	return u->requested;
+}
+
+static void lose(const char *why)
+{
+	lone.w->session.renewing = true;
+	redis_close(&lone.w->session.redis, why);
+	undeliverable_lost(lone.w);
+	lone.expected = 0;
+	lone_worker_connect();
+}
+
+#define CLOSED "Server closed the connection"
+
+static void trays_are_read_singly_after_three_losses(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_false(undeliverable_reads_singly(lone.w));
+		lose(CLOSED);
+	}
+	assert_true(undeliverable_reads_singly(lone.w));
+	assert_non_null(undeliverable_why(lone.w));
+	undeliverable_over(lone.w);
+	assert_false(undeliverable_reads_singly(lone.w));
+	assert_null(undeliverable_why(lone.w));
+}
+
+/* lone_worker_connect() empties the server. */
+static void fill(void)
+{
+	put(0, 'a', 10);
+	put(0, 'b', LARGE);
+	put(0, 'c', 10);
+	put(2, 'd', 10);
+}
+
+static bool walks_over_it(void)
+{
+	fill();
+	return walk();
+}
+
+static void breaks(int times, const char *why)
+{
+	for (int i = 0; i < times; i++) {
+		assert_true(walks_over_it());
+		lose(why);
+	}
+}
+
+static void one_message_after_three_lone_failures_escapes(void **state)
+{
+	(void)state;
+	breaks(3, CLOSED);
+	assert_false(walks_over_it());
+	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
+	assert_int_equal(REDIS(&lone_server, "LINDEX %s 0", lone.env->keys.escape).len, LARGE);
+	assert_int_equal(adopted[0], 2);
+	assert_int_equal(adopted[1], 0);
+	assert_int_equal(adopted[2], 1);
+	assert_int_equal(lone.w->session.owner.moved[0], 1);
+	/* The next one of this size on this server needs one failure. */
+	breaks(1, CLOSED);
+	assert_false(walks_over_it());
+	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
+}
+
+static void assert_spared(void)
+{
+	assert_true(walks_over_it());
+	assert_int_equal(REDIS_INT(&lone_server, "EXISTS %s", lone.env->keys.escape), 0);
+}
+
+/* The server restarted in between, so each restart may have broken the connection. */
+static void a_restart_convicts_nothing(void **state)
+{
+	(void)state;
+	breaks(2, CLOSED);
+	lone.w->adoption.server_now = (struct redis_identity){ "another run", "a history" };
+	breaks(2, CLOSED);
+	assert_spared();
+	lose(CLOSED);
+	lone.w->adoption.server_now = (struct redis_identity){ "a third run", "a history" };
+	assert_spared();
+}
+
+static void a_server_without_a_name_convicts_nothing(void **state)
+{
+	(void)state;
+	lone.w->adoption.server_now = (struct redis_identity){0};
+	breaks(5, CLOSED);
+	assert_spared();
+}
+
+static void a_timeout_convicts_nothing(void **state)
+{
+	(void)state;
+	breaks(2, CLOSED);
+	breaks(1, "no answer in 5 s");
+	breaks(2, CLOSED);
+	assert_spared();
+}
+
+/* It arrives after all. */
+static void what_arrives_is_innocent(void **state)
+{
+	struct redis_reply reply;
+
+	(void)state;
+	breaks(2, CLOSED);
+	assert_true(walks_over_it());
+	reply = lone_worker_answer();
+	undeliverable_answer(lone.w, lone.last.item, &reply, 0);
+	assert_int_equal(u->suspect.times, 0);
+	assert_int_equal(u->nread, 2);
+	lose(CLOSED);
+	breaks(2, CLOSED);
+	assert_spared();
+}
+
+/* A limit that Redis tells, and that the message exceeds, proves most of it. */
+static void a_known_limit_needs_one_failure(void **state)
+{
+	(void)state;
+	breaks(1, CLOSED);
+	fill();
+	REDIS(&lone_server, "CONFIG SET client-output-buffer-limit %s", "normal 59999 0 0");
+	assert_false(walk());
+	REDIS(&lone_server, "CONFIG SET client-output-buffer-limit %s", "normal 0 0 0");
+	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(trays_are_read_singly_after_three_losses),
+		T(one_message_after_three_lone_failures_escapes),
+		T(a_restart_convicts_nothing),
+		T(a_server_without_a_name_convicts_nothing),
+		T(a_timeout_convicts_nothing),
+		T(what_arrives_is_innocent),
+		T(a_known_limit_needs_one_failure),
+	};
+
+	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
+}

@@ -1,0 +1,46 @@
+#ifndef WORKER_UNDELIVERABLE_H
+#define WORKER_UNDELIVERABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+struct worker;
+
+/* Owner: undeliverable.c. The reading of the trays one message at a time, and the message that may not be deliverable. */
+struct undeliverable {
+	int losses;			/* connections that the server closed between a renewal and the last answer about the trays, since they were read last */
+	int tray, at;			/* what is read now: a tray, and an index from the pop end, -1 the oldest */
+	struct buffer head, tail;	/* of that message */
+	size_t size;			/* of that message */
+	bool requested;			/* that message was requested, alone, and has not arrived */
+	bool too_large;			/* it is longer than message_max, and was not requested */
+	struct adopted *read;		/* messages of the tray that have arrived, oldest first; owned */
+	size_t nread;
+	/* The message on which the connection broke while only its bytes were awaited, how often in a row, and on which server. */
+	struct suspect {
+		size_t size;
+		uint64_t sum;		/* of its ends */
+		int times;
+		struct redis_identity server;
+	} suspect;
+	struct {			/* the smallest message that this server could not send; size 0: none is known */
+		size_t size;
+		struct redis_identity server;
+	} proved;
+	int64_t limit;			/* client-output-buffer-limit of normal clients, bytes; 0: none, or Redis does not tell */
+};
+
+void undeliverable_lost(struct worker *w);		/* right after the connection broke, before its unanswered requests are forgotten */
+bool undeliverable_reads_singly(const struct worker *w);	/* true: undeliverable_begin() reads the trays on this connection */
+void undeliverable_begin(struct worker *w, int64_t now_ms);
+void undeliverable_answer(struct worker *w, int step, const struct redis_reply *reply, int64_t now_ms);
+void undeliverable_over(struct worker *w);		/* every tray has been read */
+const char *undeliverable_why(const struct worker *w);	/* what an operator should know of the last lost connection; NULL: nothing */
+void undeliverable_free(struct undeliverable *u);
+
+#endif
