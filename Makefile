@@ -7,6 +7,7 @@
 #   make operations-soak  retries and deletions of dead letters by a filter, with 40,000 of them (QUREDIS_TEST_DEAD_LETTERS=), on the command line and in a browser
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
+#   make episodes         short random episodes, 500 of 20 s (EPISODESFLAGS="--seeds 1-50 --jobs 2")
 #   make soak-rollback    Redis goes back in time, 300 times, with a million messages (the same)
 #   make soak-large       messages up to 256 MiB over a slow link, on a machine that nobody else uses (LARGE_SIZES= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
@@ -351,6 +352,9 @@ soak-failover: all
 soak-cluster: all
 	QUREDIS_BUILD=$O tests/chaos/soak cluster
 
+episodes: all
+	QUREDIS_BUILD=$O tests/episodes/run $(EPISODESFLAGS)
+
 soak-large: all
 	QUREDIS_BUILD=$O tests/chaos/soak large
 
@@ -463,7 +467,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak layers print-folders writers
+.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
