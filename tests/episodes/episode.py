@@ -17,6 +17,7 @@ from .judge import Run, Seen, judge
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETTLED_S = 120
+HELD_MS = 2500          # of a message that runs while it is attacked
 MODES = ("clean", "clean", "ordered", "hard", "back")
 
 
@@ -57,15 +58,22 @@ class Episode:
         return host
 
     def run(self):
-        """What is wrong; empty: nothing."""
+        """Random faults, and random messages meanwhile. Returns what is wrong; empty: nothing."""
+        return self._go(self._disturb)
+
+    def attack(self, fault, times):
+        """This fault, so many times in a row, while a message of each queue runs, and others wait. Returns what is wrong."""
+        return self._go(lambda: self._strike(fault, times))
+
+    def _go(self, disturb):
         self.hosts[0].start()
         with self.server.connect() as c:
-            self._secret = c.get("quredis:secret")
-        for step in (self._disturb, self._restore, self._settle, self._end):
+            self._secret = wait_for(lambda: c.get("quredis:secret"), 30, "a secret")
+        for step in (disturb, self._restore, self._settle, self._end):
             try:
                 step()
             except Exception as e:
-                self.problems.append(f"{step.__name__[1:]}: {type(e).__name__}: {e}")
+                self.problems.append(f"{type(e).__name__}: {e}")
                 break
         self.problems += self.disturber.wrong + judge(self.seen())
         return self.problems
@@ -80,6 +88,15 @@ class Episode:
             self.disturber.happen(self.rng.choice(self.faults))
             time.sleep(self.rng.choice([0.05, 0.2, 0.5, 1]))
         self.producer.end()
+
+    def _strike(self, fault, times):
+        held = [self.producer.push(name, "o", HELD_MS) for name in load.QUEUES]
+        wait_for(lambda: {run.name for run in self._ledger()[0]} >= set(held), 30, "a run in each queue")
+        for name in load.QUEUES:
+            for kind in "orj" if name != "shared" else "oj":
+                self.producer.push(name, kind, 0)
+        for _ in range(times):
+            self.disturber.happen(fault)
 
     def _restore(self):
         """Ends what a fault left: no later step finds a Redis, a secret or a queue that is not as it was."""
@@ -139,7 +156,7 @@ class Episode:
         with self.server.connect() as c:
             for q in load.QUEUES:
                 escaped += [(q, m) for m in c.lrange(f"escape:{q}", 0, -1)]
-                records += [(q, f[b"error_class"].decode(), f[b"message"] or b"") for _, f in c.xrange(f"escape:{q}:log")]
+                records += [(q, f[b"error_class"].decode(), f[b"sha1"].decode()) for _, f in c.xrange(f"escape:{q}:log")]
         return Seen(self.producer.pushed, self.producer.alive, runs, done, strange, escaped, records, list(self.disturber.counts),
                     {q["name"] for h in self.hosts for q in h.sections["queues"] if q.get("fence") == "kill"})
 

@@ -33,8 +33,8 @@ class Fault(NamedTuple):
 
 
 FAULTS = {row.name: row for row in (
-    Fault("cut_connections"), Fault("pause_clients", silent=True), Fault("slow_redis", silent=True), Fault("kill_redis"), Fault("memory_full"),
-    Fault("forget_scripts"), Fault("delete_secret"), Fault("limit_answers"), Fault("slow_names"),
+    Fault("cut_connections"), Fault("pause_clients", silent=True), Fault("slow_redis", silent=True), Fault("kill_redis", silent=True), Fault("memory_full"),
+    Fault("forget_scripts"), Fault("delete_secret"), Fault("limit_answers"), Fault("slow_names", silent=True),
     Fault("deploy"), Fault("two_deploys"), Fault("empty_deploy"), Fault("restart_queue"), Fault("scale"), Fault("pause"), Fault("quiet"),
     Fault("drain"), Fault("second_host"),
     Fault("kill_handler", reruns=True, charges=True), Fault("kill_worker", reruns=True, charges=True), Fault("kill_sweeper"),
@@ -77,10 +77,13 @@ class Faults:
     def _up(self):
         for host in (self.first, self.second):
             if host.started and not host.running():
-                code = host.wait_exit()
-                if code not in CODES:
-                    self.wrong.append(f"{host.dir.name} ended with {code}")
+                if host.ended_itself():
+                    self._check_end(host, host.wait_exit())
                 host.start(wait=False)
+
+    def _check_end(self, host, code, after="no order"):
+        if code not in CODES:
+            self.wrong.append(f"{host.dir.name} ended with {code} after {after}")
 
     def _pick(self, found):
         return self.rng.choice(sorted(found)) if found else None
@@ -98,9 +101,7 @@ class Faults:
 
     def _stop(self, host, sig):
         if host.running():
-            code = host.stop(sig)
-            if code not in CODES:
-                self.wrong.append(f"{host.dir.name} ended with {code} after {signal.Signals(sig).name}")
+            self._check_end(host, host.stop(sig), signal.Signals(sig).name)
 
     # ---- Redis and the way to it ----
 
@@ -238,9 +239,7 @@ class Faults:
             host.signal(signal.SIGTERM)
             time.sleep(wait_s)
         self._signal(pids, signal.SIGTERM)
-        code = host.wait_exit(60)
-        if code not in CODES:
-            self.wrong.append(f"{host.dir.name} ended with {code} after SIGTERM to every process")
+        self._check_end(host, host.wait_exit(60), "a SIGTERM to every process")
 
     def signal_all(self):
         self._signal_all(0)

@@ -12,6 +12,10 @@ class Host(Quredisd):
         self.started = True
         return super().start(wait)
 
+    def ended_itself(self):
+        """Whether it has ended, and nobody has waited for that yet."""
+        return self._process is not None and not self.running()
+
     def write_conf(self, **changes):
         self.sections.update(changes)
         before = self.dir / "current"

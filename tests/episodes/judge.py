@@ -2,6 +2,8 @@
 import collections
 from typing import NamedTuple
 
+from harness.queues import sha1
+
 from .faults import FAULTS
 from .load import MAY_ESCAPE, MUST_ESCAPE, name_of
 
@@ -20,17 +22,21 @@ class Seen(NamedTuple):
     done: set               # names of messages that ended with ok
     strange: list           # lines of the ledger: payloads that no producer pushed
     escaped: list           # (queue, message as it lies there)
-    records: list           # (queue, class, message)
+    records: list           # (queue, class, SHA-1 of the message)
     faults: list            # names of those that happened
     fenced: set             # queues with fence = "kill"
 
 
+def _classes(push, charges):
+    """The classes with which a message may escape. A shared queue has one attempt, so a fault that charges ends it."""
+    killed = {"HandlerSignal"} if charges and push.queue == "shared" else set()
+    return {**MUST_ESCAPE, **MAY_ESCAPE}.get(push.kind, set()) | killed
+
+
 def _escapes(seen):
     """Dead letters that should not be there, have other bytes, or are there twice; and those that are missing."""
-    wrong, classes = [], {}
-    for queue, kind, message in seen.records:
-        classes[name_of(message)] = kind
-    back = any(FAULTS[f].back for f in seen.faults)
+    wrong, classes = [], {digest: of_class for _, of_class, digest in seen.records}
+    back, charges = (any(getattr(FAULTS[f], a) for f in seen.faults) for a in ("back", "charges"))
     times = collections.Counter(name_of(m) for _, m in seen.escaped)
     for queue, message in seen.escaped:
         name = name_of(message)
@@ -39,8 +45,8 @@ def _escapes(seen):
             wrong.append(f"{queue}: a dead letter that was never pushed: {message[:80]!r}")
         elif (queue, message) != (push.queue, push.message):
             wrong.append(f"{name} of {push.queue} lies in escape of {queue} with other bytes: {message[:120]!r}")
-        elif classes.get(name) not in {**MUST_ESCAPE, **MAY_ESCAPE}.get(push.kind, ()):
-            wrong.append(f"{name} ({push.kind}) of {push.queue} escaped as {classes.get(name)}")
+        elif (found := classes.get(sha1(message))) not in _classes(push, charges):
+            wrong.append(f"{name} ({push.kind}) of {push.queue} escaped as {found}")
     wrong += [f"{name} is in escape {n} times" for name, n in times.items() if n > 1 and not back]
     if len(seen.escaped) != len(seen.records):
         wrong.append(f"{len(seen.escaped)} dead letters and {len(seen.records)} records")

@@ -53,8 +53,11 @@ def _forged(rng):
     return "".join(f"\n{rng.choice(['OK', 'REJECT', 'FAIL', 'RETRY'])} {n}" for n in rng.sample(numbers, 30)).encode() + b"\nOK\nok 3\nBEAT 4\n"
 
 
-def message(rng, name, of_queue, kind):
-    ms = rng.choice([50, 200, 600, 1200]) if kind == "o" and rng.random() < 0.4 else rng.choice([0, 0, 0, 5, 20])
+def _duration(rng, kind):
+    return rng.choice([50, 200, 600, 1200]) if kind == "o" and rng.random() < 0.4 else rng.choice([0, 0, 0, 5, 20])
+
+
+def message(rng, name, of_queue, kind, ms):
     size = LARGE if kind == "u" else rng.choice([5000, 70000, 150000, 300000]) if of_queue == "big" else rng.choice([10, 100, 3000, 6000])
     data = _forged(rng) if kind == "g" else zlib.adler32(name.encode()).to_bytes(4, "big") * (size // 4)
     body = b"%s %s %d |%s" % (name.encode(), kind.encode(), ms, data)
@@ -82,23 +85,23 @@ class Producer(threading.Thread):
         self._lock, self._epoch, self._enough = threading.Lock(), 0, threading.Event()
 
     def run(self):
-        client, number = None, 0
         while not self._enough.wait(self._rng.choice([0, 0.01, 0.03, 0.06])):
-            number += 1
             of_queue = self._rng.choice(("exec", "exec", "stay", "stay", "stay", "shared", "big"))
             kind = self._rng.choice(self._kinds[of_queue])
-            name = f"m{number}"
-            raw = message(self._rng, name, of_queue, kind)
-            epoch, self.pushed[name] = self._epoch, Pushed(of_queue, kind, raw)
             try:
-                client = client or self._server.connect(socket_timeout=15)
-                client.lpush(f"ingress:{of_queue}", raw)
-                self._acknowledged(name, epoch)
-            except redis_py.ResponseError:
-                time.sleep(0.05)
+                self.push(of_queue, kind, _duration(self._rng, kind))
             except (redis_py.RedisError, OSError):
-                client = None
                 time.sleep(0.05)
+
+    def push(self, of_queue, kind, ms):
+        """Pushes a message, and returns its name."""
+        name = f"m{len(self.pushed) + 1}"
+        raw = message(self._rng, name, of_queue, kind, ms)
+        epoch, self.pushed[name] = self._epoch, Pushed(of_queue, kind, raw)
+        with self._server.connect(socket_timeout=15) as c:
+            c.lpush(f"ingress:{of_queue}", raw)
+        self._acknowledged(name, epoch)
+        return name
 
     def _acknowledged(self, name, epoch):
         with self._lock:
@@ -113,4 +116,5 @@ class Producer(threading.Thread):
 
     def end(self):
         self._enough.set()
-        self.join(60)
+        if self.is_alive():
+            self.join(60)

@@ -10,6 +10,7 @@ from episodes.episode import Episode
 from episodes.faults import CLEAN, FAULTS, ORDERED, Faults
 from episodes.judge import Run, Seen, judge
 from episodes.load import Pushed
+from harness.queues import sha1
 
 SECONDS = 6
 
@@ -31,8 +32,9 @@ def test_each_fault_has_a_method():
 
 
 PUSHED = {"m1": Pushed("exec", "o", b"m1 o 0 |"), "m2": Pushed("stay", "j", b"m2 j 0 |"), "m3": Pushed("stay", "r", b"m3 r 0 |")}
+SHARED = Pushed("shared", "o", b"m1 o 0 |")
 RIGHT = Seen(PUSHED, set(PUSHED), [Run("m1", 1, False, 7), Run("m2", 1, False, 8), Run("m3", 1, False, 8), Run("m3", 2, False, 8)],
-             {"m1", "m3"}, [], [("stay", b"m2 j 0 |")], [("stay", "Rejected", b"m2 j 0 |")], ["drain"], set())
+             {"m1", "m3"}, [], [("stay", b"m2 j 0 |")], [("stay", "Rejected", sha1(b"m2 j 0 |"))], ["drain"], set())
 
 
 def test_nothing_is_wrong():
@@ -47,8 +49,8 @@ def test_nothing_is_wrong():
     ({"escaped": [("exec", b"m2 j 0 |")]}, "other bytes"),
     ({"escaped": [*RIGHT.escaped, ("stay", b"m9 j 0 |")]}, "never pushed"),
     ({"records": []}, "1 dead letters and 0 records"),
-    ({"records": [("stay", "HandlerExit", b"m2 j 0 |")]}, "m2 (j) of stay escaped as HandlerExit"),
-    ({"escaped": [*RIGHT.escaped, ("exec", b"m1 o 0 |")], "records": [*RIGHT.records, ("exec", "HandlerSignal", b"m1 o 0 |")]},
+    ({"records": [("stay", "HandlerExit", sha1(b"m2 j 0 |"))]}, "m2 (j) of stay escaped as HandlerExit"),
+    ({"escaped": [*RIGHT.escaped, ("exec", b"m1 o 0 |")], "records": [*RIGHT.records, ("exec", "HandlerSignal", sha1(b"m1 o 0 |"))]},
      "m1 (o) of exec escaped as HandlerSignal"),
     ({"runs": [*RIGHT.runs, Run("m1", 2, False, 9)]}, "CHARGED: m1"),
     ({"runs": [*RIGHT.runs, Run("m3", 3, True, 9)]}, "CHARGED: m3"),
@@ -71,6 +73,8 @@ def test_what_is_wrong_is_found(change, complaint):
     {"runs": [*RIGHT.runs, Run("m1", 1, False, 9)], "faults": ["roll_back"]},
     {"runs": [*RIGHT.runs, Run("m1", 2, True, 9)], "faults": ["kill_handler"]},
     {"alive": {"m1", "m3"}, "escaped": [], "records": []},
+    {"pushed": {**PUSHED, "m1": SHARED}, "escaped": [*RIGHT.escaped, ("shared", SHARED.message)], "faults": ["kill_handler"],
+     "records": [*RIGHT.records, ("shared", "HandlerSignal", sha1(SHARED.message))]},
 ])
 def test_what_a_fault_explains_is_not_wrong(change):
     assert judge(RIGHT._replace(**change)) == []
