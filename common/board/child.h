@@ -39,8 +39,8 @@ struct child {
 	const char *lock_identity;		/* of the lock file: supervisor/host/lock.h */
 	const unsigned char *lock_key;		/* sweeper only: identifies the leftovers of earlier supervisors */
 	const struct leftovers_users *handler_users;	/* sweeper only: users under which leftovers may run */
-	int search_fd;				/* sweeper only: a socket to its process that searches for leftovers, in search_pid; -1: it searches itself */
-	pid_t search_pid;			/* 0: none */
+	pid_t search_pid;			/* sweeper only: its process that searches for leftovers; 0: it searches itself */
+	int search_fd;				/* the socket to that process */
 	pid_t master_pid;
 };
 

@@ -246,7 +246,7 @@ static int fork_one(struct spawner *s, const struct conf *conf, const struct pro
 {
 	struct child child = {
 		.conf = conf, .board = s->processes->board, .queue_index = -1, .master_fd = s->life_fd[0],
-		.search_fd = -1, .boot = s->boot, .lock_identity = s->lock->identity, .master_pid = getpid(),
+		.boot = s->boot, .lock_identity = s->lock->identity, .master_pid = getpid(),
 	};
 	pid_t pid;
 

@@ -154,7 +154,7 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 
 static void free_all(struct sweeper *s)
 {
-	if (s->child->search_fd != -1)
+	if (s->child->search_pid != 0)
 		close(s->child->search_fd);	/* ends that process */
 	sweeper_queues_free(s);
 	tasks_free(s);

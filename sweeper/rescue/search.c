@@ -114,7 +114,7 @@ static int ask_search(int fd, enum search_kind kind, const uint64_t *boots, void
 
 void search_groups(const struct child *child, const uint64_t *boots, struct cgroup_dead *groups, size_t n)
 {
-	if (child->search_fd == -1)
+	if (child->search_pid == 0)
 		kill_groups(child, boots, groups, n);
 	else if (ask_search(child->search_fd, SEARCH_GROUPS, boots, groups, n, sizeof(*groups)) == -1)
 		for (size_t i = 0; i < n; i++)
@@ -123,7 +123,7 @@ void search_groups(const struct child *child, const uint64_t *boots, struct cgro
 
 void search_processes(const struct child *child, const uint64_t *boots, struct leftovers *found, size_t n)
 {
-	if (child->search_fd == -1)
+	if (child->search_pid == 0)
 		kill_processes(child, boots, found, n);
 	else if (ask_search(child->search_fd, SEARCH_PROCESSES, boots, found, n, sizeof(*found)) == -1)
 		for (size_t i = 0; i < n; i++)

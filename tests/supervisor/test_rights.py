@@ -123,7 +123,8 @@ def test_the_embedded_redis_and_its_keeper_keep_nothing(quredisd, handler, tmp):
 def test_a_handler_gets_the_score_that_its_worker_may_not_write(redis, quredisd, handler, tmp):
     """/proc/PID/oom_score_adj of a process whose memory is hidden belongs to root."""
     ledger_for_all(tmp)
-    body = 'read -r m; echo "$(id -un) $(cat /proc/self/oom_score_adj)" >>@LEDGER@\n'
+    # a worker that has the handler's user writes it a moment after exec
+    body = 'read -r m; until [ "$(cat /proc/self/oom_score_adj)" -ge 500 ]; do sleep 0.01; done; echo "$(id -un) $(cat /proc/self/oom_score_adj)" >>@LEDGER@\n'
     d = quredisd(supervisor={"user": USER}, queues=[
         queue("plain", handler(body, name="plain"), limits={"oom_score_adj": 500}),
         queue("other", handler(body, name="other"), limits={"oom_score_adj": 600}, run_as={"user": OTHER, "nice": -1})])
