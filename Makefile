@@ -254,14 +254,14 @@ $O/crashpoints/nomem.so: tests/crashpoints/nomem.c $O/crashpoints/calls.h
 	$(call say,cc,$@)
 	$Q$(CRASHPOINTS_COMPILE) -fPIC -shared -o $@ $<
 
-# What checks figures and alert rules for Prometheus comes out of Debian's package, without the server and its service.
-# Without a network the tests that need it are left out, and say so.
-PROMTOOL := $(BUILD)/tools/promtool
+# What checks figures and alert rules for Prometheus, and the server that a test starts, come out of Debian's package, without its
+# service. Without a network the tests that need them are left out, and say so.
+TOOLS := $(BUILD)/tools
 promtool:
-	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p $(PROMTOOL).d && cd $(PROMTOOL).d && \
+	@test -x $(TOOLS)/promtool -a -x $(TOOLS)/prometheus || { mkdir -p $(TOOLS)/prometheus.d && cd $(TOOLS)/prometheus.d && \
 		apt-get -q download prometheus >/dev/null 2>&1 && dpkg-deb --fsys-tarfile prometheus_*.deb | \
-		tar -xf - --strip-components=3 ./usr/bin/promtool && mv promtool .. && cd .. && rm -r promtool.d; } || \
-		echo "promtool could not be fetched: what it checks is left out"
+		tar -xf - --strip-components=3 ./usr/bin/promtool ./usr/bin/prometheus && mv promtool prometheus .. && cd .. && rm -r prometheus.d; } || \
+		echo "Prometheus could not be fetched: what it checks is left out"
 
 # Redis 8 and Valkey 8 of Debian 13, on any Debian, in the same way.
 servers:
