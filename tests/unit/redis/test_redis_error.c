@@ -107,7 +107,8 @@ static void only_an_operator_mends_permissions_types_and_slots(void **state)
 	(void)state;
 	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
 		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND ||
-		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA);
+		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA ||
+		    class == REDIS_ERROR_SECRET);
 }
 
 static void a_slot_on_its_way_is_known_by_its_errors(void **state)

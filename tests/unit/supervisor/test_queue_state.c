@@ -93,6 +93,7 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 		{ QUEUE_ERROR_NO_COMMAND, STATE_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
 		{ QUEUE_ERROR_CLUSTER, STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
 		{ QUEUE_ERROR_SCHEMA, STATE_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
+		{ QUEUE_ERROR_SECRET, STATE_ERROR, "no secret for wrappers" },
 		{ QUEUE_ERROR_EVICTION, STATE_NO_REDIS, "maxmemory-policy may evict queues" },
 		{ QUEUE_ERROR_NO_REDIS, STATE_NO_REDIS, "no connection to Redis" },
 		{ QUEUE_ERROR_TRANSIENT, STATE_NO_REDIS, "Redis refuses commands for now" },
