@@ -28,8 +28,14 @@ SENTENCES = {
         ["cut_connections", "kill_redis", "memory_full", "slow_redis", "deploy", "two_deploys", "restart_queue", "pause", "drain"],
     "Two runs of one message overlap only if its worker had no connection to Redis, or stood still, for longer than `lease` (30 s).":
         ["test_fence.py::test_the_lease_is_renewed_whatever_runs", "test_fence.py::test_finish_lets_it_end"],
-    "With `fence = \"kill\"` they do not overlap even then: the first run is dead before the lease can have expired.":
+    "With `fence = \"kill\"` they do not overlap even then: the first run is dead before the lease can have expired, and the message runs again.":
         ["test_fence.py::test_the_handler_is_dead_before_the_lease_runs_out", "test_fence.py::test_a_worker_that_stands_still"],
+    "A message harms only itself.": ["test_poison.py::test_a_handler_that_prints_its_messages_lends_them_no_authority"],
+    "A handler may print it: nothing in its bytes answers another message, or ends the handler.":
+        ["test_poison.py::test_a_handler_that_prints_its_messages_lends_them_no_authority"],
+    "If it ends its handler, at once or some time after its answer, it costs its queue a few starts of the handler, and charges no other message "
+    "(`tests/promises/test_poison.py`).":
+        ["test_poison.py::test_poison_costs_a_constant", "test_poison.py::test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody"],
     "A message escapes only if its handler failed it, or if it kills its worker again and again (`recovery_attempts`).":
         EVERYTHING,
     "An ordered stop charges no message, even if its SIGTERM reaches every process, in any order (`tests/promises/test_stop_everywhere.py`), "
