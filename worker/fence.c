@@ -138,3 +138,20 @@ bool fence_pollfd(const struct worker *w, struct pollfd *p)
 	*p = (struct pollfd){ .fd = w->fence.fd, .events = POLLIN };
 	return is_on(w);
 }
+
+/*
+ * Nothing that was fetched under an older name runs any more, so a sweeper that finds such a name on this server, with
+ * messages that were not taken over, may return them at once.
+ */
+void fence_show_abandoned(struct worker *w)
+{
+	uint64_t before = atomic_load(&w->env->slot->abandoned);
+
+	if (tray_count(&w->trays, ITEM_RUNNING) == 0)
+		fence_claims_ended(&w->fence);
+	if (!w->session.registered || w->fence.claim_gone || before == w->session.id.generation)
+		return;
+	atomic_store(&w->env->slot->abandoned, w->session.id.generation);
+	if (before != 0)
+		atomic_fetch_add(&w->env->board->workers.renamed, 1);
+}

@@ -193,23 +193,6 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Nothing that was fetched under an older name runs any more, so a sweeper that finds such a name on this server, with
- * messages that were not taken over, may return them at once.
- */
-static void show_abandoned(struct worker *w)
-{
-	uint64_t before = atomic_load(&w->env->slot->abandoned);
-
-	if (tray_count(&w->trays, ITEM_RUNNING) == 0)
-		fence_claims_ended(&w->fence);
-	if (!w->session.registered || w->fence.claim_gone || before == w->session.id.generation)
-		return;
-	atomic_store(&w->env->slot->abandoned, w->session.id.generation);
-	if (before != 0)
-		atomic_fetch_add(&w->env->board->workers.renamed, 1);
-}
-
-/*
  * The worker asks one Sentinel, and one that was cut off with the old master names that one. No error ends a connection to
  * such a master, so the worker compares what it has with what most Sentinels name. A server that hides its run_id cannot be
  * compared.
@@ -265,7 +248,7 @@ static void open_when_due(struct worker *w, int64_t now_ms)
 
 void session_tick(struct worker *w, int64_t now_ms)
 {
-	show_abandoned(w);
+	fence_show_abandoned(w);
 	follow_master(w, now_ms);
 	leave_other_master(w, now_ms);
 	open_when_due(w, now_ms);

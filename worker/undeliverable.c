@@ -69,7 +69,7 @@ static bool is_suspect(const struct worker *w)
 	return u->suspect.times > 0 && u->suspect.size == u->size && u->suspect.sum == sum_of_ends(u) && is_known_server(w, &u->suspect.server);
 }
 
-static bool is_convicted(const struct worker *w)
+static bool is_proved_undeliverable(const struct worker *w)
 {
 	return is_suspect(w) && w->undeliverable.suspect.times >= (is_proved(w, w->undeliverable.size) || exceeds_limit(w) ? 1 : ALONE);
 }
@@ -82,7 +82,7 @@ static bool was_closed_by_server(const struct worker *w)
 	return strstr(why, "closed the connection") != NULL || strstr(why, "Connection reset by peer") != NULL || strstr(why, "Broken pipe") != NULL;
 }
 
-static void accuse(struct worker *w)
+static void count_loss(struct worker *w)
 {
 	struct undeliverable *u = &w->undeliverable;
 	int before = is_suspect(w) ? u->suspect.times : 0;
@@ -106,15 +106,16 @@ void undeliverable_lost(struct worker *w)
 
 	u->requested = false;
 	forget_read(u);
+	u->last_was_closed = w->session.renewing && was_closed_by_server(w);
 	if (!w->session.renewing)
 		return;
-	if (!was_closed_by_server(w)) {
+	if (!u->last_was_closed) {
 		u->suspect.times = 0;
 		return;
 	}
 	u->losses++;
 	if (requested && redis_identity_known(&w->adoption.server_now))
-		accuse(w);
+		count_loss(w);
 }
 
 bool undeliverable_reads_singly(const struct worker *w)
@@ -130,9 +131,10 @@ void undeliverable_over(struct worker *w)
 
 const char *undeliverable_why(const struct worker *w)
 {
-	if (w->undeliverable.losses < 2)
+	if (!w->undeliverable.last_was_closed || w->undeliverable.losses < 2)
 		return NULL;
-	return "Redis closes the connection while it sends the messages in flight of this worker: is one longer than client-output-buffer-limit, or what a proxy allows?";
+	return "Redis closes the connection while it sends the messages in flight of this worker: "
+	       "is one longer than client-output-buffer-limit, or what a proxy allows?";
 }
 
 void undeliverable_free(struct undeliverable *u)
@@ -216,7 +218,7 @@ static void remember(struct undeliverable *u, const struct queue_looked *l)
 
 /* ---- the escape ---- */
 
-/* m has the bytes that are known. The secrets were read when this connection was opened: a line that they do not verify is payload. */
+/* m has the bytes that are known. The secrets were read when this connection was opened. */
 static void parse_known(struct worker *w, struct message *m)
 {
 	struct undeliverable *u = &w->undeliverable;
@@ -269,12 +271,11 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	const struct queue_entry e = entry_of(&w->undeliverable);
 	const struct queue_keys *keys = &w->env->keys;
 	struct queue_note note;
-	char why[160];
 	const struct record record = {
 		.queue = w->env->conf->name,
 		.queue_from = "transit",
 		.error_class = class_of(&w->undeliverable),
-		.error_message = why,
+		.error_message = w->undeliverable.why,
 		.failed_at_ms = clock_realtime_ms(),
 		.first_failed_ms = m->wrapper.first_failed_ms,
 		.attempts = m->wrapper.attempts,
@@ -286,13 +287,13 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 		.handler = w->env->conf->handler[0],
 	};
 
-	describe(w, m, why, sizeof(why));
+	describe(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));
+	strlcpy(w->undeliverable.id, m->id, sizeof(w->undeliverable.id));
 	if (keys->shared)
 		queue_note_of(&note, m, NULL);
 	queue_escape(&w->session.redis, keys, w->session.owner.lease, w->session.owner.lease_ms, list_of(w), -1, &e, m, keys->shared ? &note : NULL,
 	    w->env->conf->dead_letter.enabled ? &record : NULL);
 	expect_step(w, STEP_ESCAPE, now_ms);
-	log_info("message_escaped", log_str("id", m->id), log_str("class", record.error_class), log_str("error", why));
 }
 
 static void digest_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
@@ -315,6 +316,7 @@ static void escaped(struct worker *w, int64_t answer)
 {
 	struct undeliverable *u = &w->undeliverable;
 
+	log_info("message_escaped", log_str("id", u->id), log_str("class", class_of(u)), log_str("error", u->why));
 	queue_owner_count_moved(&w->session.owner, u->tray);
 	if (answer == 2)
 		mover_record_failed();
@@ -358,7 +360,7 @@ static void look_answer(struct worker *w, const struct redis_reply *reply, int64
 	}
 	remember(u, &l);
 	u->too_large = is_too_large(w);
-	if (u->too_large || is_convicted(w)) {
+	if (u->too_large || is_proved_undeliverable(w)) {
 		ask_digest(w, now_ms);
 		return;
 	}

@@ -13,12 +13,14 @@ struct worker;
 
 /* Owner: undeliverable.c. The reading of the trays one message at a time, and the message that may not be deliverable. */
 struct undeliverable {
+	bool last_was_closed;		/* the last connection was lost in that way */
 	int losses;			/* connections that the server closed between a renewal and the last answer about the trays, since they were read last */
 	int tray, at;			/* what is read now: a tray, and an index from the pop end, -1 the oldest */
 	struct buffer head, tail;	/* of that message */
 	size_t size;			/* of that message */
 	bool requested;			/* that message was requested, alone, and has not arrived */
 	bool too_large;			/* it is longer than message_max, and was not requested */
+	char id[MESSAGE_ID_MAX + 1], why[160];	/* of the message whose escape was sent: for the log */
 	struct adopted *read;		/* messages of the tray that have arrived, oldest first; owned */
 	size_t nread;
 	/* The message on which the connection broke while only its bytes were awaited, how often in a row, and on which server. */

@@ -204,6 +204,7 @@ static void merge_wrapper(struct wrapper *w, const struct wrapper *inner)
 	w->redelivered = add_count(w->redelivered, inner->redelivered);
 	w->outages = add_count(w->outages, inner->outages);
 	w->solo = w->solo || inner->solo;
+	w->fresh = w->fresh || inner->fresh;
 	w->own_ms = w->own_ms != 0 ? w->own_ms : inner->own_ms;
 	w->redriven_ms = w->redriven_ms != 0 ? w->redriven_ms : inner->redriven_ms;
 	w->first_failed_ms = inner->first_failed_ms != 0 ? inner->first_failed_ms : w->first_failed_ms;

@@ -13,8 +13,8 @@
 /*
  * The form of an entry of a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper"). A line is
  * "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX bytes with its newline. A wrapper is a
- * line whose first key is w and whose last one, mac, proves that quredis wrote it for this queue. A line that is malformed or
- * not proven is payload.
+ * line whose first key is w and whose last one, mac, proves that quredis wrote it for this queue. A malformed line is
+ * payload. A line of exactly this form that no known secret verifies makes the message doubtful.
  */
 #define MESSAGE_LINE_MAX 1024
 #define MESSAGE_ID_MAX IDENTIFIER_ID_MAX
@@ -84,7 +84,7 @@ static inline bool message_may_be_wrapped(const char *raw, size_t len)
 #define MESSAGE_UNKNOWN_SEAL_WHY "a line of quredis stands before it whose seal no secret in quredis:secret verifies: that key was lost or replaced, or the " \
 	"message is of another queue, or a producer forged the line"
 
-/* Never fails: a line that quredis did not write is payload. The result has views into raw, and owns nothing. */
+/* Never fails. A line of another form is payload; see `doubtful` for one whose seal no secret verifies. The result has views into raw, and owns nothing. */
 void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);
 
 /* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */

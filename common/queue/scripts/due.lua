@@ -1,10 +1,7 @@
 -- KEYS: none delayed ingress apart
 -- ARGV: all limit bytes plain [line ours ...]
--- Moves messages from delayed to ingress, in the order of their times: those that are due, or with all '1' any. It looks at `limit` messages
--- at most, and stops after it has read `bytes`, so that large ones do not block Redis for long. plain '1': drops the lines of quredis, since other
--- programs fetch from ingress, too. The caller passes the lines that it has seen, each with ours '1' if it is one of quredis. A message with another
--- line stays, if plain, or if its payload seems to be apart. Returns for each that left how many ms it was late; -1: its payload is gone
--- (shared/apart.lua), and it was deleted. -2 at the end: some stayed for their line.
+-- Moves messages that are due (all '1': any) from delayed to ingress; plain '1': without our lines, which only the caller's word makes ours. Returns
+-- for each how many ms it was late; -1: its payload is gone (shared/apart.lua), it was deleted; -2 at the end: some stayed for their unseen line.
 local t, rank, room, lates, seen = redis.call('TIME'), 0, tonumber(ARGV[3]), {}, {}
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 for i = 5, #ARGV, 2 do seen[ARGV[i]] = ARGV[i + 1] end

@@ -1,7 +1,7 @@
 -- KEYS: none pushed ingress
 -- ARGV: limit bytes
 -- Moves messages that are due from the sorted set where producers delay their pushes to the left end of ingress, as pushes: in the order of their
--- times, which are Unix seconds. Members and scores are the bytes of strangers: no line before a message has a meaning here, a time of +inf never
+-- times, which are Unix seconds. Members and scores are a producer's bytes: no line before a message has a meaning here, a time of +inf never
 -- comes, and one of -inf is past. Moves `limit` messages at most, and stops after `bytes`. Returns for each that left how many ms it was late.
 local t, room, lates = redis.call('TIME'), tonumber(ARGV[2]), {}
 local now = t[1] + t[2] / 1e6

@@ -2,7 +2,7 @@
 -- ARGV: fresh known own lowest reads anew
 -- Checks the layout of the keys first (shared/layout.lua), and raises it at the end if there is a `fresh`.
 -- Reads and completes the secrets that seal the lines before messages: hexadecimal words separated by blanks, newest first. Appends those that the caller knows
--- and Redis lacks, up to eight in all. Writes `fresh` only if nobody has ever written here, so that two callers that race get the same one: if schema is
+-- and Redis lacks, up to eight in all. Writes `fresh` only if quredis has never written here, so that two callers that race get the same one: if schema is
 -- there, the secret was lost. anew '1': an operator wants a new one all the same. Returns the list; '': there is none, fresh is empty, and nothing
 -- was written. A secret that is lost or damaged is an error SECRET; if fresh is empty, that text.
 local refused = layout_refuses(KEYS[3], KEYS[2], KEYS[1], ARGV[3], ARGV[4], ARGV[5], false)
