@@ -15,15 +15,19 @@
 static int replace_secret(struct doctor *d, const struct finding *f)
 {
 	struct redis_reply reply;
+	bool is_taken;
 
 	(void)f;
 	queue_secret_replace(&d->a->redis);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	if (reply.type == REDIS_INTEGER && reply.integer == 0)
-		admin_note("quredis:secret:aside holds what an earlier repair took away; it stays");
-	if (admin_reply(d->a, &reply, NULL) == -1)
+	is_taken = reply.type == REDIS_INTEGER && reply.integer == 0;
+	if (doctor_reply(d, &reply) == -1)
 		return -1;
+	if (is_taken && reply.type == REDIS_ERROR)
+		return admin_fail(d->a, EX_CONFIG, "quredis:secret:aside holds what an earlier repair moved there: rename it, then repeat this repair");
+	if (reply.type == REDIS_ERROR)
+		return admin_refused(d->a, &reply, NULL);
 	return queue_secret_learn(&reply) == -1 ? admin_fail(d->a, EX_PROTOCOL, "unexpected reply from Redis when writing the secret") : 0;
 }
 
