@@ -196,7 +196,7 @@ static int open_without_links(const char *path)
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	return fd == -1 && errno == ENOSYS ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
+	return fd == -1 && (errno == ENOSYS || errno == EPERM) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
 }
 
 int file_open_directory(const char *path, uid_t user, char **flaw)

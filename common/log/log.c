@@ -218,7 +218,7 @@ void log_owner(uid_t uid, gid_t gid)
 
 static int open_file(const char *path)
 {
-	char *link = file_link_flaw(path, state.owner.set ? state.owner.uid : geteuid());
+	char *link = file_link_flaw(path, geteuid());
 	int fd = link != NULL ? -1 : above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
 
 	if (link != NULL) {

@@ -69,9 +69,18 @@ static int check_links(char *error, size_t size, const char *dir, uid_t user)
 /* Only a directory that this call has made gets another owner. */
 static int make_directory(const char *dir, const struct conf_run_as *own)
 {
+	int fd, rc;
+
 	if (mkdir(dir, 0700) == -1)
 		return errno == EEXIST ? 0 : -1;
-	return own->switch_user ? lchown(dir, own->uid, own->gid) : 0;
+	if (!own->switch_user)
+		return 0;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return -1;
+	rc = fchown(fd, own->uid, own->gid);
+	close(fd);
+	return rc;
 }
 
 int keeper_check(const struct conf *conf, char *error, size_t size)

@@ -83,7 +83,9 @@ static int answer_request(const struct child *child, int fd)
 	boots = alloc_zero(r.n + 1, sizeof(*boots));
 	groups = alloc_zero(r.kind == SEARCH_GROUPS ? r.n + 1 : 1, sizeof(*groups));
 	found = alloc_zero(r.kind == SEARCH_PROCESSES ? r.n + 1 : 1, sizeof(*found));
-	if (read_whole(fd, boots, r.n * sizeof(*boots)) == 0 && r.kind == SEARCH_GROUPS) {
+	if (read_whole(fd, boots, r.n * sizeof(*boots)) == -1) {
+		rc = -1;
+	} else if (r.kind == SEARCH_GROUPS) {
 		kill_groups(child, boots, groups, r.n);
 		rc = write_whole(fd, groups, r.n * sizeof(*groups));
 	} else if (r.kind == SEARCH_PROCESSES) {
