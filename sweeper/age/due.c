@@ -140,7 +140,7 @@ static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
 {
 	if (!due_of(q)->wrong)
 		return TASK_DONE;
-	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages or of the pause has the wrong type");
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, of delayed pushes, or of the pause has the wrong type");
 	return TASK_FAILED;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Moves messages that producers delayed (ZADD delayed:QUEUE) to ingress when they are due. The task due looks whether there are any, and wakes this one.
- * Producers write that key, so whatever is in it stops nothing: a key of another type counts as absent, and is an error of this task alone.
+ * Producers write that key, so whatever is in it stops nothing: a key of another type counts as absent, and the task due shows its error.
  */
 #include "sweeper/age/age.h"
 
