@@ -76,24 +76,54 @@ static int parse_worker(struct queue_worker *w, const struct redis_reply *field,
 	return 0;
 }
 
-static bool is_younger_name(const struct queue_worker *w, const struct incarnation *name, const struct queue_worker *other)
-{
-	struct incarnation i;
+/* A name of a worker process, for sorting: the names of one process follow each other, the youngest last. */
+struct process_name {
+	struct incarnation name;
+	struct queue_worker *worker;
+};
 
-	return other->pid == w->pid && incarnation_parse(&i, other->incarnation) == 0 && i.boot == name->boot &&
-	       i.slot == name->slot && i.generation > name->generation && strcmp(i.node, name->node) == 0;
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
 }
 
-static bool is_superseded(const struct queue_worker *w, const struct queue_worker *workers, size_t n)
+static int compare_process(const struct process_name *a, const struct process_name *b)
 {
-	struct incarnation name;
+	int order = compare((uint64_t)a->worker->pid, (uint64_t)b->worker->pid);
 
-	if (w->pid == 0 || w->died_at_ms != 0 || incarnation_parse(&name, w->incarnation) == -1)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (is_younger_name(w, &name, &workers[i]))
-			return true;
-	return false;
+	if (order == 0)
+		order = compare(a->name.boot, b->name.boot);
+	if (order == 0)
+		order = compare((uint64_t)a->name.slot, (uint64_t)b->name.slot);
+	return order == 0 ? strcmp(a->name.node, b->name.node) : order;
+}
+
+static int compare_name(const void *a, const void *b)
+{
+	const struct process_name *x = a, *y = b;
+	int order = compare_process(x, y);
+
+	return order == 0 ? compare(x->name.generation, y->name.generation) : order;
+}
+
+static void mark_superseded(struct queue_worker *workers, size_t n)
+{
+	struct process_name *names = alloc_zero(n + 1, sizeof(*names)), *youngest;
+
+	for (size_t i = 0; i < n; i++) {
+		incarnation_parse(&names[i].name, workers[i].incarnation);	/* cannot fail: parse_worker() has parsed it */
+		names[i].worker = &workers[i];
+	}
+	qsort(names, n, sizeof(*names), compare_name);
+	youngest = n == 0 ? NULL : &names[n - 1];
+	for (size_t i = n; i-- > 0;) {
+		struct queue_worker *w = names[i].worker;
+
+		if (compare_process(&names[i], youngest) != 0)
+			youngest = &names[i];
+		w->superseded = w->pid != 0 && w->died_at_ms == 0 && names[i].name.generation < youngest->name.generation;
+	}
+	free(names);
 }
 
 size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out)
@@ -110,8 +140,7 @@ size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker 
 		if (parse_worker(&(*out)[n], &field, &value) == 0)
 			n++;
 	}
-	for (size_t i = 0; i < n; i++)
-		(*out)[i].superseded = is_superseded(&(*out)[i], *out, n);
+	mark_superseded(*out, n);
 	return n;
 }
 

@@ -1,7 +1,7 @@
 /* links: tests/unit/private_redis.c tests/unit/queue/moves_fixture.c */
 
 /*
- * The registry of queues, as the gem keeps it.
+ * The registry of queues, as the gem keeps it, and the registrations of a queue.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -188,14 +189,94 @@ static void without_a_prefix_all_names_are_as_they_always_were(void **state)
 	assert_int_equal(REDIS_INT(&server, "DBSIZE"), nitems(names));
 }
 
+/* ---- the registrations of a queue ---- */
+
+/* Two processes of one slot register names in turn; the younger process has one name that is marked dead. */
+static void a_younger_name_of_the_same_process_supersedes(void **state)
+{
+	static const struct {
+		const char *field, *json;
+		bool superseded;
+	} names[] = {
+		{ "n.00000000000000b0.4.1", "{\"pid\":7}", true },
+		{ "n.00000000000000b0.4.2", "{\"pid\":8}", true },
+		{ "n.00000000000000b0.4.3", "{\"pid\":7,\"died_at\":5}", false },
+		{ "n.00000000000000b0.4.9", "{\"pid\":8}", true },
+		{ "n.00000000000000b0.4.10", "{\"pid\":8}", false },
+		{ "n.00000000000000b0.4.4", "{\"pid\":8,\"died_at\":5}", false },
+		{ "n.00000000000000b0.5.1", "{\"pid\":7}", false },
+		{ "n.00000000000000b1.4.1", "{\"pid\":7}", false },
+		{ "m.00000000000000b0.4.1", "{\"pid\":7}", false },
+		{ "n.00000000000000b0.6.1", "{}", false },
+		{ "n.00000000000000b0.6.2", "{}", false },
+	};
+	struct redis_reply all;
+	struct queue_worker *w;
+
+	(void)state;
+	for (size_t i = 0; i < nitems(names); i++)
+		REDIS(&server, "HSET t:workers %s %s", names[i].field, names[i].json);
+	all = REDIS(&server, "HGETALL t:workers");
+	assert_int_equal(queue_workers_parse(&all, &w), nitems(names));
+	for (size_t i = 0; i < nitems(names); i++)
+		for (size_t j = 0; j < nitems(names); j++)
+			if (strcmp(w[i].incarnation, names[j].field) == 0)
+				assert_int_equal(w[i].superseded, names[j].superseded);
+	queue_workers_free(w, nitems(names));
+}
+
+static int64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* The least time of some runs: a run that was disturbed counts for nothing. */
+static int64_t time_of_registrations(int n)
+{
+	int64_t least = INT64_MAX;
+	struct redis_reply all;
+
+	REDIS(&server, "DEL t:workers");
+	REDIS(&server, "EVAL %s 0 %d", "for i = 1, ARGV[1] do redis.call('HSET', 't:workers',"
+	    "'n.00000000000000b0.' .. math.fmod(i, 4) .. '.' .. i, '{\"lock\":\"l\",\"node\":\"n\",\"pid\":7}') end", n);
+	all = REDIS(&server, "HGETALL t:workers");
+	for (int run = 0; run < 5; run++) {
+		int64_t begun = cpu_ns(), took;
+		struct queue_worker *w;
+
+		assert_int_equal(queue_workers_parse(&all, &w), n);
+		queue_workers_free(w, (size_t)n);
+		took = cpu_ns() - begun;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+/* A worker that loses its connection again and again leaves a registration each time, and every look reads all of them. */
+static void ten_times_the_registrations_take_about_ten_times_as_long(void **state)
+{
+	int64_t few, many;
+
+	(void)state;
+	few = time_of_registrations(1000);
+	many = time_of_registrations(10000);
+	print_message("1,000 registrations: %lld us, 10,000: %lld us\n", (long long)few / 1000, (long long)many / 1000);
+	assert_in_range(many, 0, 20 * few);
+}
+
 #define T(f) cmocka_unit_test_setup(f, moves_setup)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_queue_of_a_prefix_is_unregistered_there),
+		T(a_younger_name_of_the_same_process_supersedes),
 		T(again_the_registry_is_only_filled_up),
 		T(out_of_the_registry_goes_only_what_was_seen),
+		T(ten_times_the_registrations_take_about_ten_times_as_long),
 		T(the_keys_of_quredis_begin_with_the_prefix_of_the_connection),
 		T(the_registry_is_as_the_gem_keeps_it),
 		T(without_a_prefix_all_names_are_as_they_always_were),
