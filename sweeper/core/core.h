@@ -82,8 +82,12 @@ _Noreturn void core_run(const struct child *child, const struct task *const *tas
 
 /* Writes the heartbeat. The master kills a sweeper without a heartbeat for 10 s (supervisor/children/watch.c). */
 void sweeper_beat(const struct sweeper *s);
-/* A task calls it between two units of work. Writes the heartbeat. False: the task ends its run, since the connection or the master is gone. */
+/*
+ * A task calls it between two units of work. Writes the heartbeat. False: the task ends its run, since the connection or the master is gone, or since the
+ * master has ordered the sweeper to finish and the task is not `finishing`.
+ */
 bool sweeper_goes_on(struct sweeper *s);
+bool core_is_finishing(const struct sweeper *s);	/* the master has ordered it to finish */
 /* True: this sweeper does the periodic work of its supervisor. False: it only finishes, after a reload. */
 bool sweeper_is_active(const struct sweeper *s);
 /* True: health or metrics need the sizes of the queues. */

@@ -25,10 +25,18 @@ void sweeper_beat(const struct sweeper *s)
 	atomic_store(&s->slot->heartbeat_ms, clock_monotonic_ms());
 }
 
+bool core_is_finishing(const struct sweeper *s)
+{
+	return atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH;
+}
+
+/* It does not set finish_by_ms: the sweeper exits only after a turn that began after the order, and so has received every report of the master. */
 bool sweeper_goes_on(struct sweeper *s)
 {
+	const struct task *t = s->tasks.running;
+
 	sweeper_beat(s);
-	return s->redis.state == REDIS_READY && !interrupt_asked();
+	return s->redis.state == REDIS_READY && !interrupt_asked() && (t == NULL || t->finishing || !core_is_finishing(s));
 }
 
 bool sweeper_is_active(const struct sweeper *s)
@@ -66,7 +74,7 @@ static void look_at_order(struct sweeper *s, int64_t now_ms)
 	if (epoch != s->loop.log_epoch)
 		log_reopen();
 	s->loop.log_epoch = epoch;
-	if (s->loop.finish_by_ms == 0 && atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH)
+	if (s->loop.finish_by_ms == 0 && core_is_finishing(s))
 		s->loop.finish_by_ms = now_ms + FINISH_MS;
 	if (interrupt_asked())
 		s->loop.master_gone = true;

@@ -157,7 +157,7 @@ static void ask_sentinels(struct sweeper *s, struct sentinel_watch *w)
 	w->connection = s->redis.connection;
 	for (; n > 0 && sweeper_goes_on(s); n--)
 		ask_sentinel(s, w);
-	if (s->redis.state == REDIS_READY)
+	if (n == 0 && s->redis.state == REDIS_READY)	/* else not all were asked, and their majority is not known */
 		publish_majority(s, w);
 }
 

@@ -99,10 +99,7 @@ static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, const
 	return in->task->urgent != NULL && (in->task->steady || !task_error_waits(&in->error, now_ms)) && in->task->urgent(s, q, now_ms);
 }
 
-/*
- * A task with ask() runs in all its queues at the same times, multiples of its interval. So the core sends their requests in one write, and the loop wakes
- * once for all of them.
- */
+/* A task with ask() runs in all its queues at multiples of its interval: the core sends their requests in one write, and the loop wakes once for all. */
 static void begin_run(const struct sweeper *s, struct task_in_queue *in, int64_t now_ms)
 {
 	int64_t interval_ms = interval_of(s, in->task);
@@ -267,8 +264,11 @@ bool tasks_run(struct sweeper *s)
 {
 	bool more = false;
 
-	for (size_t i = 0; i < s->tasks.n && sweeper_goes_on(s); i++)
+	for (size_t i = 0; i < s->tasks.n && sweeper_goes_on(s); i++) {
+		s->tasks.running = s->tasks.in[i].task;
 		more = run_task(s, i, clock_monotonic_ms()) || more;
+	}
+	s->tasks.running = NULL;
 	return more;
 }
 

@@ -85,6 +85,7 @@ struct task_in_sweeper {
 struct sweeper_tasks {
 	struct task_in_sweeper *in;	/* in the order of the table */
 	size_t n, in_queues;		/* number of all tasks; of those that work in queues */
+	const struct task *running;	/* in this turn: the task that runs, or ran last; NULL: none */
 };
 
 /* A task in one queue. */

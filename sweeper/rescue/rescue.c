@@ -83,9 +83,14 @@ bool rescue_keeps_failing(const struct sweeper_queue *q)
 	return false;
 }
 
+static bool is_reported(const struct rescue *r)
+{
+	return strcmp(r->why, "reported") == 0;
+}
+
 static void insert(struct sweeper_queue *q, struct rescue *r)
 {
-	if (strcmp(r->why, "reported") == 0)
+	if (is_reported(r))
 		TAILQ_INSERT_HEAD(&rescues_of(q)->list, r, entry);
 	else
 		TAILQ_INSERT_TAIL(&rescues_of(q)->list, r, entry);
@@ -355,10 +360,12 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 	return ended || next_ready(q, now_ms) != NULL ? TASK_MORE : TASK_DONE;
 }
 
+/* A sweeper that finishes still rescues what its master has reported. The next sweeper, or another host, begins all other rescues again. */
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	(void)s;
-	return !TAILQ_EMPTY(&rescues_of(q)->list);
+	const struct rescue *first = TAILQ_FIRST(&rescues_of(q)->list);
+
+	return first != NULL && (!core_is_finishing(s) || is_reported(first));
 }
 
 const struct task rescue_task = { .name = "rescue", .interval_ms = LOOK_MS, .budget = 4, .finishing = true, .wanted = is_wanted, .run_queue = run_rescue,

@@ -57,6 +57,15 @@ static pid_t sweeper;
 static int writes_to_live;	/* 0: for ever */
 static bool die_after_write;	/* else before it */
 static pid_t dies_instead;	/* 0: the sweeper itself */
+static bool in_sweeper;		/* this process is one */
+static int writes_to_order;	/* until the master orders it to finish; 0: the test orders it */
+
+/* What any sweeper did; shared with it. */
+struct looks {
+	_Atomic int processes, cgroups;		/* how often it began to look through all processes, and through the hierarchy of cgroups */
+	_Atomic int writes_after_order;		/* to Redis */
+};
+static struct looks *looks;
 
 int __real_redis_output_write(redisContext *c, struct redis_output *o);
 int __wrap_redis_output_write(redisContext *c, struct redis_output *o);
@@ -66,6 +75,10 @@ int __wrap_redis_output_write(redisContext *c, struct redis_output *o)
 	bool last = writes_to_live > 0 && --writes_to_live == 0;
 	int rc;
 
+	if (in_sweeper && atomic_load(&board->master.orders[0]) == ORDER_FINISH)
+		atomic_fetch_add(&looks->writes_after_order, 1);
+	if (in_sweeper && writes_to_order > 0 && --writes_to_order == 0)
+		atomic_store(&board->master.orders[0], ORDER_FINISH);
 	if (last && !die_after_write)
 		raise(SIGKILL);
 	rc = __real_redis_output_write(c, o);
@@ -73,12 +86,6 @@ int __wrap_redis_output_write(redisContext *c, struct redis_output *o)
 		kill(dies_instead == 0 ? getpid() : dies_instead, SIGKILL);
 	return rc;
 }
-
-/* How often any sweeper began to look through all processes, and through the hierarchy of cgroups; shared with it. */
-struct looks {
-	_Atomic int processes, cgroups;
-};
-static struct looks *looks;
 
 DIR *__real_opendir(const char *name);
 DIR *__wrap_opendir(const char *name);
@@ -122,6 +129,7 @@ static inline _Noreturn void be_sweeper(int fd, int lives, bool after)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	redis_close(&server.r, NULL);
 	log_process("sweeper");
+	in_sweeper = true;
 	writes_to_live = lives;
 	die_after_write = after;
 	child.master_fd = fd;
