@@ -17,6 +17,8 @@
 
 #define CHECK_LOOK_MS 20
 #define ORPHANS_LOOK_MS 50
+#define PAUSE_FACTOR 20		/* pauses last so many times as long as the walks before them: walks take 5 % of the time of Redis at most */
+#define WALK_MAX_MS 250		/* a walk counts as no longer: this process may have stood still */
 #define MISSES_MAX 100		/* consecutive entries that other processes moved first; then the round ends, and the next one continues */
 
 extern const struct task transit_task;
@@ -210,6 +212,26 @@ static int run_turn(struct purging *t, int budget, int64_t now_ms)
 	return rc;
 }
 
+static void count_walk(struct sweeper *s, struct sweeper_queue *q, void *walks)
+{
+	(void)s;
+	*(int64_t *)walks += purge_of(q)->phase != PURGE_IDLE;
+}
+
+/*
+ * A walk that began at begun_ms has ended, and no message left. The next one, which may belong to the next round, waits: otherwise Redis would do little
+ * else while the walk goes over many messages that stay. All queues that are walked share the time.
+ */
+static void pause_walk(struct sweeper *s, struct sweeper_queue *q, int64_t begun_ms)
+{
+	int64_t now_ms = clock_monotonic_ms(), took_ms = now_ms - begun_ms + 1, walks = 0, at_ms;
+
+	sweeper_queues_each(s, count_walk, &walks);
+	at_ms = now_ms + PAUSE_FACTOR * (took_ms < WALK_MAX_MS ? took_ms : WALK_MAX_MS) * (walks > 0 ? walks : 1);
+	if (task_at_ms(q, &purge_task) < at_ms)
+		task_wake_at(q, &purge_task, at_ms);
+}
+
 static bool may_begin(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	struct purge *p = purge_of(q);
@@ -232,13 +254,20 @@ static enum task_end run_purge(struct sweeper *s, struct sweeper_queue *q, int b
 {
 	struct purging t = { .s = s, .q = q };
 	struct purge *p = purge_of(q);
+	int64_t begun_ms = clock_monotonic_ms();
+	uint64_t decided;
 	int rc;
 
 	if (p->phase == PURGE_IDLE && !may_begin(s, q, now_ms))
 		return TASK_DONE;
 	if (p->phase == PURGE_IDLE)
 		begin_round(p, now_ms);
+	decided = p->purged + p->spared;
 	rc = run_turn(&t, budget, now_ms);
+	if (rc != -1 && p->purged + p->spared == decided && !p->question.open) {
+		pause_walk(s, q, begun_ms);
+		return TASK_DONE;
+	}
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
