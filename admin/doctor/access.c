@@ -64,7 +64,7 @@ static int check_user(struct doctor *d, const struct queue_keys *k, const char *
 		return 0;
 	findings_advise(findings_add(d, SEVERITY_WARNING, user, "this user of Redis may push to %s, and also %s %s, which quredis trusts", k->ingress,
 	    writes != NULL ? "write" : "read", writes != NULL ? writes : secret),
-	    "give producers only their own keys: ACL SETUSER %s resetkeys ~%s ~%s (docs/operating.md)", user, k->ingress, k->pushed);
+	    "give producers only their own keys: ACL SETUSER %s resetkeys -@all (+lpush ~%s) (+zadd ~%s) (docs/operating.md)", user, k->ingress, k->pushed);
 	return 0;
 }
 

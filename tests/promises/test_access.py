@@ -56,6 +56,9 @@ def test_a_producer_needs_only_its_list(redis, quredisd, handler, ledger):
     wait_for(lambda: sorted(ledger.lines()) == ["fraction", "now", "past"], 60)
     ls = d.quredis("ls", "--json")
     assert '"delayed_size":1' in ls.out.replace(" ", "") and redis.client().zrange("delayed:mail", 0, -1) == [b"later"]
+    for make in (lambda: producer.zadd("ingress:mail", {"x": 1}), lambda: producer.lpush("delayed:mail", "x")):
+        with pytest.raises(redis_py.exceptions.NoPermissionError):      # a key of the wrong type would stop its queue
+            make()
     for key in ("quredis:of:ingress:mail:delayed", "quredis:secret", "escape:mail", "transit:mail"):
         with pytest.raises(redis_py.exceptions.NoPermissionError):
             producer.lpush(key, "x")
@@ -130,4 +133,4 @@ def test_doctor_names_a_producer_that_may_write_too_much(redis, quredisd, handle
     d = quredisd(queues=[mail(handler)])
     found = [f for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "access"]
     assert {(f["severity"], f["where"]) for f in found} == {("warning", "greedy"), ("warning", "curious")}
-    assert "resetkeys ~ingress:mail ~delayed:mail" in found[0]["advice"] and "its-password" not in str(found) and "#" not in str(found)
+    assert "(+lpush ~ingress:mail) (+zadd ~delayed:mail)" in found[0]["advice"] and "its-password" not in str(found) and "#" not in str(found)
