@@ -157,13 +157,16 @@ int web_gate_request(struct web_call *call)
 		return refuse(call, 400, "the request target contains a control character");
 	if (is_connect)
 		return refuse(call, 400, "this server is not a proxy");
-	if (name == NULL || host_of(name, host, sizeof(host)) == -1)
-		return refuse(call, 400, "the header Host is missing or invalid");
+	if (name == NULL || host_of(name, host, sizeof(host)) == -1) {
+		if (!answers_to_any_name(call))
+			return refuse(call, 400, "the header Host is missing or invalid");
+		host[0] = '\0';		/* a probe of HTTP/1.0 has none */
+	}
 	if (check_target(uri, host) == -1)
 		return refuse(call, 400, "this server is not a proxy: the request target must be a path such as /api/v1/queues, or name the same host as the header Host");
 	if (has_body(call))
 		return refuse(call, 413, "request bodies are not accepted: put all parameters into the query string");
-	call->is_our_name = is_our_name(&call->w->settings, host);
+	call->is_our_name = host[0] != '\0' && is_our_name(&call->w->settings, host);
 	if (!call->is_our_name && !answers_to_any_name(call))
 		return refuse(call, 421, "this console does not answer to the name %s: add it to web.hosts", host);
 	return 0;

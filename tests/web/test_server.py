@@ -474,6 +474,14 @@ def test_probes_and_scrapes_by_any_name(web, name):
     assert web.post("/livez", Host=name).code in (405, 421)
 
 
+@pytest.mark.parametrize("head", [b"GET /livez HTTP/1.0\r\n", b"GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n"])
+def test_a_probe_needs_no_name(web, head):
+    for path, code in ((b"/livez", b"200"), (b"/", b"400")):
+        with socket.create_connection((web.host, web.port), timeout=60) as s:
+            s.sendall(head.replace(b"/livez", path) + b"\r\n")
+            assert s.recv(65536).split()[1] == code
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
 @pytest.mark.parametrize("header", [b"Content-Length: %d" % len(TWO), b"Transfer-Encoding: xchunked", b"Transfer-Encoding: chunked, identity", b"Transfer-Encoding:",
                                     b"Content-Length: 0\r\nContent-Length: %d" % len(TWO), b"Content-Length: %d\r\nContent-Length: 0" % len(TWO), b"Content-Length: 0x0",
