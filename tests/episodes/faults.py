@@ -21,7 +21,8 @@ from harness.control import ask
 
 from .load import LARGE, QUEUES, name_of
 
-CODES = {0, 75}         # a master that is stopped before it is ready may end with 75: the lock was not free in time
+# A master that is stopped before it is ready may end with 75, if the lock was not free in time, or by the signal, before it has begun to hold signals.
+CODES = {0, 75, -signal.SIGTERM, -signal.SIGQUIT}
 
 
 class Fault(NamedTuple):

@@ -38,9 +38,11 @@ SENTENCES = {
         ["test_poison.py::test_poison_costs_a_constant", "test_poison.py::test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody"],
     "A message escapes only if its handler failed it, or if it kills its worker again and again (`recovery_attempts`).":
         EVERYTHING,
-    "An ordered stop charges no message, even if its SIGTERM reaches every process, in any order (`tests/promises/test_stop_everywhere.py`), "
-    "or if it ends with a SIGKILL of every process.":
+    "An ordered stop charges no message, even if its SIGTERM reaches every process, in any order, and ends the handlers "
+    "(`tests/promises/test_stop_everywhere.py`), or if it ends with a SIGKILL of every process.":
         STOPS + ["test_blame.py::test_a_stop_that_ends_in_sigkill_charges_nobody"],
+    "A handler that catches this SIGTERM and exits with another status than 128 + 15 has failed its message.":
+        ["test_stop_everywhere.py::test_a_signal_without_a_stop_is_the_messages"],
     "Nor does an address behind which several servers answer in turn.": ["test_blame.py::test_two_servers_behind_one_address"],
     "An outage of a whole supervisor charges at most one message, and the first two outages of a message do not charge it "
     "(`tests/promises/test_blame.py`).":
