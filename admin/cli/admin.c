@@ -116,11 +116,18 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 	return rc;
 }
 
+int admin_wait(struct admin *a, struct redis_reply *reply)
+{
+	if (redis_wait(&a->redis, reply, (a->looks ? ADMIN_LOOK_TIMEOUT_MS : ADMIN_TIMEOUT_MS) + a->extra_ms, NULL) == 0)
+		return 0;
+	return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+}
+
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
 {
-	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1) {
+	if (admin_wait(a, reply) == -1) {
 		a->answer_lost = true;
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+		return -1;
 	}
 	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
 }
@@ -269,8 +276,8 @@ static int learn_shared(struct admin *a, struct queue_keys *k)
 	if (k->shared)
 		return 0;
 	queue_workers(&a->redis, k);
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	n = queue_workers_parse(&reply, &workers);
 	k->shared = queue_workers_share(workers, n);
 	queue_workers_free(workers, n);

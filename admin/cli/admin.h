@@ -13,6 +13,7 @@
  * operand names. A command returns 0; or -1 after admin_fail(), with the exit status in `status`.
  */
 #define ADMIN_TIMEOUT_MS 60000		/* for one reply of Redis, including the network */
+#define ADMIN_LOOK_TIMEOUT_MS REDIS_TIMEOUT_MS	/* the same, of a command that only looks: nothing is lost if it ends before a late reply */
 
 #define COMPLAINT_SIZE 512
 
@@ -34,7 +35,8 @@ struct admin {
 	struct redis_target target;
 	struct redis redis;
 	int64_t connect_ms;		/* for an opening; 0: REDIS_TIMEOUT_MS */
-	int64_t extra_ms;		/* added to ADMIN_TIMEOUT_MS while a large message is under way */
+	bool looks;			/* the command changes nothing: ADMIN_LOOK_TIMEOUT_MS applies */
+	int64_t extra_ms;		/* added to the timeout of a reply while a large message is under way */
 
 	struct queue_keys keys;		/* of the queue that the first operand names; empty if the command takes no queue */
 	const struct conf_queue *queue;	/* NULL: only the registry knows the queue */
@@ -60,6 +62,8 @@ int admin_fail(struct admin *a, int status, const char *fmt, ...) __attribute__(
 /* Prints a notice, one line, on standard error. It does not change the exit status. */
 void admin_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Waits for the next reply of Redis, which may be an error. -1: the connection was lost or Redis was silent for too long; an error was printed. */
+int admin_wait(struct admin *a, struct redis_reply *reply);
 /* Waits for the next reply of Redis. -1: it timed out, or is an error; an error that names the key (NULL: none) was printed. */
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key);
 int admin_reply_of(struct admin *a, struct redis_reply *reply, char *key);	/* the same; frees the key */

@@ -5,7 +5,7 @@
 
 #include "admin/cli/admin.h"
 
-/* quredis help groups the commands by the task of the operator, in this order. */
+/* quredis help groups the commands by the task of the operator, in this order. Those of TASK_LOOK change nothing, but for doctor --fix. */
 enum command_task { TASK_LOOK, TASK_DEAD_LETTERS, TASK_MESSAGES, TASK_QUEUES, TASK_SUPERVISOR, TASK_OTHER, TASKS };
 
 struct command {

@@ -80,8 +80,8 @@ static int destroy_redriven(struct admin *a, int64_t *removed)
 	size_t n = 0;
 
 	queue_operations_list(&a->redis, &a->keys);
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	fields = reply.type == REDIS_ARRAY && reply.n == 2 ? redis_element(&reply, 1) : (struct redis_reply){0};	/* a wrong type is no error here */
 	for (size_t i = 0; fields.type == REDIS_ARRAY && i + 1 < fields.n; i += 2, n++) {
 		struct redis_reply field = redis_element(&fields, i);

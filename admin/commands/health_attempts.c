@@ -79,10 +79,9 @@ int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n,
 		if (!is_first_of_its_node(open, i))
 			continue;
 		queue_node_read(&a->redis, node_of(open[i]));
-		if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1) {
-			rc = admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+		rc = admin_wait(a, &reply);
+		if (rc == -1)
 			break;
-		}
 		node = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
 		add_attempts_of_node(open, nopen, node_of(open[i]), node, server_ms);
 		json_decref(node);

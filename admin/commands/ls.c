@@ -160,8 +160,8 @@ static int read_health(struct admin *a, struct listed_queue *entries, size_t n, 
 	if (admin_server_time(a, &server_ms) == -1)
 		return -1;
 	queue_health_read(&a->redis);
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	if (!redis_is_strings(&reply) || reply.n == 0)
 		return 0;
 	reports = queue_health_parse_all(&reply, NULL, 0, server_ms, &nreports, &stale);

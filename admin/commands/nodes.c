@@ -47,8 +47,8 @@ static int take_workers(struct admin *a, struct nodes *nodes)
 	struct redis_reply reply;
 	size_t n;
 
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	n = queue_workers_parse(&reply, &workers);
 	for (size_t i = 0; i < n; i++)
 		if (workers[i].died_at_ms == 0)
@@ -62,8 +62,8 @@ static int take_leader(struct admin *a, struct nodes *nodes)
 	struct redis_reply reply;
 	char *node;
 
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	node = queue_leader_node(&reply);
 	if (node != NULL)
 		nodes_add(nodes, node);

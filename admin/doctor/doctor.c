@@ -62,9 +62,7 @@ void doctor_drain(struct doctor *d)
 
 int doctor_reply(struct doctor *d, struct redis_reply *reply)
 {
-	if (redis_wait(&d->a->redis, reply, ADMIN_TIMEOUT_MS, NULL) == 0)
-		return 0;
-	return admin_fail(d->a, EX_UNAVAILABLE, "Redis: %s", d->a->redis.error);
+	return admin_wait(d->a, reply);
 }
 
 void doctor_let_moves_end(const struct doctor *d)

@@ -77,8 +77,8 @@ static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries
 	struct redis_reply reply;
 
 	dead_letters_walk_weigh(&a->redis, &s->keys);
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	if (queue_weighed(&reply, &weight) == 0)
 		*entries = dead_letters_is_too_long(weight.first, s->conf->message_max) ? 0 : weight.page;
 	return 0;

@@ -28,8 +28,8 @@ void lists_ask(struct admin *a, const struct queue_keys *k)
 /* Accepts a WRONGTYPE error, and sets *wrong; any other error fails. */
 static int take_tolerant(struct admin *a, struct redis_reply *reply, bool *wrong)
 {
-	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, reply) == -1)
+		return -1;
 	*wrong = redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE;
 	return *wrong || reply->type != REDIS_ERROR ? 0 : admin_refused(a, reply, NULL);
 }

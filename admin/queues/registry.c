@@ -25,8 +25,8 @@ static int take_entry(struct admin *a, const char *name, struct queue_keys *keys
 	struct redis_reply reply;
 	char *shown;
 
-	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
-		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
 	if (reply.type == REDIS_STRING && queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str, reply.len) == 0)
 		return 1;
 	if (reply.type == REDIS_ERROR && redis_error_class(&reply) != REDIS_ERROR_WRONG_TYPE) {

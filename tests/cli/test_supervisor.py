@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -10,6 +11,7 @@ import pytest
 from harness import QUREDIS, alive, queue, wait_for
 from harness.queues import Queue, strip
 from harness.messages import sealed
+from harness.redis_proxy import Tap
 
 
 def status(d):
@@ -44,7 +46,7 @@ def test_status(quredisd, redis, handler):
 
 @pytest.mark.parametrize("answers", [None, b"quredis:health"], ids=["nothing", "until health is asked for"])
 def test_status_does_not_wait_for_a_redis_that_hangs(quredisd, redis, redis_proxy, handler, terminal, answers):
-    """Redis only adds a line about health, on a terminal. Other commands wait 60 s for an answer."""
+    """Redis only adds a line about health, on a terminal."""
     proxy = redis_proxy(redis)
     d = quredisd(queues=[queue("mail", handler("cat"))], redis={"url": proxy.url})
     wait_for(lambda: status(d)["redis"]["address"])
@@ -54,6 +56,32 @@ def test_status_does_not_wait_for_a_redis_that_hangs(quredisd, redis, redis_prox
     code, took = t.end(), time.monotonic() - begun
     proxy.resume()
     assert code == 0 and "mail" in t.text and took < 10, (t.text, took)
+
+
+class Stops(Tap):
+    """Stops Redis before it gets the first of these commands."""
+
+    def __init__(self, redis, name):
+        self.redis, self.name, self.stopped = redis, name, False
+
+    def request(self, pair, words):
+        if words[0] == self.name and not self.stopped:
+            self.stopped = True
+            self.redis.signal(signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("words, name", [("stats", b"HGETALL"), ("doctor", b"SCAN")])
+def test_a_redis_that_falls_silent_ends_a_command_that_only_looks(quredis, redis, redis_proxy, words, name):
+    """After 5 s, at the first silence: it does not wait again for what it would ask next."""
+    Queue(redis.client()), Queue(redis.client(), "news")
+    tap = Stops(redis, name)
+    begun = time.monotonic()
+    try:
+        r = quredis(words, url=redis_proxy(redis, tap).url)
+    finally:
+        redis.signal(signal.SIGCONT)
+    took = time.monotonic() - begun
+    assert tap.stopped and r.code == 69 and "no answer in time" in r.out + r.err and 5 <= took < 30, (r, took)
 
 
 def test_status_of_one_queue(quredisd, handler):
