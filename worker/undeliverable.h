@@ -14,7 +14,8 @@ struct worker;
 /* Owner: undeliverable.c. The reading of the trays one message at a time, and the message that may not be deliverable. */
 struct undeliverable {
 	bool last_was_closed;		/* the last connection was lost in that way */
-	int losses;			/* connections that the server closed between a renewal and the last answer about the trays, since they were read last */
+	/* connections that the server closed between a renewal and the last answer about the trays, since they were read last */
+	int losses;
 	int tray, at;			/* what is read now: a tray, and an index from the pop end, -1 the oldest */
 	struct buffer head, tail;	/* of that message */
 	size_t size;			/* of that message */

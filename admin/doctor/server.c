@@ -372,7 +372,8 @@ static void check_limit(struct doctor *d, const char *name, int64_t bytes)
 		if (q->message_max < bytes)
 			continue;
 		advise_setting(d,
-		    findings_add(d, SEVERITY_WARNING, q->name, "message_max is %" PRId64 ", but %s of Redis is %" PRId64 ": a message in between escapes as Undeliverable",
+		    findings_add(d, SEVERITY_WARNING, q->name,
+		    "message_max is %" PRId64 ", but %s of Redis is %" PRId64 ": a message in between escapes as Undeliverable",
 		    q->message_max, name, bytes),
 		    "redis-cli CONFIG SET client-output-buffer-limit 'normal 0 0 0', and maxmemory-clients 0; or lower message_max", "lower message_max");
 	}

@@ -90,7 +90,8 @@ static bool warn_of_return(const char *class)
 
 	if (!too_large && (class == NULL || strcmp(class, "Undeliverable") != 0))
 		return false;
-	admin_note("%s: such a message becomes a dead letter again, unless %s is larger by now", class, too_large ? "message_max" : "the limit of Redis in its error");
+	admin_note("%s: such a message becomes a dead letter again, unless %s is larger by now", class,
+	    too_large ? "message_max" : "the limit of Redis in its error");
 	return true;
 }
 

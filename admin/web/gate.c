@@ -163,7 +163,8 @@ int web_gate_request(struct web_call *call)
 		host[0] = '\0';		/* a probe of HTTP/1.0 has none */
 	}
 	if (check_target(uri, host) == -1)
-		return refuse(call, 400, "this server is not a proxy: the request target must be a path such as /api/v1/queues, or name the same host as the header Host");
+		return refuse(call, 400,
+		    "this server is not a proxy: the request target must be a path such as /api/v1/queues, or name the same host as the header Host");
 	if (has_body(call))
 		return refuse(call, 413, "request bodies are not accepted: put all parameters into the query string");
 	call->is_our_name = host[0] != '\0' && is_our_name(&call->w->settings, host);

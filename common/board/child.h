@@ -12,7 +12,8 @@
  *
  * First the master has made the child a subreaper, set the dispositions of signals (PIPE and those of a terminal are
  * ignored), the title and log_process(), and closed all its own descriptors. With supervisor.user the child has then given up root's rights
- * (supervisor/children/rights.c). PDEATHSIG (TERM) and the dumpable flag are set last, since the kernel forgets both at a change of user. It has set the slot to STARTING, with the generation of its last user:
+ * (supervisor/children/rights.c). PDEATHSIG (TERM) and the dumpable flag are set last, since the kernel forgets both at a change of user. It has set
+ * the slot to STARTING, with the generation of its last user:
  * the child takes slot_next_generation() before each registration. The children share the secrets of the seals (seal_share()). The boot token is in
  * the child's environment, which handlers inherit. If this boot has a cgroup, the child is in it.
  *

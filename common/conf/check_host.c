@@ -250,7 +250,8 @@ static void check_writer(struct conf_loading *l, const struct conf_origin *where
 	if (!own->switch_user || (conf_run_as_may(own, st, S_IWOTH) && conf_run_as_may(own, st, S_IXOTH)) ||
 	    getxattr(dir, "system.posix_acl_access", NULL, 0) > 0)
 		return;
-	conf_error(l, where, "%s: supervisor.user \"%s\" cannot write to %s (mode %04o, uid %u): chown it", key, own->user, dir, st->st_mode & 07777, st->st_uid);
+	conf_error(l, where, "%s: supervisor.user \"%s\" cannot write to %s (mode %04o, uid %u): chown it", key, own->user, dir, st->st_mode & 07777,
+	    st->st_uid);
 }
 
 static void check_directory(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *dir)

@@ -191,7 +191,8 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
 
 bool conf_globals_equal(const struct conf *a, const struct conf *b)
 {
-	return equal_values(&conf_schema_global, a, b, "") && equal_resolved(&a->supervisor.as, &b->supervisor.as) && equal_strings(a->redis.user, b->redis.user) &&
+	return equal_values(&conf_schema_global, a, b, "") && equal_resolved(&a->supervisor.as, &b->supervisor.as) && equal_strings(a->redis.user,
+	    b->redis.user) &&
 	    equal_strings(a->redis.password, b->redis.password) &&
 	    equal_strings(a->redis.sentinel_password, b->redis.sentinel_password) && tls_context_equal(a->redis.tls, b->redis.tls);
 }

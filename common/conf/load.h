@@ -63,7 +63,10 @@ struct conf_named {
 	char *path, *text;	/* owned; NUL behind the last byte of text */
 	size_t len;
 };
-/* If the row of the key says that the file holds a secret, nobody else may be able to read it. -1: reported, as a warning if the load is lenient and this host or user is the reason. */
+/*
+ * If the row of the key says that the file holds a secret, nobody else may be able to read it. -1: reported, as a warning if the load is lenient and
+ * this host or user is the reason.
+ */
 int conf_named_read(struct conf_loading *l, const char *key, const char *file, struct conf_named *out);
 /* The command line only warns: a user who may not read a file can still run commands that do not need it. Frees why. Returns -1. */
 int conf_report_unreadable(struct conf_loading *l, const char *key, char *why);

@@ -344,7 +344,8 @@ static void check_readers(struct conf_loading *l, const struct conf_schema *sche
 		if (!conf_value_holds_secret(key, base))
 			continue;
 		if (key->secret == CONF_SECRET_PART && (mode & (S_IRGRP | S_IROTH)) != 0)
-			conf_error(l, &origins[i], "%s holds a password and others can read this file: chmod 600 %s, or use redis.password_file", key->path, file);
+			conf_error(l, &origins[i], "%s holds a password and others can read this file: chmod 600 %s, or use redis.password_file",
+			    key->path, file);
 		if (key->secret != CONF_SECRET_VALUES || (mode & S_IROTH) == 0 || file == *warned || (l->flags & CONF_LENIENT_HANDLERS) != 0)
 			continue;
 		*warned = file;

@@ -78,7 +78,8 @@ int persistent_unanswered(const struct persistent *p);
 bool persistent_fresh(const struct persistent *p);	/* the process has got no job yet */
 
 /*
- * Requires room > 0. Serials increase, over all processes; the handler never sees them, but a token in their place (token.h). The message's bytes (not the struct) must live until it is answered
+ * Requires room > 0. Serials increase, over all processes; the handler never sees them, but a token in their place (token.h). The message's bytes
+ * (not the struct) must live until it is answered
  * or the end is taken; job itself only during the call. persistent_flush() writes it.
  */
 void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms);

@@ -176,7 +176,8 @@ void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, cons
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
     const struct queue_change *change, int64_t delay_ms);
 /*
- * Moves the message to ingress's pop end; last: to its push end, behind all others. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note: what is remembered
+ * Moves the message to ingress's pop end; last: to its push end, behind all others. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note:
+ * what is remembered
  * beside it from then on (common/queue/notes.h); NULL: an existing note stays
  */
 struct queue_note;

@@ -87,9 +87,7 @@ struct redis {
 
 /*
  * The server, as a configuration describes it. Strings belong to the caller. url: redis://[user[:password]@]host[:port][,host[:port]...][/db], the same with
- * rediss:// for TLS, or unix:///path[?db=N]. User and password are percent-encoded there, as in any URL; the fields
- * below
- are not.
+ * rediss:// for TLS, or unix:///path[?db=N]. User and password are percent-encoded there, as in any URL; the fields below are not.
  */
 struct redis_options {
 	const char *url;

@@ -119,5 +119,6 @@ static void give_up_leads(struct sweeper *s)
 	connection_drain(s);
 }
 
-const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead, .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
+const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead, .take = take_lead,
+    .wanted = is_wanted, .stop = stop_leading,
 	.disconnected = disconnected, .settle = give_up_leads, .state_size = sizeof(struct lead) };

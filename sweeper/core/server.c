@@ -1,5 +1,6 @@
 /*
- * Checks the server with INFO. While it is too old, may evict queues, or has lost the secret, the sweeper shuts every gate. It does not use CONFIG, which hosted servers
+ * Checks the server with INFO. While it is too old, may evict queues, or has lost the secret, the sweeper shuts every gate. It does not use CONFIG,
+ * which hosted servers
  * hide.
  */
 #include <stdlib.h>

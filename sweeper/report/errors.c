@@ -70,6 +70,7 @@ static bool forget_key(struct sweeper *s, struct sweeper_queue *q, int64_t now_m
 	return true;
 }
 
-const struct task errors_task = { .name = "errors", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types, .take = take_types,
+const struct task errors_task = { .name = "errors", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
+    .take = take_types,
 	.steady = true,
 	.stop = forget_key, .each_turn = read_errors, .own_size = sizeof(struct worker_errors) };

@@ -290,7 +290,8 @@ def test_a_full_disk_in_the_middle_names_no_other_reason(redis):
     with open("/dev/full", "w") as full:
         r = subprocess.run([QUREDIS, "-u", redis.url, "dlq", "ls", "mail"], stdout=full, stderr=subprocess.PIPE)
     assert r.returncode == 74 and b"ioctl" not in r.stderr
-    assert r.stderr.splitlines(True)[-1] in (b"quredis: standard output: not all of the output could be written\n", b"quredis: standard output: No space left on device\n")
+    assert r.stderr.splitlines(True)[-1] in (b"quredis: standard output: not all of the output could be written\n",
+        b"quredis: standard output: No space left on device\n")
 
 
 # ---- ls ----

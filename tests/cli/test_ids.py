@@ -19,7 +19,8 @@ def test_such_a_header_is_payload(quredis, redis, name):
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("words", [["dlq", "rm", "mail", "-y", "--"], ["dlq", "retry", "mail", "--"], ["dlq", "show", "mail", "--"],
                                    ["dlq", "rm", "-y", "mail", "1-1"], ["dlq", "rm", "mail", "-y", "--", "1-1"], ["dlq", "retry", "mail", "1-1"],
-                                   ["rm", "-y", "mail", "ingress", "--"], ["rm", "mail", "-y", "delayed", "x"], ["retry", "mail", "delayed", "x"]], ids=" ".join)
+                                   ["rm", "-y", "mail", "ingress", "--"], ["rm", "mail", "-y", "delayed", "x"], ["retry", "mail", "delayed", "x"]],
+                                   ids=" ".join)
 def test_a_word_in_the_place_of_an_id_is_no_option(quredis, redis, words, name):
     """Whatever it is, the command is refused as a whole, and nothing changes."""
     c = redis.client()

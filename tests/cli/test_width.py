@@ -42,7 +42,8 @@ def delay(client, name, n):
     why = re.sub(r"[^\w.:-]", lambda m: f"+{ord(m[0]):02x}", LAST_LINE)
     for i in range(n):
         wrapper = f"quredis/1 w=00000000000000ff attempts=2 failed={now_ms() - 200_000} class=ConnectionRefused exit=75 why={why}\n"
-        client.zadd(f"quredis:of:ingress:{name}:delayed", {sealed(client, f'{wrapper}{{"order": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}'):
+        client.zadd(f"quredis:of:ingress:{name}:delayed", {sealed(client,
+        f'{wrapper}{{"order": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}'):
                                                 now_ms() + 3_600_000 + i})
 
 

@@ -438,7 +438,8 @@ def test_payloads_without_lines(clinic):
     """Large messages that are delayed have their payloads in lists of their own: nobody looks for those whose lines were deleted."""
     clinic.registered()
     clinic.client.hset("quredis:of:ingress:mail:delayed:apart", "0123456789abcdef", 100000)
-    clinic.doctor().one("delayed", "warning", "payloads of large messages: 1, but", advice="quredis purge mail delayed", where="quredis:of:ingress:mail:delayed:apart")
+    clinic.doctor().one("delayed", "warning", "payloads of large messages: 1, but", advice="quredis purge mail delayed",
+        where="quredis:of:ingress:mail:delayed:apart")
     clinic.client.zadd("quredis:of:ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
     clinic.doctor().good("delayed")
 

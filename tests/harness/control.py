@@ -55,7 +55,8 @@ def by_class(d, queue):
     n = status(d, queue)["counters"]
     classes = {"HandlerExit": "handler_exit", "HandlerFail": "handler_fail", "HandlerSignal": "handler_signal",
                "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
-               "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "UnknownSeal": "unknown_seal", "TooLarge": "too_large", "WorkerLost": "worker_lost",
+               "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "UnknownSeal": "unknown_seal", "TooLarge": "too_large",
+               "WorkerLost": "worker_lost",
                "DeadlineExceeded": "deadline_exceeded", "TTLExpired": "expired"}
     found = {c: n[name] for c, name in classes.items() if n[name]} | status(d, queue)["classes"]
     if n["purged"] > n["deadline_exceeded"]:

@@ -114,7 +114,8 @@ def test_a_supervisor_needs_only_its_list(redis_server, quredisd, handler, ledge
     wait_for(lambda: c.exists("quredis:health"), 30)
     assert status(d, "mail")["state"] == "running" and not status(d, "mail").get("reason")
     for command in (["ls"], ["peek", "mail", "escape"], ["dlq", "ls", "mail"], ["stats", "mail"], ["health"], ["pause", "mail"], ["resume", "mail"],
-                    ["push", "mail", "p"], ["push", "mail", "--delay", "1s", "q"], ["dlq", "retry", "mail", "--all"], ["retry", "mail", "delayed"], ["dlq", "rm", "mail", "--all", "-y"], ["nodes"], ["trend", "mail"]):
+                    ["push", "mail", "p"], ["push", "mail", "--delay", "1s", "q"], ["dlq", "retry", "mail", "--all"], ["retry", "mail", "delayed"],
+                    ["dlq", "rm", "mail", "--all", "-y"], ["nodes"], ["trend", "mail"]):
         r = d.quredis(*command, env={"QUREDIS_REDIS_URL": url("operator")})
         assert r.code in (0, 1), (command, r)
         assert "NOPERM" not in r.out + r.err, (command, r)
@@ -128,7 +129,8 @@ def test_a_supervisor_needs_only_its_list(redis_server, quredisd, handler, ledge
 def test_doctor_names_a_producer_that_may_write_too_much(redis, quredisd, handler):
     c = redis.client()
     of_a_producer(redis)
-    for name, rules in {"wide": ["~ingress:*", "+lpush"], "greedy": ["~*", "+lpush"], "curious": ["~ingress:mail", "~quredis:secret", "+lpush", "+get"]}.items():
+    for name, rules in {"wide": ["~ingress:*", "+lpush"], "greedy": ["~*", "+lpush"], "curious": ["~ingress:mail", "~quredis:secret", "+lpush",
+        "+get"]}.items():
         c.execute_command("ACL", "SETUSER", name, "on", ">its-password", "resetkeys", *rules)
     d = quredisd(queues=[mail(handler)])
     found = [f for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "access"]

@@ -46,7 +46,8 @@ def test_what_another_moved_from_the_delayed_ones_is_not_purged(redis, redis_pro
     c = redis.client()
     old = [header(id=f"o{i}", enqueued=now_ms() - 2 * HOUR) + b"x" for i in range(3)]
     c.zadd("quredis:of:ingress:mail:delayed", {m: now_ms() + HOUR + i for i, m in enumerate(old)})
-    d = between(redis, redis_proxy, quredisd, "expire_delayed", "quredis:of:ingress:mail:delayed", lambda: c.zrem("quredis:of:ingress:mail:delayed", old[0]) and None,
+    d = between(redis, redis_proxy, quredisd, "expire_delayed", "quredis:of:ingress:mail:delayed", lambda: c.zrem("quredis:of:ingress:mail:delayed",
+        old[0]) and None,
                 queues=[idle(handler)], purge={"enabled": True, "max_message_age": "1h"})
     d.wait_event("purge_done", queue="mail")
     assert escaped(c) == [old[2], old[1]] and c.xlen("escape:mail:log") == 2 and not c.exists("quredis:of:ingress:mail:delayed")

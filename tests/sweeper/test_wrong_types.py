@@ -5,7 +5,8 @@ from harness import queue, wait_for
 from harness.control import status
 
 LISTS = ["ingress:mail", "transit:mail", "transit:mail:rescue", "transit:mail:aside", "escape:mail"]
-OTHERS = ["quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:done", "quredis:of:ingress:mail:stats", "transit:mail:workers", "transit:mail:aside:log", "escape:mail:log"]
+OTHERS = ["quredis:of:ingress:mail:delayed", "quredis:of:ingress:mail:done", "quredis:of:ingress:mail:stats", "transit:mail:workers",
+    "transit:mail:aside:log", "escape:mail:log"]
 STRINGS = ["quredis:of:ingress:mail:sweeper", "escape:mail:forwarded"]
 
 

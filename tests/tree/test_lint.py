@@ -74,7 +74,7 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("c", "long"): 39, ("h", "long"): 5, ("py", "long"): 32}
+KEPT = {("c", "long"): 38, ("h", "long"): 5, ("py", "long"): 31}
 
 
 def tracked():

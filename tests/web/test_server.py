@@ -446,7 +446,8 @@ def test_what_is_no_request_harms_nobody(web):
 TWO = b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"
 
 
-@pytest.mark.parametrize("line", [b"GET /a\rb", b"GET /livez?a=\r", b"GET /livez\r", b"GET \r/livez", b"GET /livez\x0b", b"GET /li\x7fvez", b"CONNECT localhost:80",
+@pytest.mark.parametrize("line", [b"GET /a\rb", b"GET /livez?a=\r", b"GET /livez\r", b"GET \r/livez", b"GET /livez\x0b", b"GET /li\x7fvez",
+    b"CONNECT localhost:80",
                                   b"CONNECT /", b"CONNECT http://localhost/livez", b"CONNECT a\rb:1"])
 def test_a_target_that_a_proxy_may_read_otherwise_ends_the_connection(web, line):
     answer = web.raw(line + b" HTTP/1.1\r\n" + HOST + b"\r\n" + TWO)

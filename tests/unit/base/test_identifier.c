@@ -15,7 +15,8 @@ static bool is(enum identifier kind, const char *text)
 
 static void test_never_an_option_or_a_directory(void **state)
 {
-	static const char *const never[] = { "", "-", "--all", "-y", ".", "..", "...", ".hidden", "_x", ":x", "+x", "a b", "a/b", "../x", "a\nb", "a\x7f", "a=b",
+	static const char *const never[] = { "", "-", "--all", "-y", ".", "..", "...", ".hidden", "_x", ":x", "+x", "a b", "a/b", "../x", "a\nb",
+	    "a\x7f", "a=b",
 		"\xc3\xa9", "a\xc3\xa9", "a\x9b", "a%2e", "a\\b", "a*", "a?b", "a#b", "a\"b", "a'b", "a$b", "a;b", "a&b" };
 
 	(void)state;

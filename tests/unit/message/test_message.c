@@ -97,8 +97,10 @@ static void malformed_lines_are_payload(void **state)
 	static const char *const raw[] = {
 		"q", "quredis", "quredis/", "quredis/1", "quredis/1\n", "quredis/1 ", "quredis/1 id=a", "quredis/1  id=a\n",
 		"quredis/1 id\n", "quredis/1 =a\n", "quredis/1 id=a \n", "quredis/1 id=a\tx=y\n", "quredis/1 ID=a\n",
-		"quredis/1 id=a id=b\n", "quredis/1 id=a=b\n", "quredis/1 id=a/b\n", "quredis/1 id=--all\nx", "quredis/1 id=-y\n", "quredis/1 id=..\n", "quredis/1 id=.\n",
-		"quredis/1 id=:a\n", "quredis/1 id=+1\n", "quredis/1 id=_a\n", "quredis/1 id=a request_id=--all\n", "quredis/1 request_id=..\n", "quredis/1 id=\xc3\xa9\n", "quredis/1 id=a\r\n",
+		"quredis/1 id=a id=b\n", "quredis/1 id=a=b\n", "quredis/1 id=a/b\n", "quredis/1 id=--all\nx", "quredis/1 id=-y\n",
+		    "quredis/1 id=..\n", "quredis/1 id=.\n",
+		"quredis/1 id=:a\n", "quredis/1 id=+1\n", "quredis/1 id=_a\n", "quredis/1 id=a request_id=--all\n", "quredis/1 request_id=..\n",
+		    "quredis/1 id=\xc3\xa9\n", "quredis/1 id=a\r\n",
 		"quredis/1\tid=a\n", " quredis/1 id=a\n", "\nquredis/1 id=a\n", "Quredis/1 id=a\n",
 		"quredis/1 ttl=5\n", "quredis/1 ttl=-5m\n", "quredis/1 ttl=99999999999999999999d\n", "quredis/1 ttl=\n",
 		"quredis/1 max_attempts=0\n", "quredis/1 max_attempts=-1\n", "quredis/1 max_attempts=1000001\n",

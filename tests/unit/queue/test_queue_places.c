@@ -37,7 +37,8 @@ static void a_place_must_hold_what_is_named(void **state)
 	for (int64_t of = 1; of < 4; of++) {
 		if (of == 2)
 			continue;
-		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2, .of = of }, false, &change, NULL);
+		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2,
+		    .of = of }, false, &change, NULL);
 		assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 		assert_int_equal(moves_count(TRAY), 2);
 	}

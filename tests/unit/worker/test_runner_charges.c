@@ -99,7 +99,8 @@ static void the_only_job_that_a_process_has_read_is_charged(void **state)
 	(void)state;
 	fixture.queue.max_attempts = 1;
 	process.room = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1,
+	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .jobs_read = 1,
+	    .suspects = 1, .unanswered = 1,
 		.oldest = 1, .unread_from = UINT64_MAX });
 	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message, "killed by SIGSEGV");
 	assert_state(1, ITEM_WAITING);
