@@ -34,7 +34,7 @@ static struct privileges as_user(const struct conf *conf, uint64_t keep, bool se
 	return (struct privileges){ .uid = own->uid, .gid = own->gid, .groups = own->groups, .ngroups = own->ngroups, .keep = keep, .sealed = sealed };
 }
 
-static bool is_above_hard_limit(__rlimit_resource_t resource, int64_t value)
+static bool is_above_hard_limit(int resource, int64_t value)
 {
 	struct rlimit limit;
 

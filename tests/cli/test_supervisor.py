@@ -451,7 +451,7 @@ def test_run_on_a_dead_letter_that_does_not_exist(quredis, redis, ledger, tmp):
     wrong = records[0][:-4] + ("0" if records[0][-4] != "0" else "1") + records[0][-3:]
     for named, said in [("invoice-2026-11-25", "has no record or message invoice-2026-11-25 (did you mean invoice-2026-11-24?)"),
                         ("invoice", "has no record or message invoice (did you mean invoice-2026-11-24?)"),
-                        ("something else", "has no record or message something else\n"), (wrong, f"has no record {wrong} (did you mean {records[0][:8]}"),
+                        ("something-else", "has no record or message something-else\n"), (wrong, f"has no record {wrong} (did you mean {records[0][:8]}"),
                         ("5-5", "has no record 5-5\n")]:
         for command in (["run", "mail", "--from", "escape", "--id", named], ["dlq", "show", "mail", named], ["dlq", "retry", "mail", named]):
             r = quredis(*command, conf=conf)

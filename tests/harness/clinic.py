@@ -83,7 +83,8 @@ class Report:
     def __init__(self, result):
         assert result.out, result.err
         self.code, self.err, self.out = result.code, result.err, result.out
-        self.rows = json.loads(re.sub(r"quredis( -[cuHP] \S+)+", "quredis", result.out))
+        rows = json.loads(re.sub(r"quredis( -[cuHP] \S+)+", "quredis", result.out))
+        self.rows = [row for row in rows if "quredisd runs as root" not in row["what"]]      # the tests may
 
     def advice(self, check):
         return [r["advice"] for r in json.loads(self.out) if r["check"] == check and r["severity"] != "ok"]

@@ -20,7 +20,6 @@ RAW_LIKE_HEADERS = [
     b"quredis/1 w=0123456789ABCDEF\nx", b"quredis/1 w=0123456789abcdef attempts=-1\nx", b"quredis/x id=a\nx",
     b"quredis/ 1\nx", b"Quredis/1 id=a\nx", b" quredis/1 id=a\nx", b"quredis/2", b"quredis/2\nx",
     b"quredis/1 w=0123456789abcdef\nx", b"quredis/1 w=0123456789abcdef own=1\nx", b"quredis/1 w=0123456789abcdef attempts=7\nquredis/1 id=a\nx",
-    b"quredis/1 w=0123456789abcdef solo=1 mac=" + b"0" * 32 + b"\nx",
     b"quredis/1 id=" + b"a" * 129 + b"\nx", b"quredis/1 id=" + b"a" * 1100 + b"\nx",
 ]
 WITH_HEADER = {b"quredis/1 id=a\n" + p: p for p in (

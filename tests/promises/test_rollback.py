@@ -161,7 +161,7 @@ def test_what_was_done_comes_back_into_the_tray_of_a_fetch(redis_server, start, 
 
 
 @pytest.mark.parametrize("keys, reason", [({}, "a message of ours was no longer there"),
-                                          ({"done": {"keep": 10}}, "Redis returned to an earlier state")], ids=["value", "script"])
+                                          ({"done": {"keep": 10}}, "Redis counted other moves out of a tray")], ids=["value", "script"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("move", MOVES)
 def test_no_connection_notices(redis_server, start, mode, move, keys, reason):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_no
 
 def test_these_are_all_actions():
     text = (ROOT / "admin/web/routes.c").read_text()
-    assert set(re.findall(r'(?:POST\(|true, API )"(queue/\S+)"', text)) == {path for path, *_ in ACTIONS.values()}
+    assert set(re.findall(r'(?:POST\(|true, (?:\.path = )?API )"(queue/\S+)"', text)) == {path for path, *_ in ACTIONS.values()}
 
 
 @pytest.mark.limit(300)
