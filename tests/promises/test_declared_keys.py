@@ -139,10 +139,10 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     run("push", "mail", input="large" + "x" * 200000)
     run("push", "mail", "bad")
     run("push", "mail", "--delay", "1s", "later")
-    c.zadd("delayed:mail", {"pushed": 1})
+    c.zadd("delayed:mail", {"added": 1})
     for name in ("shared", "short", "kept"):
         c.lpush(f"ingress:{name}", "s")
-    wait_for(lambda: {"large 2", "bad 2", "later 1", "pushed 1"} <= set(ledger.lines()) and c.llen("escape:mail") == 1 and c.llen("escape:shared") == 1, 30)
+    wait_for(lambda: {"large 2", "bad 2", "later 1", "added 1"} <= set(ledger.lines()) and c.llen("escape:mail") == 1 and c.llen("escape:shared") == 1, 30)
     c.rpush("transit:mail", "their")            # of another consumer that died
     d.kill_tree()
     d.start()
