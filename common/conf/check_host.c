@@ -266,15 +266,32 @@ static void check_directory(struct conf_loading *l, const struct conf_origin *wh
 		check_writer(l, where, key->path, dir, &st);
 }
 
+static char *directory_of(const char *path)
+{
+	size_t len = (size_t)(strrchr(path, '/') - path);
+
+	return alloc_copy(path, len == 0 ? 1 : len);
+}
+
+/* quredisd has made the control socket, and lets its group connect. */
+static bool is_socket(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 static void check_written_path(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *path)
 {
-	bool master = key->written == CONF_WRITTEN_BY_MASTER, file = key->written == CONF_WRITTEN_FILE;
-	char *dir = master ? NULL : file ? alloc_copy(path, (size_t)(strrchr(path, '/') - path) + (strrchr(path, '/') == path)) : alloc_string(path);
+	bool master = key->written == CONF_WRITTEN_BY_MASTER;
+	char *way = is_socket(path) ? directory_of(path) : alloc_string(path);
+	char *dir = key->written == CONF_WRITTEN_FILE ? directory_of(path) : alloc_string(path);
 
-	if (dir != NULL)
+	if (!master)
 		check_directory(l, where, key, dir);
-	check_way(l, where, key->path, path, master ? geteuid() : l->conf->supervisor.as.uid);
+	check_way(l, where, key->path, way, master ? geteuid() : l->conf->supervisor.as.uid);
 	free(dir);
+	free(way);
 }
 
 /* An inherited value is checked where it was given. */
@@ -317,7 +334,7 @@ static bool may_execute(const struct program *s, const struct stat *st)
 {
 	const struct conf_run_as *r = &s->q->run_as;
 
-	return r->switch_user ? conf_run_as_may(r, st, S_IXOTH) : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
+	return r->switch_user || s->l->conf->supervisor.as.switch_user ? conf_run_as_may(r, st, S_IXOTH) : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
 }
 
 static void check_executable(const struct program *s)

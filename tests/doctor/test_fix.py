@@ -58,7 +58,8 @@ def test_lost_is_run_once_each(clinic, ledger):
     slow = clinic.tmp / "slow"
     slow.write_text(f"#!/bin/sh\ncat >>{clinic.tmp}/slow.out\necho >>{clinic.tmp}/slow.out\nwhile ! [ -e {clinic.tmp}/go ]; do sleep 0.05; done\n")
     slow.chmod(0o755)
-    clinic.configure(clinic.queue(handler=handler, workers=2, run_as=None), clinic.queue("slow", slow, run_as=None, timeout="5m"), start=True)
+    clinic.configure(clinic.queue(handler=handler, workers=2, run_as=None), clinic.queue("slow", slow, run_as=None, timeout="5m"), start=True,
+                     supervisor={"user": None})
     clinic.client.lpush("ingress:slow", "in work")
     wait_for(lambda: (clinic.tmp / "slow.out").exists())
     messages = [b"lost%d" % i for i in range(25)] + [b"same"] * 5
