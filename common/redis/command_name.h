@@ -8,7 +8,8 @@
  * number but no text. tests/tree/test_commands.py compares the list with the sources.
  */
 #define COMMAND_NAMES(X)                                                                                                                \
-	X(ACL) X(APPEND) X(AUTH) X(BLMOVE) X(BRPOPLPUSH) X(CLIENT) X(CONFIG) X(DEL) X(EVALSHA) X(EXISTS) X(GET) X(GETRANGE) X(HDEL) X(HEXISTS) X(HGET)               \
+	X(ACL)                                                                                                                          \
+	X(APPEND) X(AUTH) X(BLMOVE) X(BRPOPLPUSH) X(CLIENT) X(CONFIG) X(DEL) X(EVALSHA) X(EXISTS) X(GET) X(GETRANGE) X(HDEL) X(HEXISTS) X(HGET)               \
 	X(HGETALL) X(HINCRBY) X(HKEYS) X(HLEN) X(HMGET) X(HRANDFIELD) X(HSCAN) X(HSET) X(HVALS) X(INFO) X(LINDEX) X(LLEN) X(LMOVE)               \
 	X(LPOP) X(LPOS) X(LPUSH) X(LRANGE) X(LREM) X(LSET) X(LTRIM) X(MEMORY) X(MGET) X(PEXPIRE) X(PTTL) X(RENAME) X(RENAMENX) X(ROLE) X(RPOP)              \
 	X(RPOPLPUSH) X(RPUSH) X(SCAN) X(SCRIPT) X(SELECT) X(SENTINEL) X(SET) X(STRLEN) X(TIME) X(TYPE) X(UNLINK) X(WAIT) X(WAITAOF)               \
