@@ -34,20 +34,23 @@ static struct privileges as_user(const struct conf *conf, uint64_t keep, bool se
 	return (struct privileges){ .uid = own->uid, .gid = own->gid, .groups = own->groups, .ngroups = own->ngroups, .keep = keep, .sealed = sealed };
 }
 
-static bool is_above_hard_limit(int resource, int64_t value)
+static bool is_above(const struct rlimit *limit, int64_t value)
 {
-	struct rlimit limit;
-
-	return value != -1 && getrlimit(resource, &limit) == 0 && limit.rlim_max != RLIM_INFINITY && (rlim_t)value > limit.rlim_max;
+	return value != -1 && limit->rlim_max != RLIM_INFINITY && (rlim_t)value > limit->rlim_max;
 }
 
 /* Limits that only root can set. */
 static bool needs_resource(const struct conf_queue *q)
 {
 	const struct conf_limits *l = &q->limits;
+	struct rlimit files, processes, memory, size;
 
-	return (l->oom_score_adj_set && l->oom_score_adj < 0) || is_above_hard_limit(RLIMIT_NOFILE, l->open_files) ||
-	    is_above_hard_limit(RLIMIT_NPROC, l->processes) || is_above_hard_limit(RLIMIT_DATA, l->memory) || is_above_hard_limit(RLIMIT_FSIZE, l->file_size);
+	if (l->oom_score_adj_set && l->oom_score_adj < 0)
+		return true;
+	if (getrlimit(RLIMIT_NOFILE, &files) == -1 || getrlimit(RLIMIT_NPROC, &processes) == -1 || getrlimit(RLIMIT_DATA, &memory) == -1 ||
+	    getrlimit(RLIMIT_FSIZE, &size) == -1)
+		return false;
+	return is_above(&files, l->open_files) || is_above(&processes, l->processes) || is_above(&memory, l->memory) || is_above(&size, l->file_size);
 }
 
 /* What the parent of the handlers of this queue needs. */

@@ -11,6 +11,7 @@
 
 #include "admin/cli/options.h"
 #include "admin/cli/visible.h"
+#include "common/base/identifier.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/nitems.h"
