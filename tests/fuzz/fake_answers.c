@@ -173,7 +173,7 @@ static void check_question(const struct fake_command *c)
 {
 	size_t n;
 
-	FUZZ_ASSERT(c->argc == 11 && count_secrets(c->argv[6]) <= 1);
+	FUZZ_ASSERT(c->argc == 12 && count_secrets(c->argv[6]) <= 1);
 	n = count_secrets(c->argv[7]);
 	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
 	secrets_sent = n;
