@@ -180,21 +180,21 @@ static void shown(struct input *in)
 static void reply(struct input *in)
 {
 	enum conf_mode mode = input_byte(in) % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
-	const char *line = (const char *)in->at, *digits = memchr(line, ' ', in->left);
+	const char *line = (const char *)in->at, *end = line + in->left;
 	char text[HANDLER_REASON_SHOWN + 16];
 	struct handler_reply r;
 
 	if (handler_reply_parse(&r, mode, line, in->left) != HANDLER_LINE_REPLY)
 		return;
-	FUZZ_ASSERT(mode == CONF_MODE_EXEC || (digits != NULL && digits[1] >= '0' && digits[1] <= '9'));
+	FUZZ_ASSERT(mode == CONF_MODE_EXEC ? r.token == NULL : r.token > line && r.token + HANDLER_TOKEN_LEN <= end);
 	handler_reply_describe(&r, text, sizeof(text));
 	FUZZ_ASSERT(strncmp(text, handler_verb_names[r.verb], strlen(handler_verb_names[r.verb])) == 0);
-	FUZZ_ASSERT(r.verb < VERBS && (mode == CONF_MODE_PERSISTENT || (r.verb != VERB_OK && r.serial == 0)) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
+	FUZZ_ASSERT(r.verb < VERBS && (mode == CONF_MODE_PERSISTENT || r.verb != VERB_OK) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
 	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY);
-	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= line + in->left);
+	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= end);
 	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));
 	FUZZ_ASSERT(r.verb != VERB_PROGRESS || (r.percent >= 0 && r.percent <= 100));
-	FUZZ_ASSERT(r.class_len <= HANDLER_CLASS_MAX && (r.class_len == 0 || (r.class > line && r.class + r.class_len <= line + in->left)));
+	FUZZ_ASSERT(r.class_len <= HANDLER_CLASS_MAX && (r.class_len == 0 || (r.class > line && r.class + r.class_len <= end)));
 	FUZZ_ASSERT(r.class_len == 0 || r.verb == VERB_RETRY || r.verb == VERB_FAIL || r.verb == VERB_REJECT);
 }
 
