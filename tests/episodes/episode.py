@@ -154,6 +154,7 @@ class Episode:
         runs, done, strange = self._ledger()
         escaped, records = [], []
         with self.server.connect() as c:
+            c.config_set("client-output-buffer-limit", "normal 0 0 0")      # limit_answers would close this connection, too
             for q in load.QUEUES:
                 escaped += [(q, m) for m in c.lrange(f"escape:{q}", 0, -1)]
                 records += [(q, f[b"error_class"].decode(), f[b"sha1"].decode()) for _, f in c.xrange(f"escape:{q}:log")]
