@@ -242,7 +242,7 @@ static void open_when_due(struct worker *w, int64_t now_ms)
 		return;
 	w->session.reached = atomic_load(&w->env->child->board->workers.reached);
 	w->session.opened_ms = now_ms;
-	if (worker_open(w, redis_open, now_ms) == -1)
+	if (redis_open(&w->session.redis, now_ms) == -1)
 		lose(w, now_ms);
 }
 
@@ -410,7 +410,7 @@ void session_io(struct worker *w, int64_t now_ms)
 	if (w->session.redis.state == REDIS_CLOSED || (!w->session.readable && (w->session.redis.deadline_ms == 0 || now_ms <= w->session.redis.deadline_ms)))
 		return;
 	w->session.readable = false;
-	if ((w->session.redis.state == REDIS_OPENING ? worker_open(w, redis_pump, now_ms) : redis_pump(&w->session.redis, now_ms)) == -1) {
+	if (redis_pump(&w->session.redis, now_ms) == -1) {
 		lose(w, now_ms);
 		return;
 	}

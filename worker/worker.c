@@ -42,20 +42,6 @@ int64_t worker_look_at_clock(struct worker *w)
 	return w->now_us;
 }
 
-/* Without the second look at the clock the heartbeat of this turn would be as old as its beginning. */
-int worker_open(struct worker *w, int (*step)(struct redis *r, int64_t now_ms), int64_t now_ms)
-{
-	int64_t before = atomic_load(&w->env->slot->deadline_ms), until = now_ms + CHILD_RESOLVE_MS;
-	int rc;
-
-	if (before < until)
-		atomic_store(&w->env->slot->deadline_ms, until);
-	rc = step(&w->session.redis, now_ms);
-	atomic_store(&w->env->slot->heartbeat_ms, worker_look_at_clock(w) / 1000);
-	atomic_store(&w->env->slot->deadline_ms, before);
-	return rc;
-}
-
 bool worker_may_work(const struct worker *w)
 {
 	return w->exit.order == ORDER_RUN && atomic_load(&w->env->board->sweeper.gate) == QUEUE_OPEN && w->now_us >= w->fetcher.paused_until_us;

@@ -66,14 +66,11 @@ struct worker {
 	struct mover mover;
 	struct history history;
 	struct exit exit;
-	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn, or after the session resolved a name in it */
+	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn */
 	uint32_t log_epoch;		/* log epoch of the scoreboard when the worker last compared it */
 };
 
 int64_t worker_look_at_clock(struct worker *w);	/* reads the clock; sets and returns now_us */
-/* redis_open() or redis_pump() of a session that opens. It may resolve a host name, which blocks: the deadline tells the master that this worker is not
- * stuck. */
-int worker_open(struct worker *w, int (*step)(struct redis *r, int64_t now_ms), int64_t now_ms);
 bool worker_may_work(const struct worker *w);	/* may fetch and start messages */
 
 #endif

@@ -21,8 +21,7 @@
  * at the start, except those of a fault and ABRT, which ends a stuck child with a core. A child unblocks TERM and CHLD only while it polls.
  *
  * Each child, also the sweeper, does this in each turn of its loop: it writes its heartbeat, reads its order, and calls log_reopen() if
- * board->master.log_epoch has changed. The master considers a child stuck if it has no turn for 10 s beyond its deadline_ms (120 s for a worker that
- * starts or connects, since it resolves names), and sends ABRT, then KILL. Both announce a name resolution in deadline_ms.
+ * board->master.log_epoch has changed. The master considers a child stuck if it has no turn for 10 s beyond its deadline_ms, and sends ABRT, then KILL.
  *
  * A reload starts the next sweeper while the previous one finishes: two at once do no harm. The gate of a queue is QUEUE_RECOVERING only until a sweeper
  * of this master has recovered the queue. So the next sweeper leaves the other gates as they are, and does not touch the bare transit list again.
@@ -45,9 +44,6 @@ struct child {
 	int search_fd;				/* the socket to that process */
 	pid_t master_pid;
 };
-
-/* So long a call may take that resolves a host name: a resolver with several servers and search domains. It cannot be interrupted. */
-#define CHILD_RESOLVE_MS 110000
 
 /* Exit statuses of children. Anything else, and any signal, is a death. */
 #define CHILD_EXIT_DONE 0	/* as ordered */

@@ -33,7 +33,7 @@ struct slot {
 	_Atomic int64_t heartbeat_ms;
 	_Atomic uint64_t serial;		/* messages that the worker started; it only grows */
 	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC, ms: since when a message runs; 0: none runs */
-	/* CLOCK_MONOTONIC, ms. Worker: when the handler and its kill grace end. Sweeper: when a call that blocks ends. 0: none. The master waits so long. */
+	/* CLOCK_MONOTONIC, ms. Worker: when the handler and its kill grace end. 0: none. The master waits so long. */
 	_Atomic int64_t deadline_ms;
 	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME, ms: the handler is dead by then, or the master kills the worker; 0: it may finish */
 	_Atomic uint64_t abandoned;		/* a generation: no message runs here that was fetched under a lower one; 0: not known. Reader: the sweeper */

@@ -17,7 +17,7 @@
 
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens)
 {
-	if (r->state == REDIS_CLOSED)
+	if (r->context == NULL)
 		return;
 	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush closes. */
 	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)

@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,4 +139,18 @@ void redis_describe_error(const struct redis *r, char *text, size_t size)
 {
 	if (!describe_foreign(r, text, size))
 		snprintf(text, size, "%s%s", io_error(r), guess_tls(r, r->context->errstr));
+}
+
+void redis_set_socket_options(const struct redis *r)
+{
+	int fd = r->context->fd, on = 1, idle = 15, interval = 5, count = 3, user_timeout = 20000;
+
+	fcntl(fd, F_SETFD, FD_CLOEXEC);		/* hiredis does not set it: a handler would hold our connection open */
+	if (r->target->unix_path != NULL)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
 }

@@ -10,6 +10,7 @@ struct redis;
 void redis_describe_peer(const struct redis *r, char *text, size_t size);
 /* Why the connection failed, and what that shows about the server. Only while r has a context. */
 void redis_describe_error(const struct redis *r, char *text, size_t size);
+void redis_set_socket_options(const struct redis *r);	/* of the connection to it */
 bool redis_wants_tls(const struct redis *r);	/* the connection that r opens, or has */
 
 #endif

@@ -3,13 +3,8 @@
  * answers never reach the caller. command.c formats commands, output.c sends them, reply.c reads answers, and wait.c waits for them.
  * With TLS (tls.h) hiredis still connects the socket and parses the answers, but only tls.c reads and writes the socket.
  */
-#include <sys/socket.h>
-
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +19,14 @@
 #include "common/redis/greeting.h"
 #include "common/redis/peer.h"
 #include "common/redis/reply.h"
+#include "common/redis/resolve.h"
 #include "common/redis/tls.h"
 
 /* Limits that no honest server comes near. A server can make us keep about 15 bytes for each byte that it sends. */
 #define ELEMENTS_MAX (1 << 20)			/* of one array: hiredis allocates their places when it reads their number */
 #define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
 #define OPENING_MAX (INT64_C(1) << 20)		/* bytes of all answers of an opening */
+#define RECALL_MS 500				/* for the resolver, if an earlier connection has left an address of the host */
 #define OPENING_MS 60000			/* of a whole opening, however often the server shows a sign of life */
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name)
@@ -44,6 +41,16 @@ static void drop_last(struct redis *r)
 	r->last = NULL;
 }
 
+/* good: the connection to where the name led could be opened. */
+static void end_lookup(struct redis *r, bool good)
+{
+	if (r->lookup != NULL && r->context != NULL)
+		resolve_note(r->lookup, r->numeric, good);
+	if (r->lookup != NULL)
+		resolve_end(r->lookup);
+	r->lookup = NULL;
+}
+
 void redis_close(struct redis *r, const char *why)
 {
 	if (why != NULL) {
@@ -51,6 +58,7 @@ void redis_close(struct redis *r, const char *why)
 		r->error_why = 0;
 	}
 	drop_last(r);
+	end_lookup(r, false);
 	tls_close(r->tls);
 	r->tls = NULL;
 	if (r->context != NULL)
@@ -98,26 +106,10 @@ static int fail_io(struct redis *r)
 	return redis_fail(r, text, REDIS_ERROR_TRANSIENT);
 }
 
-static void set_socket_options(const struct redis *r)
-{
-	int fd = r->context->fd, on = 1, idle = 15, interval = 5, count = 3, user_timeout = 20000;
-
-	fcntl(fd, F_SETFD, FD_CLOEXEC);		/* hiredis does not set it: a handler would hold our connection open */
-	if (r->target->unix_path != NULL)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
-}
-
 #if HIREDIS_MAJOR >= 1
 typedef size_t elements;
-#define TASK_OF(reader) ((reader)->task[(reader)->ridx])
 #else
 typedef int elements;
-#define TASK_OF(reader) (&(reader)->rstack[(reader)->ridx])
 #endif
 
 /* The functions of hiredis, except for arrays; all connections share them. */
@@ -155,27 +147,15 @@ static int start_tls(struct redis *r)
 	return r->tls == NULL ? redis_fail(r, why, REDIS_ERROR_TRANSIENT) : 0;
 }
 
-/* Connects to where the route leads. */
-static int open_context(struct redis *r, int64_t now_ms)
+/* host: a numeric address; NULL: the path of the target. */
+static int connect_to(struct redis *r, const char *host, int port, int64_t now_ms)
 {
-	const struct redis_target *t = r->target;
-	int64_t began_ms = clock_monotonic_ms();
-	int port;
-
-	r->state = REDIS_OPENING;
-	if (t->unix_path != NULL) {
-		r->context = redisConnectUnixNonBlock(t->unix_path);
-	} else {
-		const char *host = route_socket(&r->route, t, &port);
-
-		r->context = redisConnectNonBlock(host, port);
-	}
-	now_ms += clock_monotonic_ms() - began_ms;	/* resolving a name may take long, and is no silence of the server */
+	r->context = host == NULL ? redisConnectUnixNonBlock(r->target->unix_path) : redisConnectNonBlock(host, port);
 	if (r->context == NULL)
 		return redis_fail(r, "out of memory", REDIS_ERROR_TRANSIENT);
 	if (r->context->err != 0)
 		return fail_io(r);
-	set_socket_options(r);
+	redis_set_socket_options(r);
 	set_bounds(r->context->reader);
 	if (start_tls(r) == -1)
 		return -1;
@@ -187,6 +167,60 @@ static int open_context(struct redis *r, int64_t now_ms)
 	r->deadline_ms = r->last_due_ms = now_ms + (r->route.asks ? REDIS_SENTINEL_TIMEOUT_MS : REDIS_TIMEOUT_MS);
 	greeting_append(r);
 	return 0;
+}
+
+/* The next server of several may have a name that resolves sooner. A lookup goes on meanwhile, for the next attempt. */
+static int64_t resolve_ms(const struct redis *r)
+{
+	if (r->target->naddresses <= 1 && !r->brief)
+		return OPENING_MS;
+	return r->route.asks ? REDIS_SENTINEL_TIMEOUT_MS : REDIS_TIMEOUT_MS;
+}
+
+/*
+ * Connects as soon as the host has an address. The time for that is no silence of the server, which has its own afterwards. The resolver comes first, since
+ * a name may lead elsewhere than before; but while it cannot tell, the address of the last good connection is tried.
+ */
+static int proceed_lookup(struct redis *r, int64_t now_ms)
+{
+	const char *why = "the host name is still being resolved";
+	bool denied = false;
+	int rc = resolve_take(r->lookup, r->numeric, &why, &denied), port;
+
+	if ((rc == -1 && !denied) || (rc == 0 && now_ms >= r->recall_ms))
+		rc = resolve_recall(r->lookup, r->numeric) ? 1 : rc;
+	if (rc == 1) {
+		route_socket(&r->route, r->target, &port);
+		return connect_to(r, r->numeric, port, now_ms);
+	}
+	if (rc == -1 || now_ms > r->open_by_ms)
+		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
+	return 0;
+}
+
+static int begin_lookup(struct redis *r, const char *host, int64_t now_ms)
+{
+	r->lookup = resolve_begin(host, now_ms);
+	if (r->lookup == NULL)
+		return redis_fail(r, strerror(errno), REDIS_ERROR_TRANSIENT);
+	r->recall_ms = now_ms + RECALL_MS;
+	r->open_by_ms = now_ms + resolve_ms(r);
+	r->deadline_ms = resolve_recall(r->lookup, r->numeric) ? r->recall_ms : r->open_by_ms;
+	return proceed_lookup(r, now_ms);
+}
+
+/* Connects to where the route leads. */
+static int open_context(struct redis *r, int64_t now_ms)
+{
+	const struct redis_target *t = r->target;
+	const char *host;
+	int port;
+
+	r->state = REDIS_OPENING;
+	if (t->unix_path != NULL)
+		return connect_to(r, NULL, 0, now_ms);
+	host = route_socket(&r->route, t, &port);
+	return resolve_is_numeric(host) ? connect_to(r, host, port, now_ms) : begin_lookup(r, host, now_ms);
 }
 
 int redis_open(struct redis *r, int64_t now_ms)
@@ -212,10 +246,19 @@ void redis_expect_by(struct redis *r, int64_t at_ms)
 		r->last_due_ms = at_ms;
 }
 
+bool redis_resolves(const struct redis *r)
+{
+	return r->state == REDIS_OPENING && r->context == NULL;
+}
+
 bool redis_pollfd(const struct redis *r, struct pollfd *p)
 {
 	bool output;
 
+	if (redis_resolves(r)) {
+		*p = (struct pollfd){ .fd = resolve_fd(r->lookup), .events = POLLIN };
+		return true;
+	}
 	if (r->context == NULL)
 		return false;
 	output = redis_output_left(r->context, &r->output) > 0;
@@ -233,6 +276,7 @@ static int64_t unread(const struct redis *r)
 /* A Sentinel has named the master, or a node of a Cluster another node. */
 static int open_named(struct redis *r, int64_t now_ms)
 {
+	end_lookup(r, true);
 	redis_close(r, NULL);
 	return r->finds_master ? 0 : open_context(r, now_ms);
 }
@@ -259,6 +303,7 @@ static int take_greetings(struct redis *r, int64_t now_ms)
 	if (asked && !r->stays)
 		return open_named(r, now_ms);
 	r->state = REDIS_READY;
+	end_lookup(r, true);
 	r->deadline_ms = 0;
 	r->received = unread(r);
 	r->connection++;
@@ -269,6 +314,8 @@ int redis_flush(struct redis *r)
 {
 	if (r->state == REDIS_CLOSED)
 		return -1;
+	if (redis_resolves(r))
+		return 0;
 	/* hiredis lacked memory for a command: answers would be taken for those to other commands. */
 	if (r->context->err != 0)
 		return fail_io(r);
@@ -335,7 +382,7 @@ static int proceed_handshake(struct redis *r)
 	return rc;
 }
 
-int redis_pump(struct redis *r, int64_t now_ms)
+static int pump_connection(struct redis *r, int64_t now_ms)
 {
 	int rc = r->state == REDIS_CLOSED ? -1 : proceed_handshake(r);
 
@@ -352,6 +399,11 @@ int redis_pump(struct redis *r, int64_t now_ms)
 	if (!in_time(r, now_ms))
 		return redis_fail_late(r);
 	return 0;
+}
+
+int redis_pump(struct redis *r, int64_t now_ms)
+{
+	return redis_resolves(r) ? proceed_lookup(r, now_ms) : pump_connection(r, now_ms);
 }
 
 int redis_take(struct redis *r, struct redis_reply *reply)
@@ -379,36 +431,4 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 	if (reply->type == REDIS_ERROR)
 		route_heed(&r->route, r->target, reply->str);
 	return 1;
-}
-
-/* hiredis has read the type of the string, and waits for the rest: its length, then so many bytes. */
-int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrived)
-{
-	const redisReader *reader = r->state == REDIS_READY ? r->context->reader : NULL;
-	const redisReadTask *task = reader == NULL || reader->ridx < 0 ? NULL : TASK_OF(reader);
-	const char *length, *end;
-
-	if (task == NULL || task->type != REDIS_REPLY_STRING)
-		return -1;
-	length = reader->buf + reader->pos;
-	end = memchr(length, '\r', reader->len - reader->pos);
-	if (end == NULL)
-		return -1;
-	*begin = end + 2;
-	*arrived = *begin < reader->buf + reader->len ? (size_t)(reader->buf + reader->len - *begin) : 0;
-	return strtoll(length, NULL, 10);
-}
-
-void *redis_keep(struct redis *r)
-{
-	void *kept = r->last;
-
-	r->last = NULL;
-	return kept;
-}
-
-void redis_let_go(void *kept)
-{
-	if (kept != NULL)
-		freeReplyObject(kept);
 }

@@ -50,7 +50,9 @@ struct redis_reply;
 
 struct redis {
 	enum redis_state state;
-	struct redisContext *context;
+	struct redisContext *context;	/* NULL: CLOSED, or OPENING while the host name is being resolved */
+	struct lookup *lookup;		/* OPENING: of the host name, if it has one (resolve.h) */
+	char numeric[64];		/* where that name leads */
 	struct tls *tls;		/* NULL: none */
 	void *last;			/* the answer that redis_take() returned last; the next call frees it */
 	int pending;			/* answers that the caller still has to take */
@@ -67,8 +69,9 @@ struct redis {
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
 	bool is_replica;		/* by the answer to ROLE */
 	int greeting_last, greeting_role;	/* places: of greet's last command; of INFO replication, sent after a refused ROLE. 0: none */
-	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: no answer is pending */
-	int64_t open_by_ms;		/* monotonic; an opening ends by then */
+	int64_t deadline_ms;		/* monotonic; a sign of life, or the address of the host, is due by then. 0: no answer is pending */
+	int64_t open_by_ms;		/* monotonic; an opening, or before it the lookup of the host, ends by then */
+	int64_t recall_ms;		/* monotonic; from then on an address of an earlier lookup will do */
 	int64_t last_due_ms;		/* when the answer to the last command is due, if those before it have come */
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */
@@ -79,6 +82,7 @@ struct redis {
 	struct redis_route route;	/* where the next connection goes */
 	bool finds_master;		/* the connection only asks a Sentinel for the master: redis_find_master() */
 	bool stays;			/* the connection to the Sentinel stays open: redis_connect_sentinel() */
+	bool brief;			/* the caller has other work: an opening fails if its host name takes longer to resolve than an answer may take */
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
 	void (*greet)(struct redis *r);	/* appends more commands to the opening; NULL: none */
 	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; returns why the server is refused, or NULL */
@@ -191,6 +195,7 @@ void redis_format(struct redis_command *c, const char *format, ...);	/* format: 
 void redis_append_command(struct redis *r, const struct redis_command *c, int times);
 void redis_command_free(struct redis_command *c);	/* c can be used again */
 
+bool redis_resolves(const struct redis *r);	/* it waits for the address of its host; the server has not been asked anything yet */
 /* Fills in the events to poll for. false: the connection is closed. */
 bool redis_pollfd(const struct redis *r, struct pollfd *p);
 /* Sends what is possible without waiting. -1: closed, error set. */

@@ -89,3 +89,41 @@ bool redis_policy_evicts(const char *policy)
 {
 	return strncmp(policy, "allkeys-", 8) == 0 || strncmp(policy, "volatile-", 9) == 0;
 }
+
+void *redis_keep(struct redis *r)
+{
+	void *kept = r->last;
+
+	r->last = NULL;
+	return kept;
+}
+
+void redis_let_go(void *kept)
+{
+	if (kept != NULL)
+		freeReplyObject(kept);
+}
+
+#if HIREDIS_MAJOR >= 1
+#define TASK_OF(reader) ((reader)->task[(reader)->ridx])
+#else
+#define TASK_OF(reader) (&(reader)->rstack[(reader)->ridx])
+#endif
+
+/* hiredis has read the type of the string, and waits for the rest: its length, then so many bytes. */
+int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrived)
+{
+	const redisReader *reader = r->state == REDIS_READY ? r->context->reader : NULL;
+	const redisReadTask *task = reader == NULL || reader->ridx < 0 ? NULL : TASK_OF(reader);
+	const char *length, *end;
+
+	if (task == NULL || task->type != REDIS_REPLY_STRING)
+		return -1;
+	length = reader->buf + reader->pos;
+	end = memchr(length, '\r', reader->len - reader->pos);
+	if (end == NULL)
+		return -1;
+	*begin = end + 2;
+	*arrived = *begin < reader->buf + reader->len ? (size_t)(reader->buf + reader->len - *begin) : 0;
+	return strtoll(length, NULL, 10);
+}

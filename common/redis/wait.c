@@ -10,6 +10,8 @@
 
 #include "common/base/base.h"
 
+#define RESOLVE_LOOK_MS 500		/* the longest wait for a resolver at a time */
+
 /* How long to wait: the limit begins anew with each sign of life. */
 struct limit {
 	int64_t timeout_ms, until_ms;
@@ -23,22 +25,35 @@ static struct limit limit_from_now(const struct redis *r, int64_t timeout_ms)
 
 static void extend(struct limit *limit, const struct redis *r, int64_t now_ms)
 {
-	if (r->progress == limit->progress)
-		return;
 	limit->progress = r->progress;
 	limit->until_ms = now_ms + limit->timeout_ms;
+}
+
+/* To resolve a name has a limit of its own, and the caller hears of orders and writes its heartbeat meanwhile. */
+static int64_t left_ms(const struct redis *r, const struct limit *limit, int64_t now_ms)
+{
+	int64_t left = limit->until_ms - now_ms;
+
+	if (!redis_resolves(r))
+		return left;
+	if (left > RESOLVE_LOOK_MS)
+		left = RESOLVE_LOOK_MS;
+	return r->deadline_ms - now_ms < left ? r->deadline_ms - now_ms : left;
 }
 
 /* Waits for one event. -1: closed or interrupted. */
 static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(void))
 {
 	int64_t now = clock_monotonic_ms();
-	int64_t left = limit->until_ms - now;
+	int64_t left = left_ms(r, limit, now);
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	bool resolved = redis_resolves(r);
 	struct pollfd p;
 
-	if (left <= 0)
+	if (left <= 0 && !resolved)
 		return redis_fail_late(r);
+	if (left <= 0)
+		ts = (struct timespec){0};
 	if (!redis_pollfd(r, &p))
 		return -1;
 	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
@@ -48,8 +63,8 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	now = clock_monotonic_ms();
 	if (redis_pump(r, now) == -1)
 		return -1;
-	extend(limit, r, now);
-	limit->until_ms += clock_monotonic_ms() - now;	/* it may have resolved the name of the master */
+	if (resolved || r->progress != limit->progress)
+		extend(limit, r, now);
 	return 0;
 }
 
@@ -67,7 +82,7 @@ static int connect_once(struct redis *r, int64_t timeout_ms, bool (*interrupted)
 {
 	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
 		return -1;
-	return wait_until_open(r, timeout_ms, interrupted);	/* its time begins when the name is resolved */
+	return wait_until_open(r, timeout_ms, interrupted);
 }
 
 int redis_connect_beside(struct redis *r, const struct redis *other, int64_t timeout_ms, bool (*interrupted)(void))

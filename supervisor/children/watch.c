@@ -11,26 +11,16 @@
 #include "common/log/log.h"
 
 #define ALLOWANCE_MS 10000
-#define ALLOWANCE_LONG_MS 120000	/* a worker that connects may be resolving a host name, which cannot be interrupted */
 #define CORE_MS 5000			/* time for the kernel to write a core */
 #define AGAIN_MS 5000
 #define FENCES_LOOKS 16			/* looks in the time of a lease: two in the margin that a worker keeps for its own kill (worker/fence.c) */
 
-/* True: a child with these figures makes no progress any more. allowance_ms: how long it may exceed its deadline. */
-static bool is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
+/* True: a child with these figures makes no progress any more. */
+static bool is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t now_ms)
 {
 	int64_t from = heartbeat_ms > deadline_ms ? heartbeat_ms : deadline_ms;
 
-	return now_ms - from > allowance_ms;
-}
-
-static int64_t allowance_of(const struct process *p, const struct slot *s)
-{
-	enum slot_state state = slot_state(s);
-
-	if (p->role.kind == PROCESS_SWEEPER)	/* it writes its deadline before a call that it cannot interrupt */
-		return ALLOWANCE_MS;
-	return state == SLOT_CONNECTING || state == SLOT_STARTING ? ALLOWANCE_LONG_MS : ALLOWANCE_MS;
+	return now_ms - from > ALLOWANCE_MS;
 }
 
 static void log_kill(const struct processes *ps, const struct process *p, const char *event, int64_t now_ms)
@@ -48,7 +38,7 @@ static void watch_heartbeat(struct processes *ps, const struct process *p, int64
 	const struct slot *s = &ps->board->slots[slot];
 	int64_t heartbeat_ms = atomic_load(&s->heartbeat_ms);
 
-	if (!is_late(heartbeat_ms, atomic_load(&s->deadline_ms), allowance_of(p, s), now_ms)) {
+	if (!is_late(heartbeat_ms, atomic_load(&s->deadline_ms), now_ms)) {
 		processes_suspect(ps, slot, 0);
 		return;
 	}

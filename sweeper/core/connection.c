@@ -28,6 +28,12 @@ static bool wait_is_interrupted(void)
 	return interrupt_asked();
 }
 
+/* A name may take a minute to resolve, and a sweeper that finishes needs no connection any more. */
+static bool opening_is_interrupted(void)
+{
+	return wait_is_interrupted() || (!waiting->connection.up && core_is_finishing(waiting));
+}
+
 int connection_init(struct sweeper *s)
 {
 	const struct conf *conf = s->conf;
@@ -103,7 +109,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	sweeper_queues_publish_error(s, kind_of_loss(s->redis.error_class));
-	if (!interrupt_asked())
+	if (!interrupt_asked() && !core_is_finishing(s))
 		log_down(s);
 }
 
@@ -121,28 +127,14 @@ static int greet_server(struct sweeper *s)
 	return -1;
 }
 
-/* Resolving a host name blocks. The deadline tells the master until when the sweeper is not stuck. */
-static int announce_resolving(struct sweeper *s, struct redis *r, int (*connect)(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)),
-    int64_t timeout_ms)
+int connection_connect(struct redis *r)
 {
-	int rc;
-
-	if (s->target.unix_path == NULL)
-		atomic_store(&s->slot->deadline_ms, clock_monotonic_ms() + CHILD_RESOLVE_MS);
-	rc = connect(r, timeout_ms, wait_is_interrupted);
-	sweeper_beat(s);
-	atomic_store(&s->slot->deadline_ms, 0);
-	return rc;
+	return redis_connect(r, REDIS_TIMEOUT_MS, opening_is_interrupted);
 }
 
-int connection_connect(struct sweeper *s, struct redis *r)
+int connection_find_master(struct redis *r)
 {
-	return announce_resolving(s, r, redis_connect, REDIS_TIMEOUT_MS);
-}
-
-int connection_find_master(struct sweeper *s, struct redis *r)
-{
-	return announce_resolving(s, r, redis_find_master, REDIS_SENTINEL_TIMEOUT_MS);
+	return redis_find_master(r, REDIS_SENTINEL_TIMEOUT_MS, opening_is_interrupted);
 }
 
 int connection_identity(struct redis *r, struct redis_identity *id)
@@ -180,7 +172,7 @@ int connection_open(struct sweeper *s, int64_t now_ms)
 {
 	s->connection.reached = atomic_load(&s->child->board->workers.reached);
 	s->connection.opened_ms = now_ms;
-	if (connection_connect(s, &s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
+	if (connection_connect(&s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
 	}

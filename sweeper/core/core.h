@@ -98,9 +98,9 @@ void sweeper_lost_master(struct sweeper *s);	/* the master has closed its end of
 
 int connection_init(struct sweeper *s);
 void connection_free(struct sweeper *s);
-/* redis_connect() and redis_find_master() of a connection r of the sweeper; they write the heartbeat, and announce that resolving names may block. */
-int connection_connect(struct sweeper *s, struct redis *r);
-int connection_find_master(struct sweeper *s, struct redis *r);
+/* redis_connect() and redis_find_master() of a connection r of the sweeper; they write the heartbeat. */
+int connection_connect(struct redis *r);
+int connection_find_master(struct redis *r);
 int connection_identity(struct redis *r, struct redis_identity *id);	/* of the server behind r; left alone if INFO is refused. -1: lost */
 /* Connects, and checks the server; it may take 5 s. -1: failed; connect_at_ms is the time of the next attempt. */
 int connection_open(struct sweeper *s, int64_t now_ms);

@@ -61,8 +61,9 @@ static int votes_for(struct sweeper *s, const struct redis_route *named)
 		if (i == named->at)
 			continue;
 		redis_init(&asked, &s->target, s->connection.client_name);
+		asked.brief = true;
 		route_prefer(&asked.route, &s->target, i);
-		if (connection_find_master(s, &asked) == 0)
+		if (connection_find_master(&asked) == 0)
 			votes += is_same_node(&asked.route, named) - is_same_node(&asked.route, &s->redis.route);
 	}
 	return votes;
@@ -107,10 +108,11 @@ static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 	struct redis asked;
 
 	redis_init(&asked, &s->target, s->connection.client_name);
+	asked.brief = true;
 	route_prefer(&asked.route, &s->target, w->at++);
 	w->at %= s->target.naddresses;
 	w->agrees &= ~sentinel;
-	if (connection_find_master(s, &asked) == -1) {
+	if (connection_find_master(&asked) == -1) {
 		log_silent(w, sentinel, &asked);
 		return;
 	}
@@ -120,7 +122,7 @@ static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 		return;
 	}
 	asked.finds_master = false;
-	if (connection_connect(s, &asked) == 0) {
+	if (connection_connect(&asked) == 0) {
 		if (is_other_server(s, &asked))
 			judge_other(s, w, &asked.route);
 		else if (asked.state == REDIS_READY)

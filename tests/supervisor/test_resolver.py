@@ -1,4 +1,4 @@
-"""A resolver that takes long: to resolve a name blocks, but it is no silence of Redis, and the master does not take the process for stuck."""
+"""A resolver that takes long: it is no silence of Redis, delays no handler, and the master does not take the process for stuck."""
 import os
 import subprocess
 
@@ -42,3 +42,30 @@ def test_a_worker_that_resolves_a_name_is_not_stuck(redis_server, resolver, qure
     wait_for(lambda: d.events("redis_error_cleared", queue="mail"), 100)
     assert d.workers()["mail/0"] == worker and not d.events("worker_stuck")
     assert ledger.lines() == ["m"]
+
+
+WORK = """echo "$m" >>@LEDGER@
+until grep -qsx $PPID @TMP@/resolving; do sleep 0.02; done
+head -c 300000 /dev/zero | tr '\\0' x
+echo
+[ "$m" != hang ] || sleep 1000
+"""
+BODIES = {"exec": f"read -r m\n{WORK}", "persistent": f"while read -r job serial rest; do\nread -r m\n{WORK}\necho OK $serial\ndone"}
+
+
+@pytest.mark.parametrize("mode", BODIES)
+def test_a_resolver_that_hangs_delays_no_handler_and_no_stop(redis_server, resolver, quredisd, handler, ledger, mode):
+    """One handler fills its pipe and ends in its time; the other one hangs, and is ended in its time. Then the supervisor stops. The resolver still hangs."""
+    server = redis_server(tcp=True)
+    d = quredisd(redis={"url": resolver.slow(server.tcp_url)}, env=resolver.env,
+                 queues=[queue("mail", handler(BODIES[mode]), mode=mode, timeout="5s", workers=2)], supervisor={"kill_grace": "1s"})
+    client = server.client()
+    client.lpush("ingress:mail", "hang", "good")
+    wait_for(lambda: len(ledger.lines()) == 2, 30)
+    resolver.take(90)
+    client.client_kill_filter(_type="normal", skipme=True)
+    d.wait_event("message_escaped", timeout=40, queue="mail", **{"class": "HandlerTimeout"})
+    wait_for(lambda: not list(client.scan_iter("transit:mail*", _type="list")), 20)
+    assert [b"hang" in m for m in client.lrange("escape:mail", 0, -1)] == [True]
+    assert sorted(ledger.lines()) == ["good", "hang"]
+    assert d.stop(timeout=30) == 0

@@ -203,7 +203,6 @@ NUMBERS = [    # (page, what stands there, source, the constant)
     ("quredisd.8", r"At most (\d+) bytes of a value", "common/log/log.h", "LOG_VALUE_MAX"),
     ("quredisd.8", r"did not end for (\d+) seconds after", "common/handler/process.c", "UNKILLABLE_MS"),
     ("quredisd.8", r"for (\d+) seconds beyond what its handler", "supervisor/children/watch.c", "ALLOWANCE_MS"),
-    ("quredisd.8", r"resolves a host name, the limit is (\d+) seconds", "supervisor/children/watch.c", "ALLOWANCE_LONG_MS"),
     ("quredisd.8", r"\.Dv SIGABRT\nand (\d+) seconds later", "supervisor/children/watch.c", "CORE_MS"),
     ("quredisd.8", r"the master waits up to (\d+) seconds\nuntil", "supervisor/stop.c", "CONFIRM_MS"),
     ("quredisd.8", r"After (\d+) deaths within", "supervisor/children/policy.c", "BACKOFF_EVENTS"),

@@ -131,7 +131,7 @@ static void a_long_handler_has_until_its_deadline(void **state)
 	assert_int_equal(master_signals(pid_of(slot), SIGABRT), 1);
 }
 
-static void a_worker_that_connects_has_two_minutes(void **state)
+static void a_worker_that_connects_has_no_more_time(void **state)
 {
 	static const enum slot_state states[] = { SLOT_STARTING, SLOT_CONNECTING };
 
@@ -140,29 +140,28 @@ static void a_worker_that_connects_has_two_minutes(void **state)
 		int slot = master_add_worker(MAIL, i, 1000);
 
 		slot_set_state(words(slot), states[i]);
-		watch_children(ps, 120000);
-		watch_children(ps, 121000);
+		watch_children(ps, 10000);
+		watch_children(ps, 11000);
 		assert_int_equal(master_signals(pid_of(slot), 0), 0);
-		watch_children(ps, 121001);
-		watch_children(ps, 122000);
+		watch_children(ps, 11001);
+		watch_children(ps, 12000);
 		assert_int_equal(master_signals(pid_of(slot), SIGABRT), 1);
-		master_end_worker(slot, true, 122000);
+		master_end_worker(slot, true, 12000);
 		master_forget_signals();
 	}
 }
 
-static void a_sweeper_that_connects_has_ten_seconds_beyond_what_it_announced(void **state)
+static void a_sweeper_that_connects_has_ten_seconds(void **state)
 {
 	int slot = master_add_sweeper(0, 1);
 
 	(void)state;
 	slot_set_state(words(slot), SLOT_CONNECTING);
-	atomic_store(&words(slot)->deadline_ms, 5000);
-	watch_children(ps, 14000);
-	watch_children(ps, 15000);
+	watch_children(ps, 10000);
+	watch_children(ps, 11000);
 	assert_int_equal(master_signals(0, 0), 0);
-	watch_children(ps, 15001);
-	watch_children(ps, 16000);
+	watch_children(ps, 11001);
+	watch_children(ps, 12000);
 	assert_int_equal(master_signals(pid_of(slot), SIGABRT), 1);
 	assert_null(strstr(master_logged("worker_stuck"), "queue="));
 }
@@ -268,8 +267,8 @@ int main(void)
 		T(a_child_that_survives_abort_is_killed_with_its_handler),
 		T(abort_does_not_prolong_the_time_of_a_child_that_must_end),
 		T(a_long_handler_has_until_its_deadline),
-		T(a_worker_that_connects_has_two_minutes),
-		T(a_sweeper_that_connects_has_ten_seconds_beyond_what_it_announced),
+		T(a_worker_that_connects_has_no_more_time),
+		T(a_sweeper_that_connects_has_ten_seconds),
 		T(the_keeper_has_no_heartbeat_but_an_end),
 		T(a_kill_is_repeated_every_five_seconds),
 		T(a_worker_is_killed_when_its_fence_is_reached),
