@@ -66,6 +66,8 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again",
 	  OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX, NULL },
 	{ NO_LETTER(45), "anew", NULL, OPTION_ANEW, "do not continue an earlier command: forget it", OPTION_IS_FLAG, FIELD(anew), 0, 0, NULL },
+	{ NO_LETTER(48), "skip", NULL, OPTION_SKIP, "name broken lines, and go on behind them",
+	  OPTION_IS_FLAG, FIELD(skip), 0, 0, NULL },
 	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed",
 	  OPTION_IS_STRING, FIELD(from), 0, 0, "ingress, escape or delayed" },
 	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0, NULL },

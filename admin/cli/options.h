@@ -50,6 +50,7 @@
 #define OPTION_AT	OPTION_BIT(31)
 #define OPTION_VERBOSE	OPTION_BIT(32)
 #define OPTION_SORT	OPTION_BIT(33)
+#define OPTION_SKIP	OPTION_BIT(34)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -63,7 +64,7 @@ struct options {			/* strings point into argv */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip;
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */

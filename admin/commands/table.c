@@ -28,6 +28,12 @@ static const struct command rows[] = {
 	{ "dlq export", "QUEUE", "write dead letters as lines of JSON", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER,
 	  "One object per line with record and message, oldest first, in the format of dead_letter.archive. Without -n it writes all.",
 	  TASK_DEAD_LETTERS, "quredis dlq export mail --class HandlerTimeout >timeouts.ndjson" },
+	{ "dlq import", "QUEUE FILE", "push the messages of an archive", cmd_dlq_import, NEED_QUEUE, 2, 2,
+	  OPTION_ANEW | OPTION_SKIP,
+	  "FILE has lines of JSON, as dead_letter.archive and dlq export write them; - is standard input. Each message is "
+	  "pushed once into ingress: the same command again continues one that was interrupted, and takes lines that were "
+	  "added. A broken line is named, and ends it, unless --skip is given.",
+	  TASK_DEAD_LETTERS, "quredis dlq import mail /var/lib/quredis/archive/mail@web1.ndjson" },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER | OPTION_BEFORE, NULL,
 	  TASK_DEAD_LETTERS, "quredis dlq ls mail --since 02:00 --class SMTPServerDisconnected" },
 	{ "dlq retry", "QUEUE ID...|--all", "move dead letters back to ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,

@@ -4,6 +4,7 @@
 /*
  * Commands that move or delete messages; and stale, which counts the messages that a purge of the sweeper would take.
  *	push, durable		quredis push; push --wait
+ *	import			quredis dlq import
  *	purge			quredis purge
  *	retry			quredis retry, and each way back into ingress
  *	single			quredis retry and rm of one message: it is searched by its id
@@ -22,6 +23,7 @@
 int cmd_dlq_retry(struct admin *a);
 int cmd_dlq_rm(struct admin *a);
 int cmd_purge(struct admin *a);
+int cmd_dlq_import(struct admin *a);
 int cmd_push(struct admin *a);
 int cmd_retry(struct admin *a);
 int cmd_rm(struct admin *a);

@@ -2,8 +2,10 @@
  * Bytes as text: base64 for messages in JSON, and SHA-1 in hexadecimal digits, as the records, the ids and the notes of messages show it.
  */
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <nettle/base16.h>
+#include <nettle/base64.h>
 
 #include "common/base/encode.h"
 
@@ -48,4 +50,17 @@ char *encode_base64(const void *data, size_t len)
 		*out++ = have > 2 ? digits[bits & 63] : '=';
 	}
 	return text;
+}
+
+void *encode_base64_undo(const char *text, size_t len, size_t *size)
+{
+	struct base64_decode_ctx state;
+	uint8_t *bytes = alloc_zero(BASE64_DECODE_LENGTH(len) + 1, 1);
+
+	*size = BASE64_DECODE_LENGTH(len);
+	base64_decode_init(&state);
+	if (base64_decode_update(&state, size, bytes, len, text) == 1 && base64_decode_final(&state) == 1)
+		return bytes;
+	free(bytes);
+	return NULL;
 }

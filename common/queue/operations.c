@@ -1,4 +1,4 @@
-/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, dead_letters_take.lua. */
+/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, import.lua, dead_letters_take.lua. */
 #include <stdlib.h>
 
 #include "common/queue/operations.h"
@@ -56,6 +56,21 @@ void queue_operation_note(struct redis *r, const struct queue_keys *k, const cha
 	queue_script(r, QUEUE_SCRIPT_operation_note, nitems(keys), keys, value == NULL ? 5 : nitems(args), args);
 	free(redriven);
 	free(none);
+}
+
+void queue_import(struct redis *r, const struct queue_keys *k, const char *field, const char *expected, const char *position,
+    const struct queue_bytes *messages, size_t n)
+{
+	struct script_arg args[4 + QUEUE_BATCH];
+	struct script_number keep;
+
+	args[0] = script_string(field);
+	args[1] = script_string(expected);
+	args[2] = script_string(position);
+	args[3] = script_number(&keep, QUEUE_OPERATION_KEEP_MS);
+	for (size_t i = 0; i < n; i++)
+		args[4 + i] = (struct script_arg){ messages[i].data, messages[i].len };
+	queue_script(r, QUEUE_SCRIPT_import, 2, (const char *[]){ k->operations, k->ingress }, 4 + n, args);
 }
 
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id)

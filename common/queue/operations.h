@@ -1,6 +1,7 @@
 #ifndef COMMON_QUEUE_OPERATIONS_H
 #define COMMON_QUEUE_OPERATIONS_H
 
+#include "common/queue/admin.h"
 #include "common/queue/moves.h"
 #include "common/queue/scripts.h"
 
@@ -48,6 +49,12 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
  */
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t done,
     enum queue_operation_field field, const char *value);
+/*
+ * Pushes messages of a file whose import has come to `expected`, and notes `position` under this field of `operations`.
+ * -> INTEGER 1; 0: another position is noted, and nothing was pushed
+ */
+void queue_import(struct redis *r, const struct queue_keys *k, const char *field, const char *expected, const char *position,
+    const struct queue_bytes *messages, size_t n);
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id);		/* -> ARRAY */
 /* The fields in an answer, from element `from` on; they point into it. A missing one is "". false: the answer has other elements */
 bool queue_operation_parse(const struct redis_reply *reply, size_t from, const char *values[OPERATION_FIELDS]);

@@ -87,7 +87,7 @@ def test_no_command_is_a_mistake(quredis):
     assert quredis("-h").code == 0
 
 
-@pytest.mark.parametrize("group, words", [("dlq", "export ls retry rm show stats"), ("done", "ls")])
+@pytest.mark.parametrize("group, words", [("dlq", "export import ls retry rm show stats"), ("done", "ls")])
 def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     r = quredis("help", group)
     lines = [line.split() for line in r.out.splitlines() if line.startswith("  quredis ")]

@@ -35,7 +35,7 @@ def conf(redis, tmp, handler):
 def test_commands_and_options(offers):
     assert "dlq" in offers("") and offers("").count("dlq") == 1 and "dlq ls" not in offers("")
     assert offers("pu") == ["purge", "push"]
-    assert set(offers("dlq", "")) == {"export", "ls", "retry", "rm", "show", "stats"}
+    assert set(offers("dlq", "")) == {"export", "import", "ls", "retry", "rm", "show", "stats"}
     assert "--json" in offers("-") and "--lines" not in offers("--") and "--lines" in offers("push", "mail", "--l")
     assert offers("help", "sto") == ["stop"] and offers("nothing", "like", "") == []
 

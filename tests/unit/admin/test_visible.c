@@ -127,10 +127,25 @@ static void test_base64(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		char *text = encode_base64(pairs[i][0], strlen(pairs[i][0]));
+		size_t size;
+		char *bytes = encode_base64_undo(pairs[i][1], strlen(pairs[i][1]), &size);
 
 		assert_string_equal(text, pairs[i][1]);
+		assert_int_equal(size, strlen(pairs[i][0]));
+		assert_memory_equal(bytes, pairs[i][0], size);
+		free(bytes);
 		free(text);
 	}
+}
+
+static void test_no_base64(void **state)
+{
+	static const char *const texts[] = { "Z", "Zg", "Zg=", "Zm9v=", "Zm9vY", "%%", "Zm9v\377" };
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_null(encode_base64_undo(texts[i], strlen(texts[i]), &size));
 }
 
 int main(void)
@@ -144,6 +159,7 @@ int main(void)
 		cmocka_unit_test(test_cut_never_exceeds),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_no_base64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
