@@ -143,12 +143,7 @@ bool breaker_knows_answers(const struct board_queue *b, uint32_t generation)
 	return atomic_load(&b->workers.breaker.answered_generation) == generation + 1;
 }
 
-/* FNV-1a of the message id: distinct enough to tell one failing message from many. */
 uint64_t breaker_message_id(struct message *m)
 {
-	uint64_t hash = 14695981039346656037u;
-
-	for (const char *p = message_id(m); *p != '\0'; p++)
-		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-	return hash;
+	return hash_text(HASH_EMPTY, message_id(m));
 }

@@ -311,19 +311,21 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 	tray_done(&w->trays, p, w->env->conf->done.keep > 0 ? clock_realtime_ms() : 0, duration_ms);
 }
 
-void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)
+static void end_unrunnable(struct worker *w, bool opened, const char *stage, const char *error)
 {
 	env_count(w->env, COUNT_UNRUNNABLE, 1);
-	if (breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_mute(w->env->board, cause, lived_ms, now_ms))
-		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", "answer"),
-		    log_str("error", "it ended before its first answer"));
+	if (opened)
+		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage), log_str("error", error));
 	fetcher_probe_failed(&w->fetcher);
+}
+
+void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)
+{
+	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_mute(w->env->board, cause, lived_ms, now_ms),
+	    "answer", "it ended before its first answer");
 }
 
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)
 {
-	env_count(w->env, COUNT_UNRUNNABLE, 1);
-	if (breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_open(w->env->board, cause, now_ms))
-		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage), log_str("error", error));
-	fetcher_probe_failed(&w->fetcher);
+	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_open(w->env->board, cause, now_ms), stage, error);
 }

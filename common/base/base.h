@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/encode.h"
 #include "common/base/exposition.h"
+#include "common/base/hash.h"
 #include "common/base/identifier.h"
 #include "common/base/leftovers.h"
 #include "common/base/limits.h"

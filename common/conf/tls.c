@@ -154,13 +154,15 @@ static void warn_of_plain_text(struct conf_loading *l)
 	const struct redis_options options = conf_redis_options(conf);
 	struct redis_target t;
 	char unused[256];
+	bool server_is_remote;
 
 	if (conf->redis.embedded || conf->redis.url == NULL || redis_target_parse(&t, &options, unused, sizeof(unused)) == -1)
 		return;		/* check.c has reported the error */
 	if (t.tls && t.master != NULL && !t.sentinel_tls)
 		conf_warning(l, conf_origin(conf, "redis.sentinel_tls"), "redis.sentinel_tls = false: anyone who can redirect the "
 		    "connection to a Sentinel can name any server whose certificate is trusted, and that server gets the password");
-	if (redis_target_is_remote(&t) && !t.tls && (t.login.password != NULL || conf->redis.password_file != NULL))
+	server_is_remote = redis_target_is_remote(&t) || t.master != NULL;	/* Sentinels of this host may name a server of another */
+	if (server_is_remote && !t.tls && (t.login.password != NULL || conf->redis.password_file != NULL))
 		warn_of_plain_password(l, "redis.password_file", "redis.url", "use rediss://");
 	if (redis_target_is_remote(&t) && t.master != NULL && !t.sentinel_tls &&
 	    (conf->redis.sentinel_password != NULL || conf->redis.sentinel_password_file != NULL))

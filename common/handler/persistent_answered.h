@@ -15,7 +15,7 @@
 struct persistent_answered {
 	struct answered_job {
 		struct token token;
-		bool told;			/* a second answer was logged */
+		bool repeat_logged;		/* a second answer was logged */
 		size_t len;			/* of the message; data has at most ANSWERED_BYTES of it */
 		char data[ANSWERED_BYTES];
 	} jobs[ANSWERED_KEPT];

@@ -179,11 +179,11 @@ static bool take_repeated(struct persistent *p, const struct handler_reply *r, b
 	struct answered_job *job = persistent_answered_find(&p->answers.answered, r->token);
 	struct message m;
 
-	if (job == NULL || (job->told && !sign_of_life))
+	if (job == NULL || (job->repeat_logged && !sign_of_life))
 		return false;
 	if (sign_of_life)
 		return true;
-	job->told = true;
+	job->repeat_logged = true;
 	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)), log_bytes("line", line, len));
 	return true;
 }

@@ -3,16 +3,15 @@
 
 #include "common/redis/outage.h"
 
-#define FNV_OFFSET UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
+#include "common/base/base.h"
 
-/* FNV-1a of a whole text without its digits: ports, slots and times change from one attempt to the next. */
-static uint64_t add_to_hash(uint64_t hash, const char *text)
+/* A whole text without its digits: ports, slots and times change from one attempt to the next. */
+static uint64_t add_without_digits(uint64_t hash, const char *text)
 {
 	for (; *text != '\0'; text++)
 		if (!isdigit((unsigned char)*text))
-			hash = (hash ^ (unsigned char)*text) * FNV_PRIME;
-	return (hash ^ 0xff) * FNV_PRIME;	/* the end, so that "a", "bc" is not "ab", "c" */
+			hash = hash_byte(hash, (unsigned char)*text);
+	return hash_byte(hash, 0xff);	/* the end, so that "a", "bc" is not "ab", "c" */
 }
 
 static bool was_logged(const struct redis_outage *o, uint64_t kind)
@@ -25,7 +24,7 @@ static bool was_logged(const struct redis_outage *o, uint64_t kind)
 
 bool redis_outage_is_news(struct redis_outage *o, const char *at, const char *text, int64_t least_ms, int64_t now_ms)
 {
-	uint64_t kind = add_to_hash(add_to_hash(FNV_OFFSET, at), text);
+	uint64_t kind = add_without_digits(add_without_digits(HASH_EMPTY, at), text);
 
 	if (o->nkinds == REDIS_OUTAGE_KINDS || was_logged(o, kind) || (o->nkinds > 0 && now_ms - o->logged_ms < least_ms))
 		return false;

@@ -292,22 +292,12 @@ bool redis_target_is_remote(const struct redis_target *t)
 	return false;
 }
 
-#define FNV_OFFSET UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
-
-static uint64_t add_to_mark(uint64_t mark, const char *text)
-{
-	for (; *text != '\0'; text++)
-		mark = (mark ^ (unsigned char)*text) * FNV_PRIME;
-	return (mark ^ 0xff) * FNV_PRIME;
-}
-
 uint64_t redis_target_mark(const struct redis_target *t, const char *run_id)
 {
-	uint64_t mark = add_to_mark(add_to_mark(FNV_OFFSET, t->shown), run_id);
+	uint64_t mark = hash_text(hash_text(HASH_EMPTY, t->shown), run_id);
 
 	for (size_t i = 0; i < t->naddresses; i++)
-		mark = add_to_mark(mark, t->addresses[i].host) ^ (uint64_t)t->addresses[i].port;
+		mark = hash_text(mark, t->addresses[i].host) ^ (uint64_t)t->addresses[i].port;
 	return mark;
 }
 
