@@ -283,7 +283,15 @@ static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true, .run = run_secret };
+/* After this process perhaps nobody knows the secret any more: it may have been deleted since the last run. */
+static void settle_secret(struct sweeper *s)
+{
+	if (seal_known()->n > 0)
+		connection_secret(s);
+}
+
+const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true, .run = run_secret,
+    .settle = settle_secret };
 
 void connection_drain(struct sweeper *s)
 {

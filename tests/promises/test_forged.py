@@ -135,6 +135,17 @@ def test_a_secret_that_was_lost_is_put_back(redis, quredisd, handler, loss):
     wait_for(lambda: c.get(SECRET) == (other + b" " + ours if loss == "another" else ours), 40)
 
 
+def test_a_stop_puts_a_lost_secret_back(redis, quredisd, handler):
+    """No process is left then that knows it, and the next look for it would be after the stop."""
+    c = redis.client()
+    q = quredisd(queues=[queue("mail", handler("cat"))])
+    wait_for(lambda: c.exists(SECRET))
+    ours = c.get(SECRET)
+    c.delete(SECRET)
+    q.stop()
+    assert c.get(SECRET) == ours
+
+
 def test_a_secret_that_is_new_is_read_before_a_message_is_judged(redis, quredisd, ledger):
     """One that another host made while we were connected: its line is neither given to the handler nor forgotten."""
     c = redis.client()
