@@ -104,8 +104,8 @@ class Episode:
         with self.server.connect() as c:
             c.config_set("maxmemory", 0)
             c.execute_command("CLIENT", "UNPAUSE")
-            if "lose_secret" in self.faults:
-                c.set("quredis:secret", self._secret)
+            if {"lose_secret", "delete_secret"} & set(self.faults):         # those who knew it may have been killed before they wrote it back
+                c.set("quredis:secret", self._secret, nx=True)
         self.resolver.take(0)
         host = self.hosts[0]
         wait_for(lambda: host.running() and host.ready(), 60, "a supervisor that is ready")
@@ -115,7 +115,7 @@ class Episode:
 
     def _settle(self):
         wait_for(self._is_settled, SETTLED_S, "every message to end")
-        if "lose_secret" in self.faults:
+        if {"lose_secret", "delete_secret"} & set(self.faults):
             for name in load.QUEUES:
                 self.hosts[0].quredis("dlq", "retry", name, "--class", "UnknownSeal", "-y")
             wait_for(self._is_settled, SETTLED_S, "every message with a seal that was unknown to end")
