@@ -237,7 +237,9 @@ static void describe(const struct worker *w, const struct message *m, char *out,
 	const struct undeliverable *u = &w->undeliverable;
 	long long len = (long long)(m->raw_len - m->wrapper_len), max = (long long)w->env->conf->message_max, limit = (long long)u->limit;
 
-	if (u->too_large)
+	if (u->too_large && m->doubtful)
+		snprintf(out, size, "%lld bytes: " MESSAGE_UNKNOWN_SEAL_WHY, len);
+	else if (u->too_large)
 		snprintf(out, size, "%lld bytes; message_max is %lld", len, max);
 	else if (exceeds_limit(w))
 		snprintf(out, size, "%lld bytes; client-output-buffer-limit of Redis is %lld", len, limit);
@@ -261,9 +263,10 @@ static void ask_digest(struct worker *w, int64_t now_ms)
 	free(no_lease);
 }
 
-static const char *class_of(const struct undeliverable *u)
+/* A message that is too long and whose wrapper cannot be verified keeps it, as in too_large.c. */
+static const char *class_of(const struct undeliverable *u, const struct message *m)
 {
-	return u->too_large ? "TooLarge" : "Undeliverable";
+	return !u->too_large ? "Undeliverable" : m->doubtful ? MESSAGE_UNKNOWN_SEAL : "TooLarge";
 }
 
 static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
@@ -274,7 +277,7 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	const struct record record = {
 		.queue = w->env->conf->name,
 		.queue_from = "transit",
-		.error_class = class_of(&w->undeliverable),
+		.error_class = class_of(&w->undeliverable, m),
 		.error_message = w->undeliverable.why,
 		.failed_at_ms = clock_realtime_ms(),
 		.first_failed_ms = m->wrapper.first_failed_ms,
@@ -287,6 +290,7 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 		.handler = w->env->conf->handler[0],
 	};
 
+	w->undeliverable.class = record.error_class;
 	describe(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));
 	strlcpy(w->undeliverable.id, m->id, sizeof(w->undeliverable.id));
 	if (keys->shared)
@@ -316,7 +320,7 @@ static void escaped(struct worker *w, int64_t answer)
 {
 	struct undeliverable *u = &w->undeliverable;
 
-	log_info("message_escaped", log_str("id", u->id), log_str("class", class_of(u)), log_str("error", u->why));
+	log_info("message_escaped", log_str("id", u->id), log_str("class", u->class), log_str("error", u->why));
 	queue_owner_count_moved(&w->session.owner, u->tray);
 	if (answer == 2)
 		mover_record_failed();
@@ -324,10 +328,10 @@ static void escaped(struct worker *w, int64_t answer)
 	env_count(w->env, COUNT_ESCAPED, 1);
 	atomic_fetch_add(&w->env->board->workers.done, 1);
 	if (u->too_large) {
-		env_count(w->env, COUNT_TOO_LARGE, 1);
+		env_count(w->env, strcmp(u->class, MESSAGE_UNKNOWN_SEAL) == 0 ? COUNT_UNKNOWN_SEAL : COUNT_TOO_LARGE, 1);
 		return;
 	}
-	classes_count(&w->env->board->workers.classes, class_of(u), 1);
+	classes_count(&w->env->board->workers.classes, u->class, 1);
 	if (u->proved.size == 0 || u->size < u->proved.size || !is_known_server(w, &u->proved.server)) {
 		u->proved.size = u->size;
 		u->proved.server = w->adoption.server_now;

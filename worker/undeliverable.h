@@ -21,7 +21,8 @@ struct undeliverable {
 	size_t size;			/* of that message */
 	bool requested;			/* that message was requested, alone, and has not arrived */
 	bool too_large;			/* it is longer than message_max, and was not requested */
-	char id[MESSAGE_ID_MAX + 1], why[160];	/* of the message whose escape was sent: for the log */
+	const char *class;		/* of the message whose escape was sent; constant */
+	char id[MESSAGE_ID_MAX + 1], why[256];	/* of that message: for the log */
 	struct adopted *read;		/* messages of the tray that have arrived, oldest first; owned */
 	size_t nread;
 	/* The message on which the connection broke while only its bytes were awaited, how often in a row, and on which server. */

@@ -205,6 +205,27 @@ static void a_known_limit_needs_one_failure(void **state)
 	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
 }
 
+#define LINE "quredis/1 w=00000000000000ab attempts=2 mac=00000000000000000000000000000000\n"
+
+static void assert_class(const char *class)
+{
+	assert_false(walk());
+	assert_string_equal(u->class, class);
+	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
+	lose(CLOSED);
+}
+
+/* Longer than message_max: a line whose seal nobody can verify is kept, and the class says how to go on with it. */
+static void what_is_too_long_keeps_a_line_that_is_not_verified(void **state)
+{
+	(void)state;
+	put(0, 'b', MOST + 1);
+	assert_class("TooLarge");
+	put(0, 'b', MOST + MESSAGE_LINE_MAX + 1);
+	REDIS(&lone_server, "EVAL %s 1 %s %s", "return redis.call('LPUSH', KEYS[1], ARGV[1] .. redis.call('LPOP', KEYS[1]))", tray_key(0), LINE);
+	assert_class(MESSAGE_UNKNOWN_SEAL);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -217,6 +238,7 @@ int main(void)
 		T(a_timeout_convicts_nothing),
 		T(what_arrives_is_innocent),
 		T(a_known_limit_needs_one_failure),
+		T(what_is_too_long_keeps_a_line_that_is_not_verified),
 	};
 
 	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
