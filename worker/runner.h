@@ -25,6 +25,7 @@ struct runner {
 	bool (*go_on)(struct worker *w);			/* continues without a poll in between. True: some message was answered */
 	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, and KILL after kill_grace. A second call does nothing */
 	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL at once */
+	void (*forgive)(struct worker *w, int64_t ms);		/* the worker stood still: deadlines of what runs move by that time */
 	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* no message runs: ends an idle process. True: no process is left */
 	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
 	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);	/* p NULL: the poll found no event */

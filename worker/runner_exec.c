@@ -154,6 +154,12 @@ static void kill_now(struct worker *w, int64_t now_ms)
 		handler_kill(w->exec.handler);
 }
 
+static void forgive(struct worker *w, int64_t ms)
+{
+	if (w->exec.running.tray != -1)
+		handler_forgive(w->exec.handler, ms);
+}
+
 static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	(void)now_ms;
@@ -189,6 +195,7 @@ const struct runner runner_exec = {
 	.go_on = go_on,
 	.stop = stop_handler,
 	.kill = kill_now,
+	.forgive = forgive,
 	.dismiss = dismiss,
 	.pollfds = pollfds,
 	.io = io,

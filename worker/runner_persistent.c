@@ -395,6 +395,12 @@ static void kill_now(struct worker *w, int64_t now_ms)
 		persistent_kill(w->persistent.process);
 }
 
+static void forgive(struct worker *w, int64_t ms)
+{
+	if (persistent_running(w->persistent.process))
+		persistent_forgive(w->persistent.process, ms);
+}
+
 static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	if (!persistent_running(w->persistent.process))
@@ -435,6 +441,7 @@ const struct runner runner_persistent = {
 	.go_on = go_on,
 	.stop = stop_process,
 	.kill = kill_now,
+	.forgive = forgive,
 	.dismiss = dismiss,
 	.pollfds = pollfds,
 	.io = io,

@@ -15,6 +15,8 @@
 #include "common/base/base.h"
 
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
+#define STANDSTILL_MS 1000	/* a turn that begins so late is more than a busy machine */
+#define CATCH_UP_MS 500		/* for a handler that waited for the worker: until its output is read, and it has answered */
 #define MAPPED_MIN (1024 * 1024)	/* bytes; memory for a larger message is mapped */
 #define HEAP_FREE_MAX (4 * 1024 * 1024)	/* free bytes that the end of the heap keeps: buffers of two messages that are not mapped */
 
@@ -115,6 +117,7 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 
 	if (left <= 0)
 		ts = (struct timespec){0};
+	w->turn_by_ms = now_ms + (left > 0 ? left : 0);
 	collect(w, &p);
 	n = ppoll(p.fds, p.n, &ts, mask);
 	if (n == -1)
@@ -147,6 +150,21 @@ static void run_turn(struct worker *w, int64_t now_ms)
 	session_flush(w, now_ms);	/* all requests of this turn leave in one write */
 	slot_set_state(w->env->slot, shown_state(w));
 	atomic_store(&w->env->slot->heartbeat_ms, w->now_us / 1000);
+}
+
+/*
+ * The process or the whole machine stood still. Meanwhile handlers could not be heard, and may have waited until the worker reads their output. So that time
+ * counts for none of their deadlines, and the worker reads before it judges them. Leases and fences go on: other hosts did not stand still.
+ */
+static void forgive_standstill(struct worker *w, int64_t now_ms)
+{
+	int64_t late_ms = now_ms - w->turn_by_ms;
+
+	if (w->turn_by_ms != 0 && late_ms >= STANDSTILL_MS) {
+		log_warning("worker_stood_still", log_int("ms", late_ms));
+		w->starter.runner->forgive(w, late_ms + CATCH_UP_MS);
+	}
+	w->turn_by_ms = now_ms;
 }
 
 static void follow_log(struct worker *w)
@@ -204,6 +222,7 @@ _Noreturn void worker_run(const struct child *child)
 
 		now_ms = worker_look_at_clock(w) / 1000;
 		follow_log(w);
+		forgive_standstill(w, now_ms);
 		run_turn(w, now_ms);
 		if (w->exit.left || exit_gives_up(w, now_ms))
 			break;

@@ -38,6 +38,7 @@ struct handler {
 	bool collected;			/* FINISHED, and the result was taken */
 	int64_t now_ms;
 	int64_t timeout_at_ms;		/* INT64_MAX: never */
+	int64_t forgiven_ms;		/* of this run: handler_forgive() */
 };
 
 struct handler *handler_new(const struct conf_queue *conf)
@@ -156,6 +157,7 @@ static void begin_run(struct handler *h, const struct handler_job *job, int64_t 
 	h->now_ms = now_ms;
 	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
 	h->timed_out = h->stopped = h->unrepresentable = false;
+	h->forgiven_ms = 0;
 	h->limit = NULL;
 }
 
@@ -254,7 +256,16 @@ static void extend_timeout(struct handler *h)
 {
 	if (h->conf->max_duration_ms > 0)
 		h->timeout_at_ms = handler_sooner(handler_after(h->now_ms, h->job->timeout_ms),
-		    handler_after(h->process.started_ms, h->conf->max_duration_ms));
+		    handler_after(h->process.started_ms + h->forgiven_ms, h->conf->max_duration_ms));
+}
+
+void handler_forgive(struct handler *h, int64_t ms)
+{
+	if (h->state != ACTIVE)
+		return;
+	h->forgiven_ms += ms;
+	h->timeout_at_ms = handler_after(h->timeout_at_ms, ms);
+	handler_process_forgive(&h->process, ms);
 }
 
 void handler_tick(struct handler *h, int64_t now_ms)
@@ -270,7 +281,7 @@ void handler_tick(struct handler *h, int64_t now_ms)
 		finish_run(h);
 	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {
 		h->timed_out = true;
-		h->limit = handler_limit_text(h->conf, h->process.started_ms, h->timeout_at_ms);
+		h->limit = handler_limit_text(h->conf, h->process.started_ms + h->forgiven_ms, h->timeout_at_ms);
 		handler_process_terminate(&h->process, now_ms);
 	}
 }

@@ -106,6 +106,7 @@ const struct handler_reply *persistent_progress(struct persistent *p);	/* the la
 
 void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
 void persistent_drain(struct persistent *p, int64_t now_ms);	/* closes its stdin: it answers the jobs it has, and exits */
+void persistent_forgive(struct persistent *p, int64_t ms);	/* the worker stood still for ms: as handler_forgive() */
 void persistent_stop(struct persistent *p, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
 void persistent_kill(struct persistent *p);			/* KILL to the group at once */
 

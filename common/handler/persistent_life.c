@@ -98,7 +98,7 @@ static void time_out(struct persistent *p)
 		return;
 	p->life.timed_out = true;
 	p->life.timed_out_serial = persistent_window_at(&p->window, 0)->serial;
-	p->life.limit = handler_limit_text(p->conf, p->oldest.since_ms, p->oldest.timeout_at_ms);
+	p->life.limit = handler_limit_text(p->conf, p->oldest.since_ms + p->oldest.forgiven_ms, p->oldest.timeout_at_ms);
 	terminate(p);
 }
 

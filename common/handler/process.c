@@ -165,6 +165,14 @@ void handler_process_force(struct handler_process *p, int64_t now_ms)
 	p->due_ms = handler_after(now_ms, UNKILLABLE_MS);
 }
 
+void handler_process_forgive(struct handler_process *p, int64_t ms)
+{
+	if (p->phase == HANDLER_TERMINATING || p->phase == HANDLER_KILLING)
+		p->due_ms = handler_after(p->due_ms, ms);
+	if (p->phase == HANDLER_CLEARING)
+		p->give_up_ms = handler_after(p->give_up_ms, ms);
+}
+
 static void escalate(struct handler_process *p)
 {
 	if (p->phase == HANDLER_TERMINATING) {

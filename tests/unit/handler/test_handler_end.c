@@ -101,6 +101,37 @@ static void times_out(void **unused)
 	timed_out_with(-1, SIGKILL);
 }
 
+/* Time in which the worker stood still is none of the handler's, neither of its timeout nor of its grace. */
+static void time_that_is_forgiven(void **unused)
+{
+	int64_t at;
+
+	(void)unused;
+	loop.job.timeout_ms = 20000;
+	loop.conf.kill_grace_ms = 1000;
+	loop_set_handler("/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done", NULL);
+	assert_int_equal(loop_start(), 0);
+	at = handler_deadline_ms(loop.h);
+	handler_forgive(loop.h, 5000);
+	assert_int_equal(handler_deadline_ms(loop.h), at + 5000);
+	handler_tick(loop.h, at + 4999);
+	assert_int_equal(handler_deadline_ms(loop.h), at + 5000);
+	handler_tick(loop.h, at + 5000);
+	assert_int_equal(handler_deadline_ms(loop.h), at + 6000);
+	handler_forgive(loop.h, 3000);
+	handler_tick(loop.h, at + 8999);
+	assert_int_equal(handler_deadline_ms(loop.h), at + 9000);
+	handler_kill(loop.h);
+	loop_finish();
+	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);
+	loop.job.timeout_ms = -1;
+	assert_int_equal(loop_start(), 0);
+	handler_forgive(loop.h, 5000);
+	assert_int_equal(handler_deadline_ms(loop.h), INT64_MAX);
+	handler_kill(loop.h);
+	loop_finish();
+}
+
 /* What came first counts. */
 static void stopped_after_its_timeout(void **unused)
 {
@@ -351,7 +382,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(leaves_processes), TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out),
-		TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core), TEST(stopped), TEST(killed),
+		TEST(time_that_is_forgiven), TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core), TEST(stopped), TEST(killed),
 		TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker), TEST(another_user_follows),
 		TEST(another_user_is_killed), TEST(refuses_illegal_phases), TEST(many_runs),
 	};

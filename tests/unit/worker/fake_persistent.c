@@ -111,6 +111,7 @@ COUNTS(persistent_tick, IN_TIME, (void)p)
 COUNTS(persistent_drain, IN_TIME, p->drains++)
 COUNTS(persistent_stop, IN_TIME, p->stops++)
 COUNTS(persistent_kill, (struct persistent *p), p->kills++)
+COUNTS(persistent_forgive, (struct persistent *p, int64_t ms), p->timeout_at_ms += ms)
 COUNTS(persistent_quiet, (struct persistent *p), p->quiets++)
 COUNTS(persistent_io, (__attribute__((unused)) struct persistent *p, __attribute__((unused)) const struct pollfd *f,
     __attribute__((unused)) size_t n, __attribute__((unused)) int64_t now_ms), )

@@ -94,6 +94,11 @@ void handler_tick(struct handler *h, int64_t now_ms)
 	h->ticks++;
 }
 
+void handler_forgive(struct handler *h, int64_t ms)
+{
+	h->timeout_at_ms += ms;
+}
+
 void handler_stop(struct handler *h, int64_t now_ms)
 {
 	(void)now_ms;
