@@ -184,7 +184,8 @@ void persistent_oldest_beats(struct persistent *p)
 {
 	p->oldest.timeout_at_ms = p->window.n == 0 ? INT64_MAX : handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
 	if (p->window.n > 0 && p->conf->max_duration_ms > 0)
-		p->oldest.timeout_at_ms = handler_sooner(p->oldest.timeout_at_ms, handler_after(p->oldest.since_ms + p->oldest.forgiven_ms, p->conf->max_duration_ms));
+		p->oldest.timeout_at_ms = handler_sooner(p->oldest.timeout_at_ms,
+		    handler_after(p->oldest.since_ms + p->oldest.forgiven_ms, p->conf->max_duration_ms));
 	if (p->oldest.timeout_at_ms > p->now_ms)	/* beyond max_duration a sign of life gives no further turn */
 		p->oldest.reprieved = false;
 }

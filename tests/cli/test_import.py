@@ -42,7 +42,8 @@ def test_what_export_writes_comes_back(quredis, redis, tmp):
 
 @pytest.mark.parametrize("broken, why", [
     ("{", "not a line of JSON"), ("[1]", "no dead letter"), ('{"message": 5}', "no dead letter"), ("", "not a line of JSON"),
-    ('{"message": "a", "message_base64": "YQ=="}', "no dead letter"), ('{"message_base64": "%%"}', "\"message_base64\" is not base64"), ('{"id": "x"}', "no dead letter"),
+    ('{"message": "a", "message_base64": "YQ=="}', "no dead letter"),
+    ('{"message_base64": "%%"}', "\"message_base64\" is not base64"), ('{"id": "x"}', "no dead letter"),
 ])
 def test_a_broken_line_is_named(quredis, redis, tmp, broken, why):
     q = Queue(redis.client())
