@@ -100,6 +100,8 @@ class Episode:
 
     def _restore(self):
         """Ends what a fault left: no later step finds a Redis, a secret or a queue that is not as it was."""
+        if self.server.pid is None:
+            self.server.start()                 # a fault that failed half-way
         wait_for(self.server.answers, 30, "redis-server to answer")
         with self.server.connect() as c:
             c.config_set("maxmemory", 0)
