@@ -12,8 +12,8 @@
  * struct admin holds the state of a running command: its options, its connection to Redis, and the queue that its
  * operand names. A command returns 0; or -1 after admin_fail(), with the exit status in `status`.
  */
-#define ADMIN_TIMEOUT_MS 60000		/* for one reply of Redis, including the network */
-#define ADMIN_LOOK_TIMEOUT_MS REDIS_TIMEOUT_MS	/* the same, of a command that only looks: nothing is lost if it ends before a late reply */
+#define ADMIN_TIMEOUT_MS REDIS_TIMEOUT_MS	/* for one reply of Redis, including the network: nothing is lost if a look ends before it */
+#define ADMIN_WRITE_TIMEOUT_MS 60000		/* the same, of a command that changes something */
 
 #define COMPLAINT_SIZE 512
 
@@ -35,7 +35,7 @@ struct admin {
 	struct redis_target target;
 	struct redis redis;
 	int64_t connect_ms;		/* for an opening; 0: REDIS_TIMEOUT_MS */
-	bool looks;			/* the command changes nothing: ADMIN_LOOK_TIMEOUT_MS applies */
+	bool writes;			/* the command changes something: ADMIN_WRITE_TIMEOUT_MS applies */
 	int64_t extra_ms;		/* added to the timeout of a reply while a large message is under way */
 
 	struct queue_keys keys;		/* of the queue that the first operand names; empty if the command takes no queue */

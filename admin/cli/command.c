@@ -242,7 +242,7 @@ int command_run(struct admin *a, const struct command *c)
 		command_help(c, stdout);
 		return 0;
 	}
-	a->looks = c->task == TASK_LOOK && !a->options.fix;
+	a->writes = c->effect == COMMAND_CHANGES || a->options.fix;
 	if (check_ids(a, c) == -1 || check_line(a, c) == -1 || admin_prepare(a, c->need) == -1)
 		return -1;
 	return c->run(a);

@@ -5,8 +5,11 @@
 
 #include "admin/cli/admin.h"
 
-/* quredis help groups the commands by the task of the operator, in this order. Those of TASK_LOOK change nothing, but for doctor --fix. */
+/* quredis help groups the commands by the task of the operator, in this order. */
 enum command_task { TASK_LOOK, TASK_DEAD_LETTERS, TASK_MESSAGES, TASK_QUEUES, TASK_SUPERVISOR, TASK_OTHER, TASKS };
+
+/* A command that changes something waits longer for a reply (ADMIN_WRITE_TIMEOUT_MS). doctor changes something with --fix. */
+enum command_effect { COMMAND_LOOKS, COMMAND_CHANGES };
 
 struct command {
 	const char *name;		/* one word, or two: "dlq ls" */
@@ -18,6 +21,7 @@ struct command {
 	uint64_t options;		/* OPTION_ bits it takes */
 	const char *details;		/* more for "help COMMAND"; NULL: nothing */
 	enum command_task task;
+	enum command_effect effect;
 	const char *example;		/* a whole line */
 };
 

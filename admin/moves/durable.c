@@ -28,7 +28,7 @@ static int64_t timeout_of(const struct admin *a)
 /* The next answer; error replies are answers, too. -1: the connection is lost. */
 static int take_reply(struct admin *a, struct redis_reply *reply, int64_t may_block_ms)
 {
-	return redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + may_block_ms, NULL);
+	return redis_wait(&a->redis, reply, ADMIN_WRITE_TIMEOUT_MS + may_block_ms, NULL);
 }
 
 /* Into an identity that is all zero. -1: the connection is lost. */

@@ -1,4 +1,5 @@
 """quredis status, reload, restart, quiet, stop, and what else needs a supervisor."""
+import concurrent.futures
 import json
 import os
 import re
@@ -82,6 +83,35 @@ def test_a_redis_that_falls_silent_ends_a_command_that_only_looks(quredis, redis
         redis.signal(signal.SIGCONT)
     took = time.monotonic() - begun
     assert tap.stopped and r.code == 69 and "no answer in time" in r.out + r.err and 5 <= took < 30, (r, took)
+
+
+class Late(Tap):
+    """Redis answers a command behind the opening of a connection, which ends with a script, only after so many seconds."""
+
+    def __init__(self, seconds):
+        self.seconds, self.open = seconds, set()
+
+    def request(self, pair, words):
+        if pair in self.open:
+            return self.seconds
+        if words[0] == b"EVALSHA":
+            self.open.add(pair)
+        return None
+
+
+LOOKS = ["peek mail ingress", "dlq ls mail", "dlq show mail 1-0", "dlq stats mail", "dlq export mail", "done ls mail", "ls", "nodes", "stats", "trend mail"]
+CHANGES = ["pause mail"]
+
+
+def test_only_a_command_that_changes_something_waits_for_a_late_answer(quredis, redis, redis_proxy):
+    Queue(redis.client())
+    silent, late = redis_proxy(redis, Late(100)).url, redis_proxy(redis, Late(6)).url
+    with concurrent.futures.ThreadPoolExecutor(len(LOOKS) + len(CHANGES)) as pool:
+        looks = [pool.submit(quredis, *words.split(), url=silent) for words in LOOKS]
+        changes = [pool.submit(quredis, *words.split(), url=late) for words in CHANGES]
+        looks, changes = [r.result() for r in looks], [r.result() for r in changes]
+    assert {words: (r.code, r.err) for words, r in zip(LOOKS, looks) if r.code != 69 or "no answer in time" not in r.err} == {}
+    assert {words: (r.code, r.err) for words, r in zip(CHANGES, changes) if "no answer in time" in r.err} == {}
 
 
 def test_status_of_one_queue(quredisd, handler):
