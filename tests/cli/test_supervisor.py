@@ -86,16 +86,17 @@ def test_a_redis_that_falls_silent_ends_a_command_that_only_looks(quredis, redis
 
 
 class Late(Tap):
-    """Redis answers a command behind the opening of a connection, which ends with a script, only after so many seconds."""
+    """Redis answers the first command behind the opening of a connection, which ends with a script, only after so many seconds."""
 
     def __init__(self, seconds):
-        self.seconds, self.open = seconds, set()
+        self.seconds, self.wait_of = seconds, {}
 
     def request(self, pair, words):
-        if pair in self.open:
-            return self.seconds
+        if pair in self.wait_of:
+            wait, self.wait_of[pair] = self.wait_of[pair], None
+            return wait
         if words[0] == b"EVALSHA":
-            self.open.add(pair)
+            self.wait_of[pair] = self.seconds
         return None
 
 
