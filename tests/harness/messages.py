@@ -13,7 +13,7 @@ _OF_A_QUEUE = [
     r"quredis:of:ingress:{q}:(rate|backlog):\d+",
     "transit:{q}",
     "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
-    "escape:{q}:log", "escape:{q}:(forwarded|claimed)", "quredis:queue:{q}",
+    "escape:{q}:log", "escape:{q}:(forwarded|claimed|operations)", "quredis:queue:{q}",
 ]
 _OF_ALL = ["quredis:queues", "quredis:secret", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?"]
 
@@ -80,13 +80,14 @@ end
 add(KEYS[1])
 for _, key in ipairs(redis.call('KEYS', KEYS[2])) do add(key) end
 add(KEYS[3])
+add(KEYS[4])
 return out
 """
 
 
 def anywhere(client, queue):
     """All messages of a queue outside escape, raw, at one moment, without those that a rehearsal of rights moves."""
-    return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"quredis:of:ingress:{queue}:delayed")
+    return client.eval(_ANYWHERE, 4, f"ingress:{queue}", f"transit:{queue}*", f"quredis:of:ingress:{queue}:delayed", f"delayed:{queue}")
 
 
 def stray_keys(client, *queues, prefixes=("",)):

@@ -154,6 +154,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     forwarded = json.loads(run("peek", "other", "ingress", "--json"))[0]["id"]
     run("retry", "other", "ingress", forwarded)
     run("rm", "other", "ingress", forwarded)
+    run("dlq", "import", "other", "-", input=json.dumps({"message": "imported"}))
     run("push", "mail", "--delay", "1h", "--id", "single", "x")
     run("rm", "mail", "delayed", "single")
     run("push", "mail", "--delay", "1h", "far")
