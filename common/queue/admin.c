@@ -69,6 +69,11 @@ void queue_purge_delayed(struct redis *r, const struct queue_keys *k)
 	purge_delayed(r, k, "ZCARD");
 }
 
+void queue_purge_pushed(struct redis *r, const struct queue_keys *k)
+{
+	append_purge(r, "ZCARD", k->pushed, NULL);
+}
+
 void queue_purge_bare(struct redis *r, const struct queue_keys *k)
 {
 	char *lease = queue_lease_key(k, NULL), *rescue = queue_bare_rescue_key(k);
@@ -123,7 +128,8 @@ void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_
 	struct script_number rank, len, strip;
 	size_t head = d->entry.tail == NULL ? d->entry.len : QUEUE_ENTRY_ENDS;	/* all that the caller saw of a message that is not cut */
 
-	queue_script(r, QUEUE_SCRIPT_pick_delayed, 4, (const char *[]){ none, k->delayed, k->ingress, k->delayed_apart }, 6,
+	queue_script(r, QUEUE_SCRIPT_pick_delayed, d->pushed ? 3 : 4,
+	    (const char *[]){ none, d->pushed ? k->pushed : k->delayed, k->ingress, k->delayed_apart }, 6,
 	    (struct script_arg[]){ script_string(pick == QUEUE_PICK_DELETE ? "1" : "0"), script_number(&rank, d->rank), script_string(d->due),
 		script_number(&len, (int64_t)d->entry.len), { d->entry.raw, head }, script_number(&strip, (int64_t)d->strip) });
 	free(none);

@@ -23,6 +23,7 @@ void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t del
 void queue_purge_ingress(struct redis *r, const struct queue_keys *k);
 void queue_purge_escape(struct redis *r, const struct queue_keys *k);
 void queue_purge_delayed(struct redis *r, const struct queue_keys *k);
+void queue_purge_pushed(struct redis *r, const struct queue_keys *k);	/* what producers delayed */
 void queue_purge_bare(struct redis *r, const struct queue_keys *k);	/* the bare transit list and its rescue list */
 /* The same for the trays of one owner. -> -1: the owner is alive (it has a lease) and force is not set */
 void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force);
@@ -40,7 +41,8 @@ void queue_discard(struct redis *r, const struct queue_keys *k, const struct que
 enum queue_pick { QUEUE_PICK_FIRST, QUEUE_PICK_DELETE };
 void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_entry *e);
 struct queue_delayed {
-	int64_t rank;			/* its place in delayed: 0 is the first due */
+	bool pushed;			/* it is a delayed push of a producer */
+	int64_t rank;			/* its place in the set: 0 is the first due */
 	const char *due;		/* its score, as Redis wrote it */
 	struct queue_entry entry;	/* with the payload if that is stored apart. tail: only whether raw has the beginning alone; at is not used */
 	size_t strip;			/* bytes at its beginning that ingress must not get: the wrapper, if the queue is shared now */

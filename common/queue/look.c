@@ -14,7 +14,7 @@ void queue_look(struct redis *r, const struct queue_look *l)
 		script_number(&numbers[2], l->most), script_number(&numbers[3], l->bytes), script_number(&numbers[4], l->shown),
 		script_number(&numbers[5], l->ends), script_string(l->sums ? "1" : "0"), script_string("scores") };
 
-	queue_script(r, QUEUE_SCRIPT_look, l->apart == NULL ? 1 : 2, (const char *[]){ l->key, l->apart }, l->apart == NULL ? 7 : 8, args);
+	queue_script(r, QUEUE_SCRIPT_look, l->apart == NULL ? 1 : 2, (const char *[]){ l->key, l->apart }, l->apart != NULL || l->sorted ? 8 : 7, args);
 }
 
 size_t queue_look_count(const struct redis_reply *reply)

@@ -13,7 +13,8 @@
  */
 struct queue_look {
 	const char *key;		/* of a list or a sorted set */
-	const char *apart;		/* for a sorted set: delayed_apart of its queue; NULL: key is a list */
+	const char *apart;		/* for delayed: delayed_apart of its queue; else NULL */
+	bool sorted;			/* key is a sorted set. It need not be set with apart */
 	int64_t first;			/* the index to begin with, as LINDEX counts */
 	bool backwards;			/* towards lower indexes: from -1 on, oldest first */
 	int64_t most;			/* entries */

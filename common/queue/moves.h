@@ -297,8 +297,13 @@ struct queue_due_moved {
 };
 int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out);	/* -1: unexpected reply type */
 
-/* Moves delayed pushes of producers that are due to ingress, at most limit and about 1 MiB. -> ARRAY as that of queue_due() */
-void queue_pushed(struct redis *r, const struct queue_keys *k, int limit);
+/*
+ * Moves delayed pushes of producers that are due (all: any) to ingress, at most limit and about 1 MiB: as many as ingress has
+ * room for up to QUEUE_PUSHED_FULL messages, but `least` in any case. -> ARRAY as that of queue_due(), where QUEUE_DUE_UNREAD
+ * says that ingress is full
+ */
+#define QUEUE_PUSHED_FULL 100
+void queue_pushed(struct redis *r, const struct queue_keys *k, bool all, int limit, int least);
 
 /*
  * Redrive, by an operator: moves a dead letter from escape to where producers push, changed. -> INTEGER 1; 0: it or its record

@@ -96,6 +96,16 @@ static void rehearse_due(struct redis *r, struct rehearsal *h)
 	queue_due(r, &h->keys, false, 1, NULL);
 }
 
+static void rehearse_delay(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "ZADD %s 0 %b", h->keys.pushed, h->raw.data, h->raw.len);
+}
+
+static void rehearse_pushed(struct redis *r, struct rehearsal *h)
+{
+	queue_pushed(r, &h->keys, false, 1, 1);
+}
+
 static void rehearse_fence(struct redis *r, struct rehearsal *h)
 {
 	queue_fence(r, &h->keys, h->second.incarnation, h->second.trays[0], h->rescue);
@@ -215,7 +225,7 @@ static void rehearse_clear(struct redis *r, struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->workers, k->log,
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->pushed, k->workers, k->log,
 	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes);
 }
 
@@ -245,7 +255,8 @@ static const struct step {
 	{ "fetch again", rehearse_fetch },
 	{ "write the record", rehearse_record },
 	{ "escape", rehearse_escape },
-	{ "push another", rehearse_plant },
+	{ "delay another", rehearse_delay },
+	{ "due push", rehearse_pushed },
 	{ "fetch another", rehearse_fetch },
 	{ "escape unread", rehearse_too_large },
 	{ "done", rehearse_done },
@@ -271,6 +282,8 @@ static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct
 	queue_keys_init(&h->keys, prefix, k->name, ingress, transit, escaped);
 	free(h->keys.registered);
 	h->keys.registered = alloc_string(k->registered);
+	free(h->keys.pushed);
+	h->keys.pushed = alloc_format("%s:pushed", ingress);	/* never that of producers */
 	h->keys.shared = k->shared;
 	h->keys.lines.secrets = &nobodys;
 	incarnation_format(&i, first);

@@ -147,13 +147,14 @@ void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit,
 	free(none);
 }
 
-void queue_pushed(struct redis *r, const struct queue_keys *k, int limit)
+void queue_pushed(struct redis *r, const struct queue_keys *k, bool all, int limit, int least)
 {
 	char *none = queue_lease_key(k, NULL);
-	struct script_number most, bytes;
+	struct script_number most, bytes, always, full;
 
-	queue_script(r, QUEUE_SCRIPT_pushed, 3, (const char *[]){ none, k->pushed, k->ingress }, 2,
-	    (struct script_arg[]){ script_number(&most, limit), script_number(&bytes, DUE_BYTES) });
+	queue_script(r, QUEUE_SCRIPT_pushed, 3, (const char *[]){ none, k->pushed, k->ingress }, 5,
+	    (struct script_arg[]){ script_string(all ? "1" : "0"), script_number(&most, limit), script_number(&bytes, DUE_BYTES),
+		script_number(&always, least), script_number(&full, QUEUE_PUSHED_FULL) });
 	free(none);
 }
 

@@ -1,22 +1,45 @@
 /*
- * Moves messages that producers delayed (ZADD delayed:QUEUE) to ingress when they are due. The task due looks whether there are any, and wakes this one.
- * Producers write that key, so whatever is in it stops nothing: a key of another type counts as absent, and the task due shows its error.
+ * Moves messages that producers delayed (ZADD delayed:QUEUE) to ingress when they are due. The task due looks whether there are
+ * any, and wakes this one. Producers write that key, so whatever is in it stops nothing: a key of another type counts as absent,
+ * and the task due shows its error. Nor do retries and pushes wait behind all of it, however much of it is due: this task fills a
+ * short ingress, and while ingress is longer it moves one message for two that the workers of this host have settled.
  */
 #include "sweeper/age/age.h"
 
 #include "sweeper/core/core.h"
 
+#define PACE_MS 10		/* to the next look while ingress is full */
+#define SETTLED_FOR_ONE 2
+
 extern const struct task pushed_task;
+
+struct pushed {
+	uint64_t settled;	/* board->workers.done, up to which messages were moved for it */
+};
 
 void pushed_wake(struct sweeper_queue *q)
 {
 	task_wake_at(q, &pushed_task, 0);
 }
 
+/* How many messages may leave although ingress is full. */
+static int take_share(struct sweeper_queue *q, int budget)
+{
+	uint64_t settled = q->board == NULL ? 0 : atomic_load(&q->board->workers.done);
+	struct pushed *p = task_state(q, &pushed_task);
+	uint64_t share = settled < p->settled ? 0 : (settled - p->settled) / SETTLED_FOR_ONE;
+
+	if (settled < p->settled || share > (uint64_t)budget)
+		p->settled = settled;
+	else
+		p->settled += share * SETTLED_FOR_ONE;
+	return share > (uint64_t)budget ? budget : (int)share;
+}
+
 static bool ask_pushed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	(void)now_ms;
-	queue_pushed(&s->redis, &q->keys, budget);
+	queue_pushed(&s->redis, &q->keys, false, budget, take_share(q, budget));
 	return true;
 }
 
@@ -25,17 +48,18 @@ static enum task_end take_pushed(struct sweeper *s, struct sweeper_queue *q, int
 	struct queue_due_moved due;
 	struct redis_reply reply;
 
-	(void)now_ms;
 	if (connection_answer(s, &reply) == -1)
 		return TASK_FAILED;
 	if (queue_due_moved(&reply, &due) == -1) {
 		connection_unexpected(s);
 		return TASK_FAILED;
 	}
-	for (size_t i = 0; i < reply.n; i++)
-		sweeper_queue_observe_lag(q, redis_element(&reply, i).integer);
+	for (int64_t i = 0; i < due.moved; i++)
+		sweeper_queue_observe_lag(q, redis_element(&reply, (size_t)i).integer);
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
-	return due.moved == 0 ? TASK_DONE : TASK_MORE;
+	if (due.unread)
+		task_wake_at(q, &pushed_task, now_ms + PACE_MS);
+	return due.moved == 0 || due.unread ? TASK_DONE : TASK_MORE;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -45,4 +69,4 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100, .wanted = is_wanted, .ask = ask_pushed,
-	.take = take_pushed };
+	.take = take_pushed, .state_size = sizeof(struct pushed) };

@@ -194,7 +194,7 @@ class Ledger:
         """After an orderly stop: nothing in work, nothing delayed, no lease."""
         left = [k.decode() for k in self.client.keys(f"transit:{queue}*") if self.client.type(k) == b"list"]
         left += [k.decode() for k in self.client.keys(f"transit:{queue}:lease:*")]
-        left += [k for k in (f"ingress:{queue}", f"quredis:of:ingress:{queue}:delayed") if self.client.exists(k)]
+        left += [k for k in (f"ingress:{queue}", f"delayed:{queue}", f"quredis:of:ingress:{queue}:delayed") if self.client.exists(k)]
         return [f"{queue}: {key} is still there" for key in left]
 
 

@@ -20,6 +20,7 @@ class Recovery(Cycle):
         for i in range(LEFT_QUEUES):
             due = self.ledger.note(f"q{i}", "ok", "n")
             self.client.zadd(f"quredis:of:ingress:q{i}:delayed", {sealed(self.client, b"quredis/1 w=00000000000000aa\n" + due, f"ingress:q{i}"): 1})
+            self.client.zadd(f"delayed:q{i}", {self.ledger.note(f"q{i}", "ok", "p"): 1})
         self.client.lpush("transit:q0", self.ledger.note("q0", "ok", "x0"), self.ledger.note("q0", "ok", "x1"))
         self.push("ok a")
         self.go()
@@ -50,7 +51,7 @@ class Deaths(Cycle):
 
 
 class Poll(Cycle):
-    """What it looks for once a second: a retry that gets due, a paused queue that goes on."""
+    """What it looks for once a second: a retry and a producer's delayed push that get due, a paused queue that goes on."""
     name = "retry, pause"
     gated = True
     role = "sweeper"
@@ -65,6 +66,8 @@ class Poll(Cycle):
         self.until_logged("queue_recovered", queue="q0")
         self.until(lambda: self.ledger.has("start", "b", "q1"), "the message of the other queue")
         self.count()
+        for i in range(2):
+            self.client.zadd(f"delayed:q{i}", {self.ledger.note(f"q{i}", "ok", f"p{j}"): j for j in range(3)})
         self.client.delete("quredis:of:ingress:q0:paused")
 
 

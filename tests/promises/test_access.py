@@ -77,6 +77,28 @@ def test_delayed_pushes_are_bytes_of_strangers(redis, quredisd, handler, ledger)
     assert set(c.zrange("delayed:mail", 0, -1)) == {b"never", b"milliseconds"}
 
 
+def test_due_pushes_do_not_stand_before_others(redis, quredisd, handler, ledger):
+    """A producer makes thousands due at one moment: another one's push, and its retry, do not wait for all of them."""
+    c = redis.client()
+    n = 20000
+    c.zadd("delayed:mail", {f"due {i}": 1 for i in range(n)})
+    quredisd(queues=[mail(handler)])
+    wait_for(lambda: len(ledger.lines()) > 100, 60)
+    c.lpush("ingress:mail", "again")
+    wait_for(lambda: ledger.lines().count("again") == 2, 120)
+    assert len(ledger.lines()) < n / 2 and c.zcard("delayed:mail") > n / 4
+
+
+def test_waiting_messages_do_not_hold_up_due_pushes(redis, quredisd, handler, ledger):
+    """A long ingress slows down delayed pushes that are due, and does not stop them."""
+    c = redis.client()
+    c.lpush("ingress:mail", *(f"waiting {i}" for i in range(10000)))
+    c.zadd("delayed:mail", {f"due {i}": 1 for i in range(200)})
+    quredisd(queues=[mail(handler)])
+    left = wait_for(lambda: c.zcard("delayed:mail") == 0 and c.llen("ingress:mail"), 120)
+    assert left > 1000
+
+
 @pytest.mark.parametrize("key", ["delayed:mail", *(f"quredis:of:ingress:mail:{s}" for s in ("paused", "delayed", "stats", "done", "notes", "sweeper")),
                                  "escape:mail:log"])
 def test_a_key_of_another_type_closes_no_gate(redis, quredisd, handler, ledger, key):

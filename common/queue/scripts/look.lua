@@ -10,7 +10,7 @@ for _ = 1, tonumber(ARGV[3]) do
   if room <= 0 then break end
   if ARGV[8] then
     local pair = redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')
-    local payload = pair[1] and payload_apart(KEYS[2], pair[1])
+    local payload = pair[1] and KEYS[2] and payload_apart(KEYS[2], pair[1])
     entry, score = payload and pair[1] .. payload or pair[1], pair[2]
   else
     entry = redis.call('LINDEX', KEYS[1], at)

@@ -1,4 +1,4 @@
--- KEYS: none delayed ingress apart
+-- KEYS: none delayed|pushed ingress [apart]
 -- ARGV: delete rank due len head strip
 -- Moves the delayed message at `rank` to the pop end of ingress, so that it is fetched next, or with delete '1' deletes it. Does so only if it
 -- is the one that the caller saw: due then, and with its payload (shared/apart.lua) `len` bytes that begin with head. Drops its first `strip` bytes.
@@ -6,7 +6,8 @@
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local member, due = unpack(redis.call('ZRANGE', KEYS[2], ARGV[2], ARGV[2], 'WITHSCORES'))
 if due ~= ARGV[3] then return 0 end
-local payload, other = payload_apart(KEYS[4], member)
+local payload, other
+if KEYS[4] then payload, other = payload_apart(KEYS[4], member) end
 local entry = payload and member .. payload or member
 if #entry ~= tonumber(ARGV[4]) or string.sub(entry, 1, #ARGV[5]) ~= ARGV[5] then return 0 end
 local keeps = ARGV[1] ~= '1'
@@ -17,5 +18,5 @@ if removed ~= 1 then                        -- refused: the copy must not stay
   if keeps then redis.call('RPOP', KEYS[3]) end
   return removed
 end
-delete_apart(KEYS[4], member)
+if KEYS[4] then delete_apart(KEYS[4], member) end
 return 1
