@@ -120,11 +120,11 @@ static void print_destroyed(struct admin *a, const struct lists *l, int64_t remo
 	if (a->options.json)
 		output_object(&a->output, columns, nitems(columns),
 		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known_length(l->ingress)), cell_int(known_length(l->transit)),
-			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed) + l->pushed), cell_int(removed), cell_bool(a->options.dry_run) });
+			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
 	else
 		printf("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed\n",
 		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known_length(l->ingress), known_length(l->transit),
-		    known_length(l->escape), known_length(l->delayed) + l->pushed);
+		    known_length(l->escape), known_length(l->delayed));
 	if (a->queue != NULL)
 		admin_note("%s is still in the configuration: a supervisor that reads it makes the queue again", a->keys.name);
 }
@@ -142,7 +142,7 @@ int cmd_destroy(struct admin *a)
 		rc = refuse_workers(a, alive(&l));
 	if (rc == 0 && !a->options.dry_run) {
 		question = alloc_format("This deletes %s and its %" PRId64 " messages.", a->keys.name,
-		    known_length(l.ingress) + known_length(l.transit) + known_length(l.escape) + known_length(l.delayed) + l.pushed);
+		    known_length(l.ingress) + known_length(l.transit) + known_length(l.escape) + known_length(l.delayed));
 		rc = confirm_by_name(a, question, a->keys.name);
 		free(question);
 		if (rc == 0)

@@ -105,7 +105,7 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit), cell_str(escape),
 	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), size_cell(l->ingress), size_cell(l->transit),
-	    size_cell(l->escape), size_cell(l->delayed == LISTS_WRONG_TYPE ? l->delayed : l->delayed + l->pushed), cell_bool(l->paused),
+	    size_cell(l->escape), size_cell(l->delayed), cell_bool(l->paused),
 	    cell_bool(e->queue->configured), cell_str(e->health),
 	    e->health == NULL ? cell_none() : cell_time(e->at_ms), text_cell(e->reasons), text_cell(e->dated) });
 	if (l->ingress == LISTS_WRONG_TYPE || l->transit == LISTS_WRONG_TYPE || l->escape == LISTS_WRONG_TYPE ||

@@ -102,8 +102,11 @@ static void show_entry(struct peek *p, const void *data, size_t len, size_t size
 	p->left--;
 }
 
-/* Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the positions of later steps. */
-static int peek_list(struct peek *p, const char *key, bool sorted)
+/*
+ * Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the positions
+ * of later steps. score_ms: the unit of the scores of a sorted set; 0: it is a list.
+ */
+static int peek_list(struct peek *p, const char *key, int score_ms)
 {
 	struct redis_reply reply;
 	int64_t first = 0;
@@ -114,8 +117,8 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 	do {
 		int64_t most = p->text == NULL ? p->left : p->unread < ENTRIES_MAX ? p->unread : ENTRIES_MAX;
 
-		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = sorted ? p->a->keys.delayed_apart : NULL, .first = first, .most = most,
-		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = score_ms == 1 ? p->a->keys.delayed_apart : NULL, .sorted = score_ms > 0,
+		    .first = first, .most = most, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
 		if (admin_reply(p->a, &reply, key) == -1)
 			return -1;
 		n = queue_look_count(&reply);
@@ -125,8 +128,8 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 			struct queue_looked l;
 
 			queue_looked(&reply, i, &l);
-			if (sorted)
-				p->of_owner[DUE] = cell_time(clock_ms_of(strtod(l.score.str, NULL)));
+			if (score_ms > 0)
+				p->of_owner[DUE] = cell_time(clock_ms_of(score_ms * strtod(l.score.str, NULL)));
 			show_entry(p, l.head.str, l.head.len, l.size);
 			p->searched++;
 			p->unread--;
@@ -147,7 +150,7 @@ static int peek_tray(struct peek *p, const struct queue_worker *w, bool alive, i
 	p->of_owner[PID] = w->pid > 0 ? cell_int(w->pid) : cell_none();
 	p->of_owner[ALIVE] = cell_bool(alive);
 	p->of_owner[ELAPSED] = elapsed_ms >= 0 ? cell_elapsed(elapsed_ms) : cell_none();
-	rc = peek_list(p, key, false);
+	rc = peek_list(p, key, 0);
 	free(key);
 	return rc;
 }
@@ -155,7 +158,7 @@ static int peek_tray(struct peek *p, const struct queue_worker *w, bool alive, i
 static int peek_bare(struct peek *p, const char *key)
 {
 	p->of_owner[WORKER] = p->of_owner[PID] = p->of_owner[ALIVE] = p->of_owner[ELAPSED] = cell_none();
-	return peek_list(p, key, false);
+	return peek_list(p, key, 0);
 }
 
 static int peek_transit(struct peek *p)
@@ -222,15 +225,33 @@ static void note_total(const struct peek *p, int64_t limit)
 		admin_note("%" PRId64 " shown of %" PRId64 " messages", shown, shown > p->total ? shown : p->total);
 }
 
+/* Retries and delayed pushes of quredis push, then those of producers, whose key may have another type: they cannot hide the others. */
+static int peek_delayed(struct peek *p)
+{
+	struct admin *a = p->a;
+	struct lists l;
+	int rc = lists_read(a, &a->keys, LIST_BIT(LIST_DELAYED), &l);
+
+	p->total = l.delayed;
+	if (rc == 0)
+		rc = peek_list(p, a->keys.delayed, 1);
+	if (rc == 0 && l.pushed > 0)
+		rc = peek_list(p, a->keys.pushed, 1000);
+	lists_free(&l);
+	return rc;
+}
+
 static int peek_one(struct peek *p, enum admin_list list)
 {
 	struct admin *a = p->a;
-	const char *key = list == LIST_DELAYED ? a->keys.delayed : list == LIST_INGRESS ? a->keys.ingress : a->keys.escape;
+	const char *key = list == LIST_INGRESS ? a->keys.ingress : a->keys.escape;
 
 	if (list == LIST_TRANSIT)
 		return peek_transit(p);
-	redis_appendf(&a->redis, list == LIST_DELAYED ? "ZCARD %s" : "LLEN %s", key);
-	return admin_integer(a, &p->total, key) == -1 ? -1 : peek_list(p, key, list == LIST_DELAYED);
+	if (list == LIST_DELAYED)
+		return peek_delayed(p);
+	redis_appendf(&a->redis, "LLEN %s", key);
+	return admin_integer(a, &p->total, key) == -1 ? -1 : peek_list(p, key, 0);
 }
 
 int cmd_peek(struct admin *a)

@@ -16,6 +16,7 @@
 #define BOUNDS_SLACK 1000	/* dead letters above the bound that count as normal: the archive takes 50 at a time */
 #define PAUSED_LONG_MS (60 * 60 * 1000)
 #define OVERDUE_MS 60000
+#define FAR_AHEAD_S INT64_C(3155760000)		/* 100 years */
 #define WRAPPERS_LOOK 100	/* messages at each end of ingress */
 
 static char *elapsed(int64_t ms)
@@ -195,7 +196,7 @@ static int check_overdue(struct doctor *d, const struct queue_check *q)
 	due = strtod(first.score.str, NULL);
 	if (!isfinite(due) || due < 0) {
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the score of the first of %" PRId64 " delayed messages is not a time in ms",
-		    q->lists.delayed), "quredis retry %s delayed moves all of them to ingress now", q->keys.name);
+		    q->lists.delayed - q->lists.pushed), "quredis retry %s delayed moves all of them to ingress now", q->keys.name);
 	} else if ((double)d->server.now_ms - due >= OVERDUE_MS) {
 		shown = elapsed(d->server.now_ms - (int64_t)due);
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the first message has been due for %s: no sweeper moves it", shown),
@@ -205,16 +206,38 @@ static int check_overdue(struct doctor *d, const struct queue_check *q)
 	return 0;
 }
 
+/* A producer that writes its time in ms means a time tens of thousands of years ahead: its message waits, and nothing fails. */
+static int check_pushed(struct doctor *d, const struct queue_check *q)
+{
+	struct redis_reply reply;
+	char *n;
+
+	if (q->lists.pushed == 0)
+		return 0;
+	redis_appendf(&d->a->redis, "ZCOUNT %s %d +inf", q->keys.pushed, d->server.now_ms / 1000 + FAR_AHEAD_S);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_INTEGER || reply.integer <= 0)
+		return 0;
+	n = outcome_count(reply.integer);
+	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.pushed,
+	    "%s delayed by a producer for more than 100 years: the time is in seconds, and ms look so", n),
+	    "correct the producer; quredis peek %s delayed shows them, and quredis retry moves one, or all that are delayed, to ingress now",
+	    q->keys.name);
+	free(n);
+	return 0;
+}
+
 int check_delayed(struct doctor *d, struct queue_check *q)
 {
 	char *n;
 
-	if (check_payloads(d, q) == -1)
+	if (check_payloads(d, q) == -1 || check_pushed(d, q) == -1)
 		return -1;
-	if (q->lists.delayed <= 0)
+	if (q->lists.delayed <= q->lists.pushed)
 		return 0;
 	if (q->keys.shared) {
-		n = outcome_count(q->lists.delayed);
+		n = outcome_count(q->lists.delayed - q->lists.pushed);
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "%s delayed in a queue that is shared with other programs", n),
 		    "they return to ingress unwrapped when they are due; set shared = true in the configuration of every host");
 		free(n);

@@ -46,6 +46,23 @@ static int purge_transit(struct admin *a, const struct lists *l, struct outcome 
 	return 0;
 }
 
+/* Also what producers delayed. If their key has another type, it has no message. */
+static int purge_delayed(struct admin *a, const struct lists *l, struct outcome *o)
+{
+	int64_t n;
+
+	queue_purge_delayed(&a->redis, &a->keys);
+	if (admin_integer(a, &o->count, a->keys.delayed) == -1)
+		return -1;
+	if (l->pushed == 0)
+		return 0;
+	queue_purge_pushed(&a->redis, &a->keys);
+	if (admin_integer(a, &n, a->keys.pushed) == -1)
+		return -1;
+	o->count += n;
+	return 0;
+}
+
 static int purge_list(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
 {
 	switch (list) {
@@ -58,8 +75,7 @@ static int purge_list(struct admin *a, enum admin_list list, const struct lists 
 		queue_purge_escape(&a->redis, &a->keys);
 		return admin_integer(a, &o->count, a->keys.escape);
 	case LIST_DELAYED:
-		queue_purge_delayed(&a->redis, &a->keys);
-		return admin_integer(a, &o->count, a->keys.delayed);
+		return purge_delayed(a, l, o);
 	}
 	return -1;
 }

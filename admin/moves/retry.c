@@ -217,6 +217,13 @@ static int take_due(struct admin *a, int64_t *n)
 }
 
 /* As take_due(). */
+static int hurry_pushed(struct admin *a, int limit, int64_t *n)
+{
+	queue_pushed(&a->redis, &a->keys, true, limit, limit);
+	return take_due(a, n);
+}
+
+/* As take_due(). */
 static int hurry_batch(struct admin *a, int limit, int64_t *n)
 {
 	struct redis_reply first;
@@ -231,12 +238,12 @@ static int hurry_batch(struct admin *a, int limit, int64_t *n)
 	return take_due(a, n);
 }
 
-static int retry_delayed(struct retry *t, int64_t total)
+static int hurry_all(struct retry *t, int64_t total, int (*hurry)(struct admin *a, int limit, int64_t *n))
 {
 	while (t->moved < total && !interrupt_asked()) {
 		int64_t left = total - t->moved, n = 0;
 
-		if (hurry_batch(t->a, left < ENTRIES_MAX ? (int)left : ENTRIES_MAX, &n) == -1)
+		if (hurry(t->a, left < ENTRIES_MAX ? (int)left : ENTRIES_MAX, &n) == -1)
 			return -1;
 		if (n == 0)
 			break;
@@ -246,13 +253,19 @@ static int retry_delayed(struct retry *t, int64_t total)
 	return 0;
 }
 
+/* Also what producers delayed. If their key has another type, it has no message. */
+static int retry_delayed(struct retry *t, const struct lists *l, int64_t total)
+{
+	return hurry_all(t, total, hurry_batch) == -1 || (l->pushed > 0 && hurry_all(t, total, hurry_pushed) == -1) ? -1 : 0;
+}
+
 /* ---- the whole list ---- */
 
 static int retry_list(struct retry *t, enum admin_list list, const struct lists *l, int64_t total)
 {
 	if (list == LIST_TRANSIT)
 		return retry_transit(t, l);
-	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, total);
+	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, l, total);
 }
 
 struct outcome retry_outcome(const char *action, const char *list)

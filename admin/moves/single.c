@@ -25,10 +25,17 @@ struct single {
 	int64_t nameless;	/* messages that it met and that no id names: large ones without an id in their header */
 };
 
-/* A message that a page of a list shows. It points into the answer of Redis. */
+/* Where a search looks. */
+struct place {
+	const char *key;
+	bool waits;		/* it is ingress */
+	bool pushed;		/* producers delayed what is there, so no line before it is ours */
+};
+
+/* A message that a page of a place shows. It points into the answer of Redis. */
 struct sight {
-	enum admin_list list;
-	int64_t at;		/* ingress: from the pop end, -1 is the oldest; delayed: rank */
+	const struct place *place;
+	int64_t at;		/* ingress: from the pop end, -1 is the oldest; else the rank */
 	const struct queue_looked *looked;
 	struct message m;
 };
@@ -56,10 +63,11 @@ static void append_pick(const struct single *t, const struct sight *s)
 		.tail = is_cut(s) ? l->tail.str : NULL };
 	struct admin *a = t->a;
 
-	if (s->list == LIST_INGRESS)
+	if (s->place->waits)
 		queue_pick_waiting(&a->redis, &a->keys, t->pick, &e);
 	else
-		queue_pick_delayed(&a->redis, &a->keys, t->pick, &(struct queue_delayed){ s->at, l->score.str, e, a->keys.shared ? s->m.wrapper_len : 0 });
+		queue_pick_delayed(&a->redis, &a->keys, t->pick, &(struct queue_delayed){ .pushed = s->place->pushed, .rank = s->at,
+		    .due = l->score.str, .entry = e, .strip = a->keys.shared && !s->place->pushed ? s->m.wrapper_len : 0 });
 }
 
 /* Returns 1: done; 0: it is not at that place any more; -1: error. */
@@ -71,7 +79,7 @@ static int act_on(struct single *t, const struct sight *s)
 	if (a->options.dry_run)
 		return 1;
 	append_pick(t, s);
-	if (admin_integer(a, &did, s->list == LIST_INGRESS ? a->keys.ingress : a->keys.delayed) == -1)
+	if (admin_integer(a, &did, s->place->key) == -1)
 		return -1;
 	if (did == -1)
 		return admin_fail(a, EX_DATAERR, "%s: the list that held its payload does not exist any more; quredis rm %s delayed deletes the rest", t->id,
@@ -79,12 +87,12 @@ static int act_on(struct single *t, const struct sight *s)
 	return did == 1;
 }
 
-/* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as search_list(). */
-static int search_page(struct single *t, enum admin_list list, int64_t first, const struct redis_reply *reply, size_t n)
+/* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as search_place(). */
+static int search_page(struct single *t, const struct place *place, int64_t first, const struct redis_reply *reply, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct queue_looked l;
-		struct sight s = { .list = list, .at = list == LIST_INGRESS ? first - (int64_t)i : first + (int64_t)i, .looked = &l };
+		struct sight s = { .place = place, .at = place->waits ? first - (int64_t)i : first + (int64_t)i, .looked = &l };
 		int rc;
 
 		queue_looked(reply, i, &l);
@@ -99,30 +107,42 @@ static int search_page(struct single *t, enum admin_list list, int64_t first, co
 }
 
 /* Returns 1: found and done; 2: it was there, and has moved since; 0: not found; -1: error. */
-static int search_list(struct single *t, enum admin_list list)
+static int search_place(struct single *t, const struct place *place)
 {
 	struct admin *a = t->a;
-	const char *key = list == LIST_INGRESS ? a->keys.ingress : a->keys.delayed;
-	int64_t left = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, first = list == LIST_INGRESS ? -1 : 0;
+	int64_t left = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, first = place->waits ? -1 : 0;
 	struct redis_reply reply;
 	size_t n = 1;
 	int rc = 0;
 
 	while (rc == 0 && n > 0 && left > 0 && !interrupt_asked()) {
-		queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = list == LIST_DELAYED ? a->keys.delayed_apart : NULL, .first = first,
-		    .backwards = list == LIST_INGRESS, .most = left < ENTRIES_MAX ? left : ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN,
+		queue_look(&a->redis, &(struct queue_look){ .key = place->key,
+		    .apart = place->waits || place->pushed ? NULL : a->keys.delayed_apart, .sorted = !place->waits, .first = first,
+		    .backwards = place->waits, .most = left < ENTRIES_MAX ? left : ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN,
 		    .ends = QUEUE_ENTRY_ENDS });
-		if (admin_reply(a, &reply, key) == -1)
+		if (admin_reply(a, &reply, place->key) == -1)
 			return -1;
 		n = queue_look_count(&reply);
 		if (n == SIZE_MAX)
-			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
-		rc = search_page(t, list, first, &reply, n);
-		first += list == LIST_INGRESS ? -(int64_t)n : (int64_t)n;
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", place->key);
+		rc = search_page(t, place, first, &reply, n);
+		first += place->waits ? -(int64_t)n : (int64_t)n;
 		left -= (int64_t)n;
 	}
 	t->more |= rc == 0 && n > 0;
 	return rc;
+}
+
+/* Returns as search_place(). What producers delayed comes last. */
+static int search_list(struct single *t, enum admin_list list)
+{
+	const struct queue_keys *k = &t->a->keys;
+	int rc;
+
+	if (list == LIST_INGRESS)
+		return search_place(t, &(struct place){ .key = k->ingress, .waits = true });
+	rc = search_place(t, &(struct place){ .key = k->delayed });
+	return rc != 0 ? rc : search_place(t, &(struct place){ .key = k->pushed, .pushed = true });
 }
 
 static int search_again(struct single *t, enum admin_list list)

@@ -68,6 +68,7 @@ int lists_take(struct admin *a, struct lists *l)
 		return -1;
 	l->paused = paused > 0;
 	l->pushed = l->pushed == LISTS_WRONG_TYPE ? 0 : l->pushed;	/* producers write it: doctor names it */
+	add_length(&l->delayed, l->pushed);
 	l->nworkers = wrong ? 0 : queue_workers_parse(&reply, &l->workers);
 	l->owners = alloc_zero(l->nworkers, sizeof(*l->owners));
 	add_length(&l->transit, l->bare);

@@ -20,8 +20,8 @@ struct owner {
 };
 
 struct lists {
-	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE */
-	int64_t pushed;				/* delayed pushes of producers; 0 also for a key of the wrong type */
+	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE. delayed: also those of producers */
+	int64_t pushed;				/* of delayed: pushes of producers; 0 also for a key of the wrong type */
 	int64_t transit;			/* sum over the bare list, all trays, rescue lists and messages set aside */
 	int64_t bare, bare_rescue, aside;
 	int64_t held;				/* of transit: in trays of owners that are alive */

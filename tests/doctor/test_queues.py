@@ -422,6 +422,14 @@ def test_paused(clinic):
     clinic.doctor().good("workers")
 
 
+def test_a_producer_that_delays_by_milliseconds(clinic):
+    now = clinic.client.time()[0]
+    clinic.client.zadd("delayed:mail", {"a": now - 10, "b": now + 86400, "c": 0})
+    clinic.doctor().good("delayed")
+    clinic.client.zadd("delayed:mail", {"ms": now * 1000, "never": float("inf")})
+    clinic.doctor().one("delayed", "warning", "2 messages delayed by a producer for more than 100 years", advice="correct the producer")
+
+
 def test_delayed(clinic):
     clinic.registered()
     clinic.client.zadd("quredis:of:ingress:mail:delayed", {"a": now_ms() - 10000, "b": now_ms() + HOUR_MS})
