@@ -17,6 +17,7 @@
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 #include "common/log/log.h"
+#include "common/redis/redis.h"
 #include "supervisor/master.h"
 
 #define LOCK_EVERY_MS 100
@@ -63,6 +64,8 @@ static struct options parse_options(int argc, char *argv[])
 	while ((c = getopt_long(argc, argv, "c:tTVh", names, NULL)) != -1) {
 		if (c == 'V') {
 			puts("quredisd " QUREDIS_VERSION);
+			for (size_t i = 0; i < libraries_count; i++)
+				printf("%s %s\n", libraries[i].name, libraries[i].version());
 			exit(EX_OK);
 		}
 		if (c == 'h')

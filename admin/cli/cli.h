@@ -20,6 +20,7 @@
 #include "admin/cli/contains.h"
 #include "admin/cli/control.h"
 #include "admin/cli/interrupt.h"
+#include "admin/cli/libraries.h"
 #include "admin/cli/moment.h"
 #include "admin/cli/notice.h"
 #include "admin/cli/options.h"

@@ -166,11 +166,18 @@ int cmd_help(struct admin *a)
 
 int cmd_version(struct admin *a)
 {
-	static const struct column columns[] = { { "version", "Version", COLUMN_NAME } };
+	json_t *all = json_pack("{s:s, s:{}}", "version", QUREDIS_VERSION, "libraries");
+	const struct library *l;
 
-	if (a->options.json)
-		output_object(&a->output, columns, 1, (struct cell[]){ cell_str(QUREDIS_VERSION) });
-	else
+	if (!a->options.json)
 		printf("quredis %s\n", QUREDIS_VERSION);
+	for (size_t i = 0; (l = libraries_at(i)) != NULL; i++) {
+		json_object_set_new(json_object_get(all, "libraries"), l->name, json_string(l->version()));
+		if (!a->options.json)
+			printf("%s %s\n", l->name, l->version());
+	}
+	if (a->options.json)
+		output_json_document(&a->output, all);
+	json_decref(all);
 	return 0;
 }

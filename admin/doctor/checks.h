@@ -27,7 +27,7 @@
  *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
  *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
- *	secret.c	the secret that seals wrappers
+ *	secret.c	the secret that seals wrappers		libraries.c	libraries that read from the network
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -36,6 +36,7 @@
  */
 #define CHECKS(SYSTEM, QUEUE) \
 	SYSTEM(configuration, NEEDS_NOTHING, "no errors, no warnings") \
+	SYSTEM(libraries, NEEDS_NOTHING, "every library that reads from the network is new enough") \
 	SYSTEM(systemd, NEEDS_FILE, "the unit fits the configuration") \
 	SYSTEM(handlers, NEEDS_FILE, "their users can execute them all") \
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \

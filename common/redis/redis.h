@@ -257,6 +257,7 @@ bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the r
 /* The rest of the public functions of this folder. */
 #include "common/redis/command_name.h"
 #include "common/redis/info.h"
+#include "common/redis/libraries.h"
 #include "common/redis/outage.h"
 
 #endif

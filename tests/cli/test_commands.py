@@ -19,7 +19,9 @@ from harness.program import run_quredis
 def test_version(quredis):
     assert quredis("version").out.startswith("quredis ")
     assert quredis("--version").out == quredis("version").out
-    assert json.loads(quredis("version", "--json").out)["version"] in quredis("version").out
+    said = json.loads(quredis("version", "--json").out)
+    assert set(said["libraries"]) == {"hiredis", "OpenSSL", "jansson", "libevent"}
+    assert quredis("version").out == "".join(f"{name} {of}\n" for name, of in [("quredis", said["version"]), *said["libraries"].items()])
 
 
 def test_help_lists_what_works(quredis):

@@ -1,6 +1,7 @@
 """quredis doctor: handlers, the unit, files and sockets here."""
 import json
 import os
+import re
 import shutil
 import socket
 import threading
@@ -263,3 +264,10 @@ def test_the_supervisor_has_another_server(clinic):
     assert clinic.server.url in row["what"]
     d.reload()
     clinic.doctor().good("control")
+
+
+def test_old_libraries(clinic, shim):
+    """A vendor may have mended an older version, so nothing is proved."""
+    clinic.doctor(env={**shim, "LIE_OPENSSL": "3.0.9"}).one("libraries", "note", "OpenSSL 3.0.9 is older than 3.0.22", advice="security updates", where="OpenSSL")
+    row = next(r for r in clinic.doctor(env={**shim, "LIE_OPENSSL": "3.5.1"}).rows if r["check"] == "libraries")
+    assert row["severity"] == "ok" and re.match(r"hiredis [\d.]+, OpenSSL 3\.5\.1, jansson [\d.]+, libevent [\w.-]+$", row["what"]), row

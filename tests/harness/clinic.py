@@ -47,12 +47,16 @@ int clock_gettime(clockid_t c, struct timespec *t)
 	if (c == CLOCK_REALTIME && getenv("LIE_CLOCK")) t->tv_sec += atoi(getenv("LIE_CLOCK"));
 	return r;
 }
+const char *OpenSSL_version(int what)
+{
+	return getenv("LIE_OPENSSL") ? getenv("LIE_OPENSSL") : ((const char *(*)(int))dlsym(RTLD_NEXT, "OpenSSL_version"))(what);
+}
 """
 
 
 def make_shim(directory):
-    """Builds a library for LD_PRELOAD that returns false answers: LIE_FS=1 and LIE_NOEXEC=1 about file systems, LIE_CLOCK=SECONDS about the time.
-    Returns the environment."""
+    """Builds a library for LD_PRELOAD that returns false answers: LIE_FS=1 and LIE_NOEXEC=1 about file systems, LIE_CLOCK=SECONDS about the time,
+    LIE_OPENSSL=VERSION about that library. Returns the environment."""
     (directory / "shim.c").write_text(_SHIM)
     subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", directory / "shim.so", directory / "shim.c", "-ldl"], check=True)
     return {"LD_PRELOAD": str(directory / "shim.so")}

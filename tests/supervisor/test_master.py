@@ -37,7 +37,7 @@ def kill_worker(d, name):
 
 def test_options():
     version = run("--version")
-    assert version.returncode == 0 and re.fullmatch(r"quredisd \d+\.\d+\.\d+\n", version.stdout)
+    assert version.returncode == 0 and re.fullmatch(r"quredisd \d+\.\d+\.\d+\nhiredis [\d.]+\nOpenSSL 3[\d.]+\njansson [\d.]+\n", version.stdout)
     assert run("-V").stdout == version.stdout
     usage = run("-h")
     assert usage.returncode == 0 and usage.stdout.startswith("usage: quredisd") and not usage.stderr

@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT
 
 STUBS = {
-    "dpkg-query": 'for p; do :; done; case $* in *Version*) cat @TMP@/version; exit ;; esac; grep -qx -- "$p" @TMP@/installed && printf installed',
+    "dpkg-query": 'for p; do :; done; case $* in *Version*) cat @TMP@/version.$p 2>/dev/null || echo 99; exit ;; esac; grep -qx -- "$p" @TMP@/installed && printf installed',
     "apt-get": 'echo "apt-get $*" >>@TMP@/calls; [ ! -e @TMP@/no-network ]',
     "sudo": 'printf "sudo %s\\n" "$(printf %s "$*" | tr "\\n" " ")" >>@TMP@/calls; case $* in *policy-rc.d*) ;; *) exec "$@" ;; esac',
     "id": "echo 1000",
@@ -37,7 +37,6 @@ def tree(tmp):
     for path in [*(tmp / "bin").iterdir(), tmp / "tests/run", tmp / "etc/demo/run"]:
         path.chmod(0o755)
     (tmp / "installed").write_text("\n".join(sum(packages().values(), [])) + "\n")
-    (tmp / "version").write_text("2.1.12-stable-8+deb12u1")
     (tmp / "calls").touch()
     return tmp
 
@@ -71,17 +70,24 @@ def test_only_what_is_missing_is_installed_and_named(tree):
     assert calls[-1].startswith("make -j")
 
 
+# what is there, what replaces it, and from which on it has its fixes
+OLD = {"libevent-dev": ("2.1.12-stable-8", "2.1.12-stable-10", "2.1.12-stable-8+deb12u1"), "libssl-dev": ("3.0.20-1~deb12u2", "3.5.1-1", "3.0.22-1~deb12u2"),
+       "libhiredis-dev": ("0.14.1-1", "0.14.1-3", "0.14.1-2")}
+
+
+@pytest.mark.parametrize("name", OLD)
 @pytest.mark.parametrize("found", ["in apt's sources", "in the security archive", "nowhere"])
-def test_a_libevent_without_its_security_fixes_is_replaced(tree, found):
-    (tree / "version").write_text("2.1.12-stable-8")
-    pattern = {"in apt's sources": "*install*libevent-dev*", "in the security archive": "*SourceParts=*install*libevent-dev*", "nowhere": "never"}
+def test_a_library_without_its_security_fixes_is_replaced(tree, found, name):
+    old, new, least = OLD[name]
+    (tree / f"version.{name}").write_text(old)
+    pattern = {"in apt's sources": f"*install*{name}*", "in the security archive": f"*SourceParts=*install*{name}*", "nowhere": "never"}
     with open(tree / "bin/apt-get", "a") as f:
         f.write("for p; do case $p in Dir::Etc::SourceParts=*) cat ${p#*=}/*.list >>%s/sources ;; esac; done\n" % tree)
-        f.write(f"case $* in {pattern[found]}) echo 2.1.12-stable-10 >{tree}/version ;; esac\n")
+        f.write(f"case $* in {pattern[found]}) echo {new} >{tree}/version.{name} ;; esac\n")
     done, calls = bootstrap(tree, "build")
-    assert "apt-get -q -y --no-install-recommends install libevent-dev" in calls
+    assert "apt-get -q -y --no-install-recommends install %s" % name in calls
     assert (done.returncode == 0) is (found != "nowhere")
-    assert found != "nowhere" or "libevent-dev is older than 2.1.12-stable-8+deb12u1" in done.stderr
+    assert found != "nowhere" or f"{name} is older than {least}" in done.stderr
     if found == "in apt's sources":
         assert not (tree / "sources").exists()
     elif "\nID=debian\n" in pathlib.Path("/etc/os-release").read_text():
