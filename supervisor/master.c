@@ -46,9 +46,8 @@ static void on_hup(struct master *m, int64_t now_ms)
 /* Children reopen their logs in their next turn: TERM only wakes them. */
 static void on_usr1(struct master *m)
 {
-	if (log_reopen() == -1)
+	if (log_follow(atomic_fetch_add(&m->board->master.log_epoch, 1) + 1) == -1)
 		log_error("log_reopen_failed", log_str("reason", strerror(errno)));
-	atomic_fetch_add(&m->board->master.log_epoch, 1);
 	processes_signal_all(&m->processes, SIGTERM);
 }
 

@@ -167,15 +167,6 @@ static void forgive_standstill(struct worker *w, int64_t now_ms)
 	w->turn_by_ms = now_ms;
 }
 
-static void follow_log(struct worker *w)
-{
-	uint32_t epoch = atomic_load(&w->env->child->board->master.log_epoch);
-
-	if (epoch != w->log_epoch)
-		log_reopen();
-	w->log_epoch = epoch;
-}
-
 static void worker_init(struct worker *w, const struct env *env)
 {
 	/*
@@ -186,7 +177,6 @@ static void worker_init(struct worker *w, const struct env *env)
 	alloc_set_thresholds(MAPPED_MIN, HEAP_FREE_MAX);
 	w->env = env;
 	log_bind(env->conf->name, env->name);
-	w->log_epoch = atomic_load(&env->child->board->master.log_epoch);
 	pacing_init(&w->pacing, env->conf);
 	evidence_init(&w->evidence);
 	too_large_init(&w->too_large);
@@ -221,7 +211,7 @@ _Noreturn void worker_run(const struct child *child)
 		int64_t now_ms;
 
 		now_ms = worker_look_at_clock(w) / 1000;
-		follow_log(w);
+		log_follow(atomic_load(&w->env->child->board->master.log_epoch));
 		forgive_standstill(w, now_ms);
 		run_turn(w, now_ms);
 		if (w->exit.left || exit_gives_up(w, now_ms))

@@ -68,7 +68,6 @@ struct worker {
 	struct exit exit;
 	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn */
 	int64_t turn_by_ms;		/* CLOCK_MONOTONIC: when this turn was to begin at the latest; 0: the first one */
-	uint32_t log_epoch;		/* log epoch of the scoreboard when the worker last compared it */
 };
 
 int64_t worker_look_at_clock(struct worker *w);	/* reads the clock; sets and returns now_us */

@@ -20,8 +20,8 @@
  * SIGTERM means "read your order". EOF on master_fd means that the master has died: the child acts as for ORDER_HAND_BACK. All signals are blocked
  * at the start, except those of a fault and ABRT, which ends a stuck child with a core. A child unblocks TERM and CHLD only while it polls.
  *
- * Each child, also the sweeper, does this in each turn of its loop: it writes its heartbeat, reads its order, and calls log_reopen() if
- * board->master.log_epoch has changed. The master considers a child stuck if it has no turn for 10 s beyond its deadline_ms, and sends ABRT, then KILL.
+ * Each child, also the sweeper, does this in each turn of its loop: it writes its heartbeat, reads its order, and passes
+ * board->master.log_epoch to log_follow(). The master considers a child stuck if it has no turn for 10 s beyond its deadline_ms, and sends ABRT, then KILL.
  *
  * A reload starts the next sweeper while the previous one finishes: two at once do no harm. The gate of a queue is QUEUE_RECOVERING only until a sweeper
  * of this master has recovered the queue. So the next sweeper leaves the other gates as they are, and does not touch the bare transit list again.

@@ -30,7 +30,7 @@ struct board_master {
 	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others finish. Reader: each sweeper */
 	_Atomic int32_t active_sweeper;
 	_Atomic int64_t started_ms;	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
-	/* USR1 raises it by one. It may wrap: a child that sees another value than before calls log_reopen(). Readers: all children */
+	/* USR1 raises it by one. It may wrap: children compare it by log_follow(). Readers: all children */
 	_Atomic uint32_t log_epoch;
 };
 

@@ -41,6 +41,7 @@ static struct {
 	struct log_field bound[2];	/* of log_bind(); data NULL: left out */
 	uint64_t lost;		/* lost lines since the last one that was written */
 	bool stalled;		/* the last wait for the reader ended without room */
+	uint32_t epoch;		/* the last one that log_follow() was given */
 	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
 	const char *refusal;	/* why the last file could not be opened */
 	bool torn;		/* only a part of the last line was written: the next write begins with a newline */
@@ -374,4 +375,12 @@ int log_reopen(void)
 	state.fd = fd;
 	state.stalled = state.torn = false;
 	return 0;
+}
+
+int log_follow(uint32_t epoch)
+{
+	if (epoch == state.epoch)
+		return 0;
+	state.epoch = epoch;
+	return log_reopen();
 }

@@ -50,6 +50,11 @@ void log_owner(uid_t uid, gid_t gid);
 int log_open(const char *target, enum log_format format, enum log_level level);
 const char *log_open_error(void);		/* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
 int log_reopen(void);			/* USR1: opens the same path again */
+/*
+ * Calls log_reopen() if epoch is another than at the last call. A process that was forked since inherits what its parent followed, as it inherits
+ * the descriptor: so it misses no order that came after the fork, before its first call. Returns 0, or what log_reopen() returned.
+ */
+int log_follow(uint32_t epoch);
 /* For a child that closes what it inherited: moves the log to descriptor fd. false: the log needs no descriptor but stderr. */
 bool log_move(int fd);
 void log_process(const char *name);	/* "master", "worker mail/2", "sweeper": the field `process` */

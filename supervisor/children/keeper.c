@@ -38,7 +38,6 @@ struct keeper {
 	const struct conf *conf;
 	struct scoreboard *board;
 	struct slot *slot;
-	uint32_t log_epoch;
 	int life_fd;
 	int lock_fd;
 	int signal_fd;
@@ -114,14 +113,11 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 
 static void drain_signals(struct keeper *k)
 {
-	uint32_t epoch = atomic_load(&k->board->master.log_epoch);
 	struct signalfd_siginfo info;
 
 	while (read(k->signal_fd, &info, sizeof(info)) > 0)
 		;
-	if (epoch != k->log_epoch)
-		log_reopen();
-	k->log_epoch = epoch;
+	log_follow(atomic_load(&k->board->master.log_epoch));
 }
 
 /* Waits for a signal, the end of life_fd, or the timeout. True: no process holds the other end of life_fd any more. */
@@ -288,7 +284,7 @@ static int open_signals(void)
 _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int slot, int life_fd)
 {
 	struct keeper k = {
-		.conf = conf, .board = board, .slot = &board->slots[slot], .log_epoch = atomic_load(&board->master.log_epoch),
+		.conf = conf, .board = board, .slot = &board->slots[slot],
 		.life_fd = life_fd, .signal_fd = open_signals(),
 	};
 	int64_t now_ms;

@@ -11,8 +11,8 @@ int keeper_check(const struct conf *conf, char *error, size_t size);
 
 /*
  * The keeper process, called in a child right after fork: it runs redis-server in conf->redis.dir as long as some
- * process holds the other end of life_fd. handler_pgid of its slot is the pid of redis-server. TERM tells it to compare
- * log_epoch.
+ * process holds the other end of life_fd. handler_pgid of its slot is the pid of redis-server. TERM tells it to call
+ * log_follow().
  */
 _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int slot, int life_fd);
 

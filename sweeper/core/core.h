@@ -59,7 +59,6 @@ struct sweeper_loop {			/* loop.c */
 	int64_t finish_by_ms;		/* CLOCK_MONOTONIC: after the order to finish, it exits by then; 0: no such order */
 	bool master_gone;
 	bool clearing;			/* adopted children of killed subprocesses are still ending (subprocess.c) */
-	uint32_t log_epoch;
 };
 
 struct sweeper {			/* loop.c makes it */

@@ -69,11 +69,7 @@ static bool run_tasks(struct sweeper *s)
 
 static void look_at_order(struct sweeper *s, int64_t now_ms)
 {
-	uint32_t epoch = atomic_load(&s->child->board->master.log_epoch);
-
-	if (epoch != s->loop.log_epoch)
-		log_reopen();
-	s->loop.log_epoch = epoch;
+	log_follow(atomic_load(&s->child->board->master.log_epoch));
 	if (s->loop.finish_by_ms == 0 && core_is_finishing(s))
 		s->loop.finish_by_ms = now_ms + FINISH_MS;
 	if (interrupt_asked())
@@ -148,7 +144,6 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 	s->conf = child->conf;
 	s->slot = &child->board->slots[child->slot];
 	slot_next_generation(s->slot);	/* so marks of earlier processes in this slot do not count (archiver.c) */
-	s->loop.log_epoch = atomic_load(&child->board->master.log_epoch);
 	subprocess_spare(child->search_pid);
 	interrupt_catch(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {

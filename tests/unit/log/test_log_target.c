@@ -78,6 +78,34 @@ static void reopens(void **unused)
 	unlink(old);
 }
 
+/* The order comes after the fork, and before the first look of the child: as its master did, the child had followed the epoch before. */
+static void child_follows_an_order_before_its_first_look(void **unused)
+{
+	char old[80], byte;
+	int go[2];
+	pid_t pid;
+
+	(void)unused;
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(log_follow(7), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (read(go[0], &byte, 1) == 1 && log_follow(8) == 0)
+			log_info("child", log_int("n", 1));
+		_exit(0);
+	}
+	snprintf(old, sizeof(old), "%s.1", log_path);
+	assert_int_equal(rename(log_path, old), 0);
+	assert_int_equal(log_follow(8), 0);
+	assert_int_equal(write(go[1], "", 1), 1);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	log_taken();
+	log_assert_holds("event=child");
+	unlink(old);
+	close(go[0]);
+	close(go[1]);
+}
+
 /* A file may grow to `limit`: the write that crosses it is short, the next fails with EFBIG. */
 static void set_room(rlim_t limit)
 {
@@ -227,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup(bad_target_keeps_old, log_fixture_setup),
 		cmocka_unit_test_setup(what_others_put_there_is_refused, log_fixture_setup),
 		cmocka_unit_test_setup(reopens, log_fixture_setup),
+		cmocka_unit_test_setup(child_follows_an_order_before_its_first_look, log_fixture_setup),
 		cmocka_unit_test_setup(full_disk, log_fixture_setup),
 		cmocka_unit_test_setup(stalled_pipe, log_fixture_setup),
 		cmocka_unit_test_setup(stalled_socket, log_fixture_setup),
