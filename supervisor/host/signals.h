@@ -4,8 +4,9 @@
 #include <stdbool.h>
 
 /*
- * The first step of main(): an order that arrives before signals_open() waits, and neither ends the process nor gets lost (PID 1). signals_release(): in a
- * process that will be no master.
+ * The first step of main(): an order that arrives before signals_open() waits, and neither ends the process nor gets lost (PID 1). Before main() no program
+ * can hold a signal: an order then has its default action, or none as PID 1, unless who executes the master has blocked it. None of the master's children is
+ * executed: they are forked, with this mask, and signals_child() widens it. signals_release(): in a process that will be no master.
  */
 void signals_hold(void);
 void signals_release(void);
