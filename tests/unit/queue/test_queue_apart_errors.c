@@ -165,6 +165,19 @@ static void a_line_without_a_seal_is_moved_as_it_is(void **state)
 	assert_int_equal(REDIS_INT(&server, "LLEN i"), 2);
 }
 
+/* The secret may have been lost, or is news: whoever fetches it judges the line, with the whole message behind it. */
+static void a_line_whose_secret_is_unknown_leaves_with_its_payload(void **state)
+{
+	char *digit = &line.data[line.len - 2];
+
+	(void)state;
+	*digit = *digit == '0' ? '1' : '0';
+	apart_put(0);
+	assert_int_equal(apart_due(false).n, 1);
+	apart_assert_holds("i", &line);
+	apart_assert_nothing_delayed();
+}
+
 /* It is not gone. */
 static void one_whose_payload_may_not_be_read_stays(void **state)
 {
@@ -247,6 +260,7 @@ int main(void)
 		T(one_whose_payload_is_gone_is_deleted_and_told),
 		T(another_message_in_its_place_comes_back_as_it_was),
 		T(a_line_without_a_seal_is_moved_as_it_is),
+		T(a_line_whose_secret_is_unknown_leaves_with_its_payload),
 		T(one_whose_payload_may_not_be_read_stays),
 		T(where_unlink_is_forbidden_nothing_is_left_either),
 		T(a_name_whose_list_is_gone_leaves_with_a_later_move),
