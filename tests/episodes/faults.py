@@ -35,7 +35,7 @@ class Fault(NamedTuple):
 
 FAULTS = {row.name: row for row in (
     Fault("cut_connections"), Fault("pause_clients", silent=True), Fault("slow_redis", silent=True), Fault("kill_redis", silent=True), Fault("memory_full"),
-    Fault("forget_scripts"), Fault("delete_secret"), Fault("limit_answers"), Fault("slow_names", silent=True),
+    Fault("forget_scripts"), Fault("delete_secret"), Fault("replace_secret"), Fault("limit_answers"), Fault("slow_names", silent=True),
     Fault("deploy"), Fault("two_deploys"), Fault("empty_deploy"), Fault("restart_queue"), Fault("scale"), Fault("pause"), Fault("quiet"),
     Fault("drain"), Fault("second_host"),
     Fault("kill_handler", reruns=True, charges=True), Fault("kill_worker", reruns=True, charges=True), Fault("kill_sweeper"),
@@ -142,6 +142,13 @@ class Faults:
         if self.first.running() and self.first.ready():
             with self.server.connect() as c:
                 c.delete("quredis:secret")
+
+    def replace_secret(self):
+        """Lines with both seals lie in Redis then. Processes that know the first one write it back beside the other."""
+        if self.first.running() and self.first.ready():
+            self.episode.secrets.append(b"%064x" % self.rng.getrandbits(256))
+            with self.server.connect() as c:
+                c.set("quredis:secret", self.episode.secrets[-1])
 
     def limit_answers(self):
         """Redis closes a connection whose answer is longer than this."""
