@@ -6,6 +6,7 @@
  * check, so it stays good while the rest is checked.
  */
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -45,9 +46,23 @@ static const char *shown_path(const struct walk *w)
 	return w->here[0] == '\0' ? "/" : w->here;
 }
 
+static bool sees_what_all_see(void)
+{
+	struct stat ours, first;
+
+	return stat("/proc/self/ns/mnt", &ours) == 0 && stat("/proc/1/ns/mnt", &first) == 0 && ours.st_dev == first.st_dev && ours.st_ino == first.st_ino;
+}
+
+bool file_is_frozen(const char *path)
+{
+	struct statvfs st;
+
+	return statvfs(path, &st) == 0 && (st.f_flag & ST_RDONLY) != 0 && sees_what_all_see();
+}
+
 static void judge_owner(struct walk *w, const struct stat *st)
 {
-	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
+	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0 && !file_is_frozen(shown_path(w));
 
 	if (w->links_only) {
 		if (S_ISLNK(st->st_mode) && st->st_uid != 0 && st->st_uid != w->user)

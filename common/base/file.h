@@ -31,15 +31,23 @@ static inline const char *file_flaw(const struct stat *st)
  * Checks that only root and one user can change what a path names.
  *
  * The rule is that of OpenSSH's safe_path() (misc.c there; StrictModes and AuthorizedKeysCommand in sshd_config(5)): every
- * component up to "/" is owned by root or the user, and neither its group nor others can write it. Two points differ.
+ * component up to "/" is owned by root or the user, and neither its group nor others can write it. Three points differ.
  *
  *  - Every link on the way is a component as well: it is owned by root or the user, and the path that it leads to follows the
  *    same rule up to "/". sshd resolves the path first, and looks only at where it leads.
+ *  - The bits of the mode do not count where file_is_frozen().
  *  - A directory with the sticky bit, as /tmp, may be writable if the component in it exists. There only root, the owner of the
  *    directory and the owner of the entry can rename or remove an entry, and by this rule both are root or the user.
  *
  * The mode shows what access control lists allow: their mask is in the bits of the group.
  */
+
+/*
+ * True: no user can write to what path names, whatever its mode says, since its file system is mounted read-only for everybody. Kubernetes mounts a
+ * ConfigMap so, with directories of mode 0777. A mount of our own, as systemd makes it for ProtectSystem=, hides nothing from other users: so it counts
+ * only in the namespace of process 1. False also if that cannot be found out.
+ */
+bool file_is_frozen(const char *path);
 
 /*
  * path is absolute. NULL: it is safe, or there is nothing that could be changed. Else a new string that names the component,

@@ -32,7 +32,7 @@ static char *flaw_of_file(const struct stat *st, const char *path, mode_t forbid
 		return alloc_format("belongs to uid %u, expected root or uid %u: chown it", st->st_uid, geteuid());
 	if ((st->st_mode & forbidden & 044) != 0)
 		return alloc_format("can be read by others (mode %04o): chmod go-rwx %s", st->st_mode & 07777, path);
-	if ((st->st_mode & forbidden) != 0)
+	if ((st->st_mode & forbidden) != 0 && !file_is_frozen(path))
 		return alloc_format("can be written by others (mode %04o): chmod go-w %s", st->st_mode & 07777, path);
 	if (st->st_size > FILE_MAX)
 		return alloc_format("is larger than %d bytes", FILE_MAX);
@@ -149,7 +149,7 @@ static bool directory_usable(struct conf_loading *l, const char *dir)
 		conf_error(l, &where, "is not a directory");
 	else if (st.st_uid != 0 && st.st_uid != geteuid())
 		conf_error(l, &where, "belongs to uid %u, expected root or uid %u: chown it", st.st_uid, geteuid());
-	else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+	else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !file_is_frozen(dir))
 		conf_error(l, &where, "can be written by others (mode %04o): chmod go-w %s", st.st_mode & 07777, dir);
 	else
 		return true;
