@@ -30,7 +30,7 @@
 struct lookup {
 	LIST_ENTRY(lookup) entry;
 	char host[256];
-	int fd;				/* an eventfd; the thread writes it once, behind the answer */
+	int fd;				/* an eventfd; the thread writes it once, just before `answered` */
 	unsigned users;			/* openings that have not called resolve_end() */
 	bool busy;			/* a thread runs, or its answer was not taken yet */
 	char good[RESOLVE_ADDRESS_SIZE];	/* see resolve_recall(); "": none */
@@ -100,9 +100,9 @@ static void *run_lookup(void *arg)
 			l->error = unsure;
 	}
 	l->answered_ms = clock_monotonic_ms();
-	atomic_store(&l->answered, true);
 	n = write(l->fd, &one, sizeof(one));	/* cannot fail: the counter is 0 */
 	(void)n;
+	atomic_store(&l->answered, true);	/* the last access: the main thread may begin the next lookup at once, or free this one */
 	return NULL;
 }
 

@@ -73,11 +73,17 @@ static int wait_asked(int n)
 	return n;
 }
 
-static void wait_answer(const struct lookup *l)
+/* The descriptor is readable a moment before the answer can be taken. */
+static void wait_answer(struct lookup *l)
 {
 	struct pollfd p = { .fd = resolve_fd(l), .events = POLLIN };
+	char address[RESOLVE_ADDRESS_SIZE];
+	const char *why;
+	bool denied;
 
-	assert_int_equal(poll(&p, 1, 60000), 1);
+	do
+		assert_int_equal(poll(&p, 1, 60000), 1);
+	while (resolve_take(l, address, &why, &denied) == 0);
 }
 
 static int setup(void **state)
@@ -157,15 +163,17 @@ static void a_resolver_that_hangs_holds_one_thread(void **state)
 static void an_old_answer_is_asked_for_again(void **state)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
-	const char *why;
 	struct lookup *l = resolve_begin("old.example", 0);
+	const char *why;
 	bool denied;
 
 	(void)state;
-	wait_answer(l);
-	resolve_end(l);
-	set_resolver(false, 0, "192.0.2.2");
-	l = resolve_begin("old.example", clock_monotonic_ms() + 61000);
+	assert_int_equal(wait_asked(1), 1);
+	while (wait_asked(1) == 1) {		/* until it is answered; then the next one asks again */
+		resolve_end(l);
+		l = resolve_begin("old.example", clock_monotonic_ms() + 61000);
+		set_resolver(false, 0, "192.0.2.2");
+	}
 	wait_answer(l);
 	assert_int_equal(resolve_take(l, address, &why, &denied), 1);
 	assert_string_equal(address, "192.0.2.2");
