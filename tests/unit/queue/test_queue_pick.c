@@ -1,10 +1,11 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
 
-/* One waiting or delayed message that an operator picks, while lists change and Redis refuses commands. */
+/* One waiting or delayed message that an operator picks, and what producers delayed, while lists change and Redis refuses commands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,105 @@ static void a_payload_that_is_gone(void **state)
 	free(due);
 }
 
+/* ---- what producers delayed ---- */
+
+static void push_delayed(int first, int n)
+{
+	char member[16];
+
+	for (int i = first; i < first + n; i++) {
+		snprintf(member, sizeof(member), "m%d", i);
+		REDIS(&server, "ZADD %s %d %s", keys.pushed, i, member);
+	}
+}
+
+/* Returns how many left; -1: Redis refused a command. *full: a due one stayed. */
+static int64_t move_pushed(bool all, int limit, int least, bool *full)
+{
+	struct queue_due_moved due;
+	struct redis_reply reply;
+
+	queue_pushed(&server.r, &keys, all, limit, least);
+	reply = private_redis_answer_or_error(&server);
+	if (reply.type == REDIS_ERROR)
+		return -1;
+	assert_int_equal(queue_due_moved(&reply, &due), 0);
+	assert_int_equal(due.lost, 0);
+	*full = due.unread;
+	return due.moved;
+}
+
+static void due_pushes_fill_ingress(void **state)
+{
+	bool full;
+
+	(void)state;
+	push_delayed(0, 300);
+	assert_int_equal(move_pushed(false, 70, 0, &full), 70);
+	assert_false(full);
+	assert_int_equal(move_pushed(false, 70, 0, &full), QUEUE_PUSHED_FULL - 70);
+	assert_true(full);
+	assert_int_equal(move_pushed(false, 70, 0, &full), 0);
+	assert_true(full);
+	assert_int_equal(move_pushed(false, 70, 5, &full), 5);
+	assert_true(full);
+	assert_int_equal(REDIS_INT(&server, "LLEN i"), QUEUE_PUSHED_FULL + 5);
+	assert_string_equal(REDIS(&server, "LINDEX i 0").str, "m104");
+	assert_int_equal(move_pushed(true, 1000, 1000, &full), 195);
+	assert_false(full);
+}
+
+static void only_all_takes_what_is_not_due(void **state)
+{
+	bool full;
+
+	(void)state;
+	REDIS(&server, "ZADD %s 9e18 far +inf never -inf past", keys.pushed);
+	assert_int_equal(move_pushed(false, 10, 10, &full), 1);
+	assert_waiting("past");
+	assert_int_equal(move_pushed(true, 10, 10, &full), 2);
+	assert_waiting("never far past");
+}
+
+static void a_due_push_that_redis_refuses_to_move_stays(void **state)
+{
+	static const char *const commands[] = { "-zremrangebyrank", "-lpush", "-llen" };
+	bool full;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		private_queue_clear();
+		push_delayed(0, 3);
+		REDIS(&server, "ACL SETUSER limited reset on nopass ~* +@all %s", commands[i]);
+		REDIS(&server, "AUTH limited x");
+		assert_int_equal(move_pushed(false, 10, 0, &full), -1);
+		REDIS(&server, "AUTH default x");
+		assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+		assert_int_equal(REDIS_INT(&server, "ZCARD %s", keys.pushed), 3);
+	}
+}
+
+/* Its line is a producer's: it names no payload. */
+static void a_line_of_a_producer_is_payload(void **state)
+{
+	struct buffer entry = {0};
+	char *list = apart_list(), *due;
+
+	(void)state;
+	apart_put(60000);
+	due = due_and_entry(&entry);
+	REDIS(&server, "ZADD %s 5 %b", keys.pushed, line.data, line.len);
+	queue_pick_delayed(&server.r, &keys, QUEUE_PICK_DELETE,
+	    &(struct queue_delayed){ .pushed = true, .due = "5", .entry = { .raw = line.data, .len = line.len } });
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s", keys.pushed), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s", list), 1);
+	assert_int_equal(REDIS_INT(&server, "ZCARD %s", keys.delayed), 1);
+	buffer_free(&entry);
+	free(list);
+	free(due);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +299,10 @@ int main(void)
 		cmocka_unit_test_setup(a_delayed_message_that_redis_refuses_to_move_stays, apart_setup),
 		cmocka_unit_test_setup(a_payload_that_is_stored_apart_goes_with_it, apart_setup),
 		cmocka_unit_test_setup(a_payload_that_is_gone, apart_setup),
+		cmocka_unit_test_setup(due_pushes_fill_ingress, apart_setup),
+		cmocka_unit_test_setup(only_all_takes_what_is_not_due, apart_setup),
+		cmocka_unit_test_setup(a_due_push_that_redis_refuses_to_move_stays, apart_setup),
+		cmocka_unit_test_setup(a_line_of_a_producer_is_payload, apart_setup),
 	};
 
 	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
