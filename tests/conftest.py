@@ -98,7 +98,8 @@ def tmp(request, tag):
 class Machine:
     """Everything one test started."""
 
-    def __init__(self, tmp, tag):
+    def __init__(self, tmp, tag, producer=False):
+        self.producer = producer            # tests push with the access list of a producer
         self.tmp, self.tag, self.servers, self.daemons, self.proxies, self.watched = tmp, tag, [], [], [], []
         self.containers, self.ways = None, []
 
@@ -108,7 +109,8 @@ class Machine:
             self.ways.append(way)
 
     def server(self, start=True, **options):
-        server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, prefix=reach.PREFIX, **{**reach.server_options(), **options})
+        server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, prefix=reach.PREFIX,
+                             **{"producer": self.producer, **reach.server_options(), **options})
         self.servers.append(server)
         self._add_way(reach.register_server(server, self.tmp / f"s{len(self.ways)}", self.tag))
         return server.start() if start else server
@@ -146,7 +148,7 @@ class Machine:
 
 @pytest.fixture
 def machine(request, tmp, tag):
-    m = Machine(tmp, tag)
+    m = Machine(tmp, tag, producer=request.node.path.parent.name == "promises")
     yield m
     try:
         m.close()

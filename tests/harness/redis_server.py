@@ -1,6 +1,7 @@
 """A private redis-server: killed, restarted and reconfigured at will."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 
 import redis
 
+from .manual import access_lists
 from .paths import ROOT, SERVER
 from .prefixed import connection_class, with_prefix
 from .processes import WITH_US
@@ -31,6 +33,26 @@ def node_of_cluster():
     return {"cluster-enabled": "yes", "cluster-port": free_port(), "cluster-allow-replica-migration": "no"}
 
 
+class Client(redis.Redis):
+    """A test may do everything; but it pushes as a producer, if there is a connection of one, and if the queue has its default keys."""
+    producer = None
+
+    def lpush(self, name, *values):
+        if self.producer and re.fullmatch("ingress:[^:]+", str(name)):
+            return self.producer.lpush(name, *values)
+        return super().lpush(name, *values)
+
+    def zadd(self, name, *args, **options):
+        if self.producer and re.fullmatch("delayed:[^:]+", str(name)):
+            return self.producer.zadd(name, *args, **options)
+        return super().zadd(name, *args, **options)
+
+    def close(self):
+        if self.producer:
+            self.producer.close()
+        super().close()
+
+
 class RedisServer:
     """redis-server, or what QUREDIS_TEST_SERVER names, on a unix socket in a directory of its own.
 
@@ -41,10 +63,11 @@ class RedisServer:
     refuse: commands that it does not have. deny: those that its access list refuses to its only user. So hosted services refuse commands.
     tls: a Certificate (harness/tls.py): also speaks TLS on 127.0.0.1:self.tls_port; tls_url is that address.
     prefix: what our clients put before every key (harness/prefixed.py).
+    producer: our clients push with no other rights than those that docs/operating.md gives to a producer.
     """
 
     def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None, refuse=(), deny=(),
-                 prefix=""):
+                 prefix="", producer=False):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
@@ -62,6 +85,9 @@ class RedisServer:
         self._refusals = "".join(f'rename-command {x} ""\n' for x in refuse)
         if deny:
             self._refusals += f"user default on nopass ~* &* +@all {' '.join('-' + x for x in deny)}\n"
+        self._producer = producer and not prefix and not cluster
+        if self._producer:
+            self._refusals += f"user pushes on >pushes {' '.join(access_lists()['producer']).replace(':mail', ':*')}\n"
         self._process = None
         self._clients = []
         self._directives = {
@@ -146,8 +172,14 @@ class RedisServer:
     def connect(self, **options):
         """A client that the caller closes. It sends nothing twice, as redis-py 6 would."""
         alone = options.pop("single_connection_client", False)
-        pool = redis.ConnectionPool(connection_class=connection_class(self._prefix), path=str(self.socket), password=self.password, retry=None, **options)
-        c = redis.Redis(connection_pool=pool, single_connection_client=alone)
+        c = self._open(Client, alone, password=self.password, **options)
+        if self._producer and "username" not in options:
+            c.producer = self._open(redis.Redis, alone, username="pushes", password="pushes", **options)
+        return c
+
+    def _open(self, kind, alone, **options):
+        pool = redis.ConnectionPool(connection_class=connection_class(self._prefix), path=str(self.socket), retry=None, **options)
+        c = kind(connection_pool=pool, single_connection_client=alone)
         c.auto_close_connection_pool = True
         return c
 

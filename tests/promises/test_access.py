@@ -27,6 +27,15 @@ def mail(handler, **keys):
     return queue("mail", handler(RUN), workers=1, max_attempts=2, backoff={"base": "100ms", "cap": "100ms"}, ttl="1h", done={"keep": 10}, **keys)
 
 
+def test_the_tests_push_as_a_producer(redis):
+    c = redis.client()
+    c.lpush("ingress:mail", "x")
+    c.zadd("delayed:mail", {"x": 1})
+    assert {(x["user"], x["cmd"]) for x in c.client_list() if x["cmd"] in ("lpush", "zadd")} == {("pushes", "zadd")}
+    with pytest.raises(redis_py.exceptions.NoPermissionError):
+        c.producer.get("quredis:secret")
+
+
 @pytest.mark.parametrize("when", ["before the start", "while it runs"])
 def test_a_wide_list_stops_no_queue(redis, quredisd, handler, ledger, when):
     """A producer with +lpush ~ingress:* makes every key that was once private, and more: all messages run, retries too."""
