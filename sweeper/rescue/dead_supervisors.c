@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <bsd/string.h>
+#include <bsd/sys/tree.h>
 
 #include "sweeper/rescue/dead_supervisors.h"
 
@@ -26,7 +27,7 @@ extern const struct task dead_supervisors_task;
 enum dead_supervisor_state { BOOT_KILLING, BOOT_ALARM, BOOT_GONE };
 
 struct dead_supervisor {
-	struct dead_supervisor *next;
+	RB_ENTRY(dead_supervisor) entry;
 	struct incarnation who;		/* any incarnation of the boot: only node and boot are used */
 	enum dead_supervisor_state state;
 	unsigned rounds;		/* that left processes alive */
@@ -34,26 +35,32 @@ struct dead_supervisor {
 	size_t in_cgroup;		/* processes that the last round left in its cgroup */
 };
 
-/* The own state of the task: a list. */
-static struct dead_supervisor **list_of(const struct sweeper *s)
+/* The own state of the task: they are sorted by boot, since there may be as many as registrations. */
+RB_HEAD(boots, dead_supervisor);
+
+static int compare_boots(const struct dead_supervisor *a, const struct dead_supervisor *b)
+{
+	return (a->who.boot > b->who.boot) - (a->who.boot < b->who.boot);
+}
+
+RB_PROTOTYPE(boots, dead_supervisor, entry, compare_boots)
+RB_GENERATE(boots, dead_supervisor, entry, compare_boots)
+
+static struct boots *boots_of(const struct sweeper *s)
 {
 	return task_own(s, &dead_supervisors_task);
 }
 
 static struct dead_supervisor *find_or_add_boot(struct sweeper *s, const char *incarnation)
 {
-	struct incarnation who = {0};
-	struct dead_supervisor *b;
+	struct dead_supervisor *b = alloc_zero(1, sizeof(*b)), *known;
 
-	incarnation_parse(&who, incarnation);
-	for (b = *list_of(s); b != NULL; b = b->next)
-		if (b->who.boot == who.boot)
-			return b;
-	b = alloc_zero(1, sizeof(*b));
-	b->who = who;
-	b->next = *list_of(s);
-	*list_of(s) = b;
-	return b;
+	incarnation_parse(&b->who, incarnation);
+	known = RB_INSERT(boots, boots_of(s), b);
+	if (known == NULL)
+		return b;
+	free(b);
+	return known;
 }
 
 /* At least 1, since an alarm must show: new processes may come and go between two scans. */
@@ -66,11 +73,12 @@ static uint64_t count_alive(const struct dead_supervisor *b)
 
 static void publish_alive(struct sweeper *s)
 {
+	struct dead_supervisor *b;
 	uint64_t n = 0;
 
 	if (!sweeper_is_active(s))
 		return;			/* this sweeper only finishes; its successor counts for itself */
-	for (const struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
+	RB_FOREACH(b, boots, boots_of(s))
 		n += b->state == BOOT_ALARM ? count_alive(b) : 0;
 	atomic_store(&s->child->board->sweeper.leftovers, n);
 }
@@ -166,9 +174,10 @@ static void take_round(struct dead_supervisor *b, const struct cgroup_dead *grou
 
 static size_t in_state(const struct sweeper *s, enum dead_supervisor_state state)
 {
+	struct dead_supervisor *b;
 	size_t n = 0;
 
-	for (const struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
+	RB_FOREACH(b, boots, boots_of(s))
 		n += b->state == state;
 	return n;
 }
@@ -180,8 +189,9 @@ static void kill_round(struct sweeper *s, enum dead_supervisor_state state)
 	struct cgroup_dead *groups = alloc_zero(n + 1, sizeof(*groups));
 	struct leftovers *found = alloc_zero(n + 1, sizeof(*found));
 	uint64_t *boots = alloc_zero(n + 1, sizeof(*boots));
+	struct dead_supervisor *b;
 
-	for (const struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
+	RB_FOREACH(b, boots, boots_of(s))
 		if (b->state == state)
 			boots[i++] = b->who.boot;
 	search_groups(s->child, boots, groups, n);
@@ -189,7 +199,7 @@ static void kill_round(struct sweeper *s, enum dead_supervisor_state state)
 	search_processes(s->child, boots, found, n);
 	sweeper_beat(s);
 	i = 0;
-	for (struct dead_supervisor *b = *list_of(s); b != NULL; b = b->next)
+	RB_FOREACH(b, boots, boots_of(s))
 		if (b->state == state) {
 			take_round(b, &groups[i], &found[i]);
 			i++;
@@ -232,13 +242,13 @@ static bool run_dead_supervisors(struct sweeper *s, int budget, int64_t now_ms)
 
 static void free_own(struct sweeper *s)
 {
-	while (*list_of(s) != NULL) {
-		struct dead_supervisor *next = (*list_of(s))->next;
+	struct dead_supervisor *b;
 
-		free(*list_of(s));
-		*list_of(s) = next;
+	while ((b = RB_ROOT(boots_of(s))) != NULL) {
+		RB_REMOVE(boots, boots_of(s), b);
+		free(b);
 	}
 }
 
 const struct task dead_supervisors_task = { .name = "dead_supervisors", .interval_ms = 10000, .budget = 1, .run = run_dead_supervisors,
-	.own_size = sizeof(struct dead_supervisor *), .free_own = free_own };
+	.own_size = sizeof(struct boots), .free_own = free_own };

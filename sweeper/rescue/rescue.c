@@ -54,6 +54,14 @@ bool rescue_judge(struct wrapper *w, enum blame blame, bool tried, int64_t tray,
 
 /* ---- the list of owners ---- */
 
+static int compare_names(const struct rescue *a, const struct rescue *b)
+{
+	return strcmp(a->incarnation, b->incarnation);
+}
+
+RB_PROTOTYPE(rescue_tree, rescue, by_name, compare_names)
+RB_GENERATE(rescue_tree, rescue, by_name, compare_names)
+
 struct rescues *rescues_of(const struct sweeper_queue *q)
 {
 	struct rescues *all = task_state(q, &rescue_task);
@@ -65,12 +73,10 @@ struct rescues *rescues_of(const struct sweeper_queue *q)
 
 struct rescue *rescue_find(const struct sweeper_queue *q, const char *incarnation)
 {
-	struct rescue *r;
+	struct rescue like;
 
-	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (strcmp(r->incarnation, incarnation) == 0)
-			return r;
-	return NULL;
+	strlcpy(like.incarnation, incarnation, sizeof(like.incarnation));
+	return RB_FIND(rescue_tree, &rescues_of(q)->by_name, &like);
 }
 
 bool rescue_keeps_failing(const struct sweeper_queue *q)
@@ -107,6 +113,7 @@ struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, cons
 		r->why = why;
 		r->blame = blame;
 		r->fence = true;
+		RB_INSERT(rescue_tree, &rescues_of(q)->by_name, r);
 		insert(q, r);
 	} else if (strcmp(why, "reported") == 0) {
 		r->why = why;
@@ -141,6 +148,7 @@ void rescue_count(struct rescue *r, bool escaped)
 static void drop_rescue(struct sweeper_queue *q, struct rescue *r)
 {
 	TAILQ_REMOVE(&rescues_of(q)->list, r, entry);
+	RB_REMOVE(rescue_tree, &rescues_of(q)->by_name, r);
 	task_error_forget(q, &r->error);
 	free(r);
 }

@@ -2,6 +2,7 @@
 #define SWEEPER_RESCUE_RESCUE_H
 
 #include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@ struct sweeper_queue;
  */
 struct rescue {
 	TAILQ_ENTRY(rescue) entry;
+	RB_ENTRY(rescue) by_name;
 	char incarnation[INCARNATION_SIZE];	/* "": the bare transit list */
 	struct incarnation who;
 	const char *why;	/* "reported", "lock", "lease", "left", "late", "bare"; static */
@@ -36,10 +38,12 @@ struct rescue {
 	struct task_error error;
 };
 TAILQ_HEAD(rescue_list, rescue);
+RB_HEAD(rescue_tree, rescue);
 
 /* The state of the task rescue in a queue. */
 struct rescues {
 	struct rescue_list list;	/* reported owners first */
+	struct rescue_tree by_name;	/* the same */
 	uint64_t returned, escaped;	/* of those that the gate waited for */
 };
 

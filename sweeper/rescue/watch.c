@@ -71,7 +71,7 @@ static struct owners owners_group(const struct owners *o, size_t first, size_t m
 
 /* The state of the task in a queue. */
 struct watch {
-	struct absence *absences;	/* owners without a lease at the last look */
+	struct absence *absences;	/* owners without a lease at the last look, by name */
 	size_t nabsences;
 	bool broken_off;		/* the last look found a rescue whose sweeper may be dead */
 	uint32_t renamed_seen;		/* board->workers.renamed at the last look that it caused, */
@@ -85,16 +85,21 @@ static struct watch *watch_of(const struct sweeper_queue *q)
 
 /* ---- owners without a lease ---- */
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct absence *)a)->incarnation, ((const struct absence *)b)->incarnation);
+}
+
 /* The absence from the last look, or a new one. */
 static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *q, const struct queue_worker *w)
 {
 	int64_t own_ms = s->conf->supervisor.lease_ms, theirs_ms = w->lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : w->lease_ms;
-	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms };
+	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms }, *known;
 
-	for (size_t i = 0; i < watch_of(q)->nabsences; i++)
-		if (strcmp(watch_of(q)->absences[i].incarnation, w->incarnation) == 0)
-			return watch_of(q)->absences[i];
 	strlcpy(a.incarnation, w->incarnation, sizeof(a.incarnation));
+	known = bsearch(&a, watch_of(q)->absences, watch_of(q)->nabsences, sizeof(a), by_name);
+	if (known != NULL)
+		return *known;
 	calm_pulse(&a.calm, pulse_last(s), a.lease_ms);
 	return a;
 }
@@ -185,6 +190,7 @@ static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const stru
 			dead_unseen(&watch_of(q)->absences[i]);
 		return -1;
 	}
+	qsort(now, n, sizeof(*now), by_name);
 	free(watch_of(q)->absences);
 	watch_of(q)->absences = now;
 	watch_of(q)->nabsences = n;
@@ -194,24 +200,38 @@ static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const stru
 
 /* ---- dead owners of one queue ---- */
 
-static int forget_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w)
+static int forget_owners(struct sweeper *s, struct sweeper_queue *q, const struct owners *dead)
 {
 	int64_t forgotten;
+	int rc = 0;
 
-	if (w->died_at_ms == 0 || pulse_last(s)->server_ms - w->died_at_ms < FORGET_MS)
-		return 0;
-	queue_forget(&s->redis, &q->keys, w->incarnation);
-	return connection_integer(s, &forgotten);
+	for (size_t i = 0, asked = 0; i < dead->n && rc == 0; i++) {
+		if (pulse_last(s)->server_ms - dead->who[i]->died_at_ms >= FORGET_MS) {
+			queue_forget(&s->redis, &q->keys, dead->name[i]);
+			asked++;
+		}
+		for (bool read = asked == QUEUE_OWNERS_MAX || i + 1 == dead->n; read && asked > 0; asked--)
+			rc = connection_integer(s, &forgotten) == -1 ? -1 : rc;
+	}
+	return rc;
 }
 
 /* ---- rescues that were interrupted ---- */
 
-static bool is_registered(const struct queue_worker *workers, size_t n, const char *incarnation)
+static int compare_strings(const void *a, const void *b)
 {
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted names of the workers; the caller frees the array. */
+static const char **names_of(const struct queue_worker *workers, size_t n)
+{
+	const char **names = alloc_zero(n + 1, sizeof(*names));
+
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(workers[i].incarnation, incarnation) == 0)
-			return true;
-	return false;
+		names[i] = workers[i].incarnation;
+	qsort(names, n, sizeof(*names), compare_strings);
+	return names;
 }
 
 /*
@@ -222,10 +242,11 @@ static bool is_registered(const struct queue_worker *workers, size_t n, const ch
 static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply *reply, const struct queue_worker *workers, size_t n)
 {
 	char **names;
+	const char **registered = names_of(workers, n);
 	size_t found = queue_rescues_parse(reply, &names), broken_off = 0;
 
 	for (size_t i = 0; i < found; i++) {
-		if (is_registered(workers, n, names[i]) || rescue_find(q, names[i]) != NULL)
+		if (bsearch(&names[i], registered, n, sizeof(*registered), compare_strings) != NULL || rescue_find(q, names[i]) != NULL)
 			continue;
 		broken_off++;
 		if (watch_of(q)->broken_off && names[i][0] == '\0')
@@ -235,6 +256,7 @@ static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply 
 	}
 	watch_of(q)->broken_off = broken_off > 0;
 	queue_rescues_free(names, found);
+	free(registered);
 }
 
 /* ---- one queue ---- */
@@ -298,8 +320,8 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 	rc = look_at_leases(s, q, &living);
 	if (rc == 0)
 		rc = rescue_add_late(s, q, dead.name, dead.n, false);
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = forget_owner(s, q, &workers[i]);
+	if (rc == 0)
+		rc = forget_owners(s, q, &dead);
 	owners_free(&living);
 	owners_free(&dead);
 	return sorted == -1 ? -1 : rc;
