@@ -14,7 +14,8 @@ int check_libraries(struct doctor *d)
 		if (!libraries_older(l->version(), l->least))
 			continue;
 		old++;
-		findings_advise(findings_add(d, SEVERITY_NOTE, l->name, "%s %s is older than %s: earlier versions have known holes", l->name, l->version(), l->least),
+		findings_advise(findings_add(d, SEVERITY_NOTE, l->name,
+		    "%s %s is older than %s: earlier versions have known holes", l->name, l->version(), l->least),
 		    "install the security updates of this system and restart the supervisor; if they are installed, its vendor has mended this version");
 	}
 	buffer_append(&all, "", 1);

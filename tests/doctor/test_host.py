@@ -268,6 +268,7 @@ def test_the_supervisor_has_another_server(clinic):
 
 def test_old_libraries(clinic, shim):
     """A vendor may have mended an older version, so nothing is proved."""
-    clinic.doctor(env={**shim, "LIE_OPENSSL": "3.0.9"}).one("libraries", "note", "OpenSSL 3.0.9 is older than 3.0.22", advice="security updates", where="OpenSSL")
+    clinic.doctor(env={**shim, "LIE_OPENSSL": "3.0.9"}).one("libraries", "note", "OpenSSL 3.0.9 is older than 3.0.22",
+                                                               advice="security updates", where="OpenSSL")
     row = next(r for r in clinic.doctor(env={**shim, "LIE_OPENSSL": "3.5.1"}).rows if r["check"] == "libraries")
     assert row["severity"] == "ok" and re.match(r"hiredis [\d.]+, OpenSSL 3\.5\.1, jansson [\d.]+, libevent [\w.-]+$", row["what"]), row

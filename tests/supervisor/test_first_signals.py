@@ -51,7 +51,8 @@ def test_a_stop_at_any_time_after_exec_ends_a_start(quredisd, handler):
     assert codes.count(0) > 0
 
 
-# A process that makes itself unreadable, or asks for a signal at the death of its parent, gets SIGTERM there: the master in its second step, a child at its birth.
+# A process that makes itself unreadable, or asks for a signal at the death of its parent, gets SIGTERM there: the master
+# in its second step, a child at its birth.
 EARLY = """
 #include <dlfcn.h>
 #include <errno.h>

@@ -10,7 +10,8 @@ import pytest
 from harness import ROOT
 
 STUBS = {
-    "dpkg-query": 'for p; do :; done; case $* in *Version*) cat @TMP@/version.$p 2>/dev/null || echo 99; exit ;; esac; grep -qx -- "$p" @TMP@/installed && printf installed',
+    "dpkg-query": 'for p; do :; done; case $* in *Version*) cat @TMP@/version.$p 2>/dev/null || echo 99; exit ;; esac; '
+                  'grep -qx -- "$p" @TMP@/installed && printf installed',
     "apt-get": 'echo "apt-get $*" >>@TMP@/calls; [ ! -e @TMP@/no-network ]',
     "sudo": 'printf "sudo %s\\n" "$(printf %s "$*" | tr "\\n" " ")" >>@TMP@/calls; case $* in *policy-rc.d*) ;; *) exec "$@" ;; esac',
     "id": "echo 1000",
