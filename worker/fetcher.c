@@ -244,10 +244,36 @@ static void unblock_start(struct worker *w, int64_t now_ms)
 	w->fetcher.unblocking = UNBLOCK_OPENING;
 }
 
-void fetcher_unblock_io(struct worker *w, int64_t now_ms)
+/*
+ * Redis 7.0 aborts at a CLIENT UNBLOCK of a client that CLIENT PAUSE holds up, as FAILOVER and some upgrades do. So a write precedes it: Redis holds that up,
+ * too, and with it all that follows on its connection.
+ */
+static void send_unblock(struct worker *w, int64_t now_ms)
+{
+	char *nobody = queue_lease_key(&w->env->keys, NULL);
+
+	redis_appendf(&w->fetcher.unblock, "DEL %s", nobody);
+	redis_appendf(&w->fetcher.unblock, "CLIENT UNBLOCK %d", w->session.redis.client_id);
+	redis_expect_by(&w->fetcher.unblock, now_ms + REDIS_TIMEOUT_MS);
+	free(nobody);
+	w->fetcher.unblocking = UNBLOCK_SENT;
+	redis_pump(&w->fetcher.unblock, now_ms);
+}
+
+/* True: Redis has answered, or the connection is lost. */
+static bool has_unblocked(struct redis *r)
 {
 	struct redis_reply reply;
+	int taken;
 
+	do {
+		taken = redis_take(r, &reply);
+	} while (taken == 1 && r->pending > 0);
+	return taken != 0;
+}
+
+void fetcher_unblock_io(struct worker *w, int64_t now_ms)
+{
 	if (!tray_fetching(&w->trays) || worker_may_work(w)) {
 		if (w->fetcher.unblocking != UNBLOCK_IDLE)
 			redis_close(&w->fetcher.unblock, NULL);
@@ -262,13 +288,9 @@ void fetcher_unblock_io(struct worker *w, int64_t now_ms)
 		w->fetcher.unblocking = UNBLOCK_DONE;
 		return;
 	}
-	if (w->fetcher.unblocking == UNBLOCK_OPENING && w->fetcher.unblock.state == REDIS_READY) {
-		redis_appendf(&w->fetcher.unblock, "CLIENT UNBLOCK %d", w->session.redis.client_id);
-		redis_expect_by(&w->fetcher.unblock, now_ms + REDIS_TIMEOUT_MS);
-		w->fetcher.unblocking = UNBLOCK_SENT;
-		redis_pump(&w->fetcher.unblock, now_ms);
-	}
-	if (w->fetcher.unblocking == UNBLOCK_SENT && redis_take(&w->fetcher.unblock, &reply) != 0) {
+	if (w->fetcher.unblocking == UNBLOCK_OPENING && w->fetcher.unblock.state == REDIS_READY)
+		send_unblock(w, now_ms);
+	if (w->fetcher.unblocking == UNBLOCK_SENT && has_unblocked(&w->fetcher.unblock)) {
 		redis_close(&w->fetcher.unblock, NULL);
 		w->fetcher.unblocking = UNBLOCK_DONE;
 	}
