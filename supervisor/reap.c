@@ -77,13 +77,15 @@ static void end_trial(struct master *m, int slot)
 
 /*
  * The death charges no message if the worker had the order to stop, even if it was killed before it had ended; if it reports that
- * it left messages unsettled; or if its lease expired.
+ * it left messages unsettled; or if its lease expired. A worker that stood still may have been stopped by anybody, or by its machine: that is an outage.
  */
 static enum blame blame_of(const struct master *m, int slot, const siginfo_t *info)
 {
 	bool unsettled = info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED;
 
-	return processes_is_finishing(&m->processes, slot) || m->processes.items[slot].fenced || unsettled ? BLAME_NOBODY : BLAME_WORKER;
+	if (processes_is_finishing(&m->processes, slot) || m->processes.items[slot].fenced || unsettled)
+		return BLAME_NOBODY;
+	return m->processes.items[slot].stuck ? BLAME_OUTAGE : BLAME_WORKER;
 }
 
 static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)

@@ -234,6 +234,11 @@ void processes_fence(struct processes *ps, int slot)
 	processes_kill(ps, slot);
 }
 
+void processes_stuck(struct processes *ps, int slot)
+{
+	ps->items[slot].stuck = true;
+}
+
 void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms)
 {
 	ps->items[slot].stuck_heartbeat_ms = heartbeat_ms;

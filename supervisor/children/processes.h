@@ -46,6 +46,7 @@ struct process {
 	int64_t leaving_ms;	/* since when it is LEAVING */
 	int64_t kill_at_ms;	/* the master kills it if it lives at this time; 0: no limit */
 	bool fenced;		/* killed because its lease ran out under a handler */
+	bool stuck;		/* killed because it stood still */
 	int64_t stuck_heartbeat_ms;	/* its heartbeat if that was too old at the last look; 0: it was not */
 };
 
@@ -85,6 +86,7 @@ void processes_kill(struct processes *ps, int slot);		/* SIGKILL to it and to it
 void processes_kill_handler(struct processes *ps, int slot);
 void processes_kill_at(struct processes *ps, int slot, int64_t at_ms);
 void processes_fence(struct processes *ps, int slot);		/* kills it; its death charges no message */
+void processes_stuck(struct processes *ps, int slot);		/* the caller kills it because it stands still */
 void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);	/* heartbeat_ms 0: its loop turns again */
 void processes_close_socket(struct processes *ps, int slot);
 

@@ -47,6 +47,7 @@ static void watch_heartbeat(struct processes *ps, const struct process *p, int64
 		return;
 	}
 	log_kill(ps, p, "worker_stuck", now_ms);
+	processes_stuck(ps, slot);
 	kill(p->pid, SIGABRT);
 	kill(p->pid, SIGCONT);		/* a stopped child gets the signal only when it continues, and then dies before it does anything else */
 	if (p->kill_at_ms == 0 || p->kill_at_ms > now_ms + CORE_MS)

@@ -154,6 +154,23 @@ def test_workers_that_die_together_charge_nobody(redis, quredisd, handler, ledge
     assert all(r[1] == "1" for r in starts(ledger)[3:])
 
 
+@pytest.mark.limit(240)
+def test_a_worker_that_stands_still_charges_nobody(redis, quredisd, handler, ledger, tmp):
+    """Somebody stopped it, twice in a row, for so long that the master replaces it. Its message did nothing."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(GATED), recovery_attempts=0, timeout="5s")])
+    c.lpush("ingress:mail", "job")
+    for n in (1, 2):
+        wait_for(lambda: len(starts(ledger)) == n, 60, "the job to run")
+        mark = d.mark()
+        os.kill(d.workers()["mail/0"], signal.SIGSTOP)
+        d.wait_event("worker_died", 60, mark)
+    wait_for(lambda: len(starts(ledger)) == 3, 60, "the job to run")
+    assert "crashes" not in says(c, "job")
+    (tmp / "go").touch()
+    assert_done(c, d, ledger, ["job"])
+
+
 def test_a_message_that_kills_its_container_is_found(redis, quredisd, handler, ledger, tmp):
     """Out of memory: every process of the supervisor dies at once, each time. The message escapes at the fourth outage, and no other message
     escapes."""
