@@ -134,6 +134,14 @@ void handler_process_tick(struct handler_process *p, int64_t now_ms)
 	}
 }
 
+void handler_process_forgive(struct handler_process *p, int64_t ms)
+{
+	if (p->phase == HANDLER_TERMINATING)
+		p->due_ms = handler_after(p->due_ms, ms);
+	if (p->phase == HANDLER_CLEARING)
+		p->give_up_ms = handler_after(p->give_up_ms, ms);
+}
+
 void handler_process_terminate(struct handler_process *p, int64_t now_ms)
 {
 	p->now_ms = now_ms;
