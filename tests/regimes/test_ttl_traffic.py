@@ -60,7 +60,7 @@ class Traffic:
     # ---- what happens ----
 
     def push(self, n):
-        kind = self.random.random()
+        kind, began = self.random.random(), time.time()         # before "enqueued"
         body = self.random.choice(EQUAL) if kind < 0.2 else b"m%d" % n
         message = body
         if kind > 0.9:
@@ -70,7 +70,7 @@ class Traffic:
                 seconds, micros = self.safely(self.c.time)
                 head += f" enqueued={seconds * 1000 + micros // 1000}"
             message = head.encode() + b"\n" + body
-        self.pushed[body].append(time.time())
+        self.pushed[body].append(began)
         self.safely(lambda: self.c.lpush("ingress:mail", message))
 
     def foreign(self):
