@@ -46,7 +46,8 @@ SENTENCES = {
     "Nor does an address behind which several servers answer in turn.": ["test_blame.py::test_two_servers_behind_one_address"],
     "An outage of a whole supervisor, or the standstill of a worker, charges at most one message, and the first two outages of a message do not charge it "
     "(`tests/promises/test_blame.py`).":
-        ["kill_tree", "test_blame.py::test_a_worker_that_stands_still_charges_nobody", "test_blame.py::test_workers_that_die_together_charge_nobody", "test_blame.py::test_a_message_that_kills_its_container_is_found"],
+        ["kill_tree", "test_blame.py::test_a_worker_that_stands_still_charges_nobody",
+         "test_blame.py::test_workers_that_die_together_charge_nobody", "test_blame.py::test_a_message_that_kills_its_container_is_found"],
     "After a worker crashes, the messages that it had in flight run again: at most two batches, about `batch.time` (20 ms) of work; "
     "with `batch = { max = 1; }` one message.":
         ["kill_worker", "test_kill.py::test_workers_killed_at_random_under_load"],
