@@ -31,7 +31,7 @@ const struct library libraries[] = {
 };
 const size_t libraries_count = nitems(libraries);
 
-/* What follows the numbers, as in "2.1.12-stable", does not count. */
+/* Compares the numbers; a suffix, as in "2.1.12-stable", does not count. */
 bool libraries_older(const char *version, const char *least)
 {
 	while (isdigit((unsigned char)*least)) {

@@ -1,6 +1,6 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
 
-/* One waiting or delayed message that an operator picks, and what producers delayed, while lists change and Redis refuses commands. */
+/* An operator picks one waiting or delayed message, or one that a producer delayed, while lists change and Redis refuses commands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -159,7 +159,7 @@ static void a_resolver_that_hangs_holds_one_thread(void **state)
 	assert_int_equal(resolver.asked, 1);
 }
 
-/* Nobody waited for it, and the name may lead elsewhere now. */
+/* No opening waited for the answer, and the name may lead elsewhere now. */
 static void an_old_answer_is_asked_for_again(void **state)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
