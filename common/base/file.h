@@ -43,9 +43,10 @@ static inline const char *file_flaw(const struct stat *st)
  */
 
 /*
- * True: no process that sees our mounts can write to what path names, whatever its mode says, since its file system is mounted read-only. Kubernetes mounts a
- * ConfigMap so, with directories of mode 0777. Whoever mounted it elsewhere to write there is trusted, as a container beside ours. A mount of our own, as systemd makes it for ProtectSystem=, hides nothing from other users: so it counts
- * only in the namespace of process 1. False also if that cannot be found out.
+ * True: no process that sees our mounts can write to what path names, whatever its mode says, since its file system is mounted read-only.
+ * Kubernetes mounts a ConfigMap so, with directories of mode 0777. Whoever mounted it elsewhere to write there is trusted, as a container
+ * beside ours. A mount of our own, as systemd makes it for ProtectSystem=, hides nothing from other users: so it counts only in the
+ * namespace of process 1. False also if that cannot be found out.
  */
 bool file_is_frozen(const char *path);
 
