@@ -48,6 +48,7 @@ struct child {
 /* Exit statuses of children. Anything else, and any signal, is a death. */
 #define CHILD_EXIT_DONE 0	/* as ordered */
 #define CHILD_EXIT_UNSETTLED 75	/* as ordered, but messages of it are left in its trays: a death that charges nothing */
+#define CHILD_EXIT_NO_SEARCH 76	/* a sweeper whose search has ended: the master starts both again */
 
 /* The messages that the death of a worker charges (docs/design.md, "What a death charges"). */
 enum blame {

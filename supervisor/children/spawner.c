@@ -129,16 +129,16 @@ static _Noreturn void run_search(struct spawner *s, struct child *child, int fd)
 	sweeper_search(child, fd);
 }
 
-/* Before the sweeper gives up root's rights. Without the process, each search fails, which raises an alarm. */
+/* Before the sweeper gives up root's rights. Without this process the sweeper is of no use, so the master tries both again. */
 static void fork_search(struct spawner *s, struct child *child)
 {
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
+	child->search_pid = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1 ? -1 : fork();
+	if (child->search_pid == -1) {
 		log_error("fork_failed", log_str("worker", "sweeper search"), log_str("reason", strerror(errno)));
 		_exit(EX_OSERR);
 	}
-	child->search_pid = fork();
 	if (child->search_pid == 0) {
 		close(pair[0]);
 		run_search(s, child, pair[1]);

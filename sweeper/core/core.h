@@ -92,6 +92,7 @@ bool sweeper_is_active(const struct sweeper *s);
 /* True: health or metrics need the sizes of the queues. */
 bool sweeper_measures_queues(const struct sweeper *s);
 void sweeper_lost_master(struct sweeper *s);	/* the master has closed its end of the socket: the sweeper exits */
+_Noreturn void core_lost_search(const struct child *child);	/* child->search_pid has ended, so nothing can be said about leftovers */
 
 /* ---- connection.c ---- */
 

@@ -1,6 +1,9 @@
 /*
  * The sweeper process: its loop, the orders of the master, and its end. Its work is in the tasks of the table (task.h).
  */
+#include <sys/wait.h>
+
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -52,6 +55,29 @@ bool sweeper_measures_queues(const struct sweeper *s)
 void sweeper_lost_master(struct sweeper *s)
 {
 	s->loop.master_gone = true;
+}
+
+/* It closes its socket only when it ends, so the wait is short. 0 also if it was reaped before. */
+static int await_search(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
+		;
+	return status;
+}
+
+/*
+ * Only the master can make another one, beside another sweeper: this process has no rights to give. Whatever it was doing is safe, as if it had been
+ * killed.
+ */
+_Noreturn void core_lost_search(const struct child *child)
+{
+	int status = await_search(child->search_pid);
+	struct log_field how = WIFSIGNALED(status) ? log_str("signal", process_signal_name(WTERMSIG(status))) : log_int("exit", WEXITSTATUS(status));
+
+	log_error("search_lost", log_int("child", child->search_pid), how, log_str("advice", "the master starts the sweeper again, which starts its search"));
+	_exit(CHILD_EXIT_NO_SEARCH);
 }
 
 /* ---- tasks ---- */
@@ -118,19 +144,22 @@ static void wait_for_events(struct sweeper *s)
 {
 	int64_t now_ms = clock_monotonic_ms(), left = wake_at(s, now_ms) - now_ms;
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
-	struct pollfd p[2 + SUBPROCESSES_POLLED] = { { .fd = s->child->master_fd, .events = POLLIN } };
-	nfds_t redis = 1, n, subprocesses;
+	struct pollfd p[3 + SUBPROCESSES_POLLED] = { { .fd = s->child->master_fd, .events = POLLIN } };
+	nfds_t redis = 2, n, subprocesses;
 	int ready;
 
 	if (left <= 0)
 		ts = (struct timespec){0};
+	p[1] = (struct pollfd){ .fd = s->child->search_pid != 0 ? s->child->search_fd : -1, .events = POLLIN };
 	if (!s->connection.up || !redis_pollfd(&s->redis, &p[redis]))
 		redis = 0;
-	n = 1 + (redis != 0);
+	n = 2 + (redis != 0);
 	subprocesses = tasks_pollfds(s, &p[n], SUBPROCESSES_POLLED);
 	ready = ppoll(p, n + subprocesses, &ts, s->redis.poll_mask);
 	if (ready == -1)
 		clock_poll_failed();
+	if (ready > 0 && p[1].revents != 0)
+		core_lost_search(s->child);	/* it has nothing to say until it is asked */
 	if (ready > 0)
 		tasks_polled(s, &p[n], subprocesses);
 	if (ready > 0 && redis != 0 && p[redis].revents != 0 &&

@@ -10,8 +10,10 @@
 
 #include "sweeper/rescue/search.h"
 
+#include "sweeper/core/core.h"
+
 #define ROUND_MS 1000
-#define BOOTS_MAX 1000000
+#define BOOTS_MAX 10000		/* of one request; more need several */
 
 enum search_kind { SEARCH_GROUPS, SEARCH_PROCESSES };
 
@@ -105,11 +107,17 @@ _Noreturn void search_serve(const struct child *child, int fd)
 	_exit(CHILD_EXIT_DONE);		/* the sweeper has ended */
 }
 
-static int ask_search(int fd, enum search_kind kind, const uint64_t *boots, void *results, size_t n, size_t size)
+static void ask_search(const struct child *child, enum search_kind kind, const uint64_t *boots, void *results, size_t n, size_t size)
 {
-	const struct search_request r = { kind, n };
+	int fd = child->search_fd;
 
-	return write_whole(fd, &r, sizeof(r)) == -1 || write_whole(fd, boots, n * sizeof(*boots)) == -1 || read_whole(fd, results, n * size) == -1 ? -1 : 0;
+	for (size_t i = 0; i < n; i += BOOTS_MAX) {
+		const struct search_request r = { kind, n - i < BOOTS_MAX ? n - i : BOOTS_MAX };
+
+		if (write_whole(fd, &r, sizeof(r)) == -1 || write_whole(fd, boots + i, r.n * sizeof(*boots)) == -1 ||
+		    read_whole(fd, (char *)results + i * size, r.n * size) == -1)
+			core_lost_search(child);
+	}
 }
 
 /* ---- in the sweeper ---- */
@@ -118,16 +126,14 @@ void search_groups(const struct child *child, const uint64_t *boots, struct cgro
 {
 	if (child->search_pid == 0)
 		kill_groups(child, boots, groups, n);
-	else if (ask_search(child->search_fd, SEARCH_GROUPS, boots, groups, n, sizeof(*groups)) == -1)
-		for (size_t i = 0; i < n; i++)
-			groups[i] = (struct cgroup_dead){ .left = 1 };
+	else
+		ask_search(child, SEARCH_GROUPS, boots, groups, n, sizeof(*groups));
 }
 
 void search_processes(const struct child *child, const uint64_t *boots, struct leftovers *found, size_t n)
 {
 	if (child->search_pid == 0)
 		kill_processes(child, boots, found, n);
-	else if (ask_search(child->search_fd, SEARCH_PROCESSES, boots, found, n, sizeof(*found)) == -1)
-		for (size_t i = 0; i < n; i++)
-			found[i] = (struct leftovers){ .error = EPIPE };
+	else
+		ask_search(child, SEARCH_PROCESSES, boots, found, n, sizeof(*found));
 }

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import SERVER, alive, children_of, queue, title_of, wait_for
+from harness.control import status
 from harness.processes import descendants_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give up its rights")
@@ -155,6 +156,48 @@ echo "run again" >>@LEDGER@
     d.start()
     wait_for(lambda: "run again" in ran(tmp), 60)
     assert not alive(left) and d.events("handlers_killed")
+    assert d.stop() == 0
+
+
+def asks(sweeper):
+    """True: the sweeper waits in read(2), which it does only for the answer of its search."""
+    with open(f"/proc/{sweeper}/syscall", encoding="ascii") as f:
+        return f.read().split()[0] in ("0", "63")          # on x86-64, and on the others
+
+
+def next_search(d, last):
+    return wait_for(lambda: (search_of(d) if d.sweeper() else None) not in (None, last) and search_of(d), 60)
+
+
+def test_a_search_that_is_killed_says_nothing(redis, quredisd, handler, tmp):
+    """Neither that leftovers live nor that they are gone: idle, twice in a row, and while the sweeper waits for its answer."""
+    ledger_for_all(tmp)
+    body = """read -r m
+[ $QUREDIS_REDELIVERED = 1 ] || { setsid sleep 1000 >/dev/null 2>&1 & echo "left $!" >>@LEDGER@; sleep 1000; }
+grep -q sleep /proc/$(sed -n 's/^left //p' @LEDGER@)/cmdline && echo "run beside it" >>@LEDGER@      # a zombie's is empty
+echo "run again" >>@LEDGER@
+"""
+    d = quredisd(queues=[queue("mail", handler(body), run_as={"user": OTHER}, recovery_attempts=5)], supervisor={"user": USER})
+    redis.client().lpush("ingress:mail", "m")
+    left = int(wait_for(lambda: ran(tmp))[0].split()[1])
+    last = None
+    for _ in range(2):
+        last = next_search(d, last)
+        os.kill(last, signal.SIGKILL)
+    next_search(d, last)
+    assert [e["exit"] for e in d.events("sweeper_died")] == ["76", "76"] and [e["signal"] for e in d.events("search_lost")] == ["SIGKILL"] * 2
+    d.kill_tree(spare=[left])
+    os.kill(redis.pid, signal.SIGSTOP)                     # until the search stands still: the sweeper finds the dead supervisor there
+    d.start(wait=False)
+    stopped = next_search(d, None)
+    os.kill(stopped, signal.SIGSTOP)
+    os.kill(redis.pid, signal.SIGCONT)
+    wait_for(lambda: asks(d.sweeper()))
+    os.kill(stopped, signal.SIGKILL)
+    os.kill(next_search(d, stopped), signal.SIGKILL)
+    wait_for(lambda: "run again" in ran(tmp), 60)
+    assert not alive(left) and "run beside it" not in ran(tmp)
+    assert not d.events("leftovers_alive") and status(d)["queues"][0]["state"] == "running"
     assert d.stop() == 0
 
 
