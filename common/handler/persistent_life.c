@@ -220,6 +220,12 @@ static enum persistent_how how_of(const struct persistent *p)
 	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;
 }
 
+/* One that is replaced keeps its input while a job is unanswered (close_stdin()): if it dies then, the reason is not that it was asked. */
+static bool is_asked_to_exit(const struct persistent *p)
+{
+	return p->life.drained || (p->life.recycled && p->window.n == 0);
+}
+
 /* How many unanswered jobs it has read anything of: the oldest ones. */
 static int count_suspects(const struct persistent *p)
 {
@@ -245,7 +251,7 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.desync = p->answers.desync,
 		.error = process->failure.error,
 		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
-		.asked = p->life.drained || p->life.recycled,
+		.asked = is_asked_to_exit(p),
 		.read_any = p->input.taken > 0,
 		.answered_any = p->answers.settled_any,
 		.odd_lines = p->answers.odd_lines,

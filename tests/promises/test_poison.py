@@ -43,6 +43,15 @@ while head := jobs.readline().split():
     if message.startswith(b"A"):
         os.write(1, b"FAIL %s again\n" % head[1])
 '''
+# Ends itself at p… after it has lived for longer than its recycle.age.
+DIES_OLD = r'''
+while read -r _ serial _ _; do
+	read -r m
+	echo "ran $m" >>@LEDGER@
+	case $m in p*) sleep 1.1; kill -9 $$;; esac
+	echo "OK $serial"
+done
+'''
 
 
 def ran(ledger):
@@ -119,3 +128,15 @@ def test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody(redis, qur
     assert c.llen("escape:mail") == 0
     twice = d.events("handler_answered_twice", queue="mail")
     assert len(twice) >= 6 and all(e["line"].startswith("FAIL ") for e in twice)
+
+
+def test_a_message_that_ends_a_handler_which_is_to_be_replaced_is_charged(redis, quredisd, handler, ledger):
+    """`recycle` asks no handler to exit before it has answered, so that does not excuse its end."""
+    c = redis.client()
+    c.lpush("ingress:mail", "first")
+    quredisd(queues=[queue("mail", handler(DIES_OLD), workers=1, mode="persistent", recycle={"age": "1s"})])
+    wait_for(lambda: ran(ledger)["first"], 30)
+    c.lpush("ingress:mail", "p", "a", "b")
+    wait_for(lambda: not anywhere(c, "mail"), 60)
+    assert escaped(c) == ["p"] and ran(ledger)["p"] <= 3
+    assert ran(ledger)["a"] == ran(ledger)["b"] == 1

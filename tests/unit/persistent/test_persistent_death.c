@@ -173,6 +173,19 @@ static void unrunnable(void **unused)
 	loop_drain();
 }
 
+/* It is to be replaced, but has not been asked to exit yet. */
+static void dies_of_a_job_when_it_is_to_be_recycled(void **unused)
+{
+	(void)unused;
+	loop.conf.recycle.age_ms = 1;
+	loop_start();
+	loop_give("nap 100\ndie");
+	loop_until_end();
+	loop_logged("event=handler_recycled");
+	assert_false(loop.end.asked);
+	assert_int_equal(loop.end.suspects, 1);
+}
+
 static void leaves_a_process(void **unused)
 {
 	(void)unused;
@@ -188,7 +201,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(dies_idle), TEST(dies_of_one), TEST(dies_with_many), TEST(dies_having_read_all), TEST(dies_while_it_is_fed),
-		TEST(takes_back_what_was_not_written), TEST(dies_before_it_reads), TEST(unrunnable), TEST(leaves_a_process),
+		TEST(takes_back_what_was_not_written), TEST(dies_before_it_reads), TEST(unrunnable),
+		TEST(dies_of_a_job_when_it_is_to_be_recycled), TEST(leaves_a_process),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
