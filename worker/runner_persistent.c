@@ -2,8 +2,8 @@
  * The runner of persistent handlers: it gives the process as many jobs as its window takes, and settles the answers, which may
  * come in any order. common/handler/persistent.c manages the process itself. This file decides which message is charged when
  * the process ends with unanswered jobs: only one that the process alone has read. Of several jobs none is charged, and each runs alone the
- * next time. A process may die because of a job that it has answered, so a job that was alone there, but not the first, runs in a new
- * process the next time.
+ * next time. A process may die of a job that it has answered, or be held up by it, so a job that was alone there, but not the first, and the
+ * oldest one at a timeout, run in a new process the next time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,7 +283,7 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	else if (e->how == PERSISTENT_STOPPED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
-		serial == e->oldest ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
+		e->jobs_read == 1 ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, serial == e->oldest ? SETTLE_FRESH : SETTLE_SOLO);
 	else
 		settle_suspect(w, p, e, now_ms);
 	tray_close(&w->trays, p.tray);
@@ -295,7 +295,8 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 			       : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
-	    how, log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	    how, log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : NULL), log_int("unanswered", e->unanswered),
+	    log_int("lived_ms", e->lived_ms));
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
 	else if (is_broken(e))

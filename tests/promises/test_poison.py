@@ -43,6 +43,18 @@ while head := jobs.readline().split():
     if message.startswith(b"A"):
         os.write(1, b"FAIL %s again\n" % head[1])
 '''
+# Answers, and waits for ever from the message after P… on. With H… it does so at once.
+HOLDS_UP = r'''
+import os, sys, time
+fd, jobs, held = os.open("@LEDGER@", os.O_WRONLY | os.O_APPEND), sys.stdin.buffer, False
+while head := jobs.readline().split():
+    message = jobs.read(int(head[3]) + 1)[:-1]
+    os.write(fd, b"ran %s\n" % message)
+    if held or message.startswith(b"H"):
+        time.sleep(1000)
+    held = message.startswith(b"P")
+    os.write(1, b"OK %s\n" % head[1])
+'''
 # Ends itself at p… after it has lived for longer than its recycle.age.
 DIES_OLD = r'''
 while read -r _ serial _ _; do
@@ -128,6 +140,19 @@ def test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody(redis, qur
     assert c.llen("escape:mail") == 0
     twice = d.events("handler_answered_twice", queue="mail")
     assert len(twice) >= 6 and all(e["line"].startswith("FAIL ") for e in twice)
+
+
+@pytest.mark.parametrize("window", [1, 4])
+def test_a_neighbour_that_holds_up_the_handler_is_charged_alone(redis, quredisd, handler, ledger, window):
+    """The time runs out for the message behind it."""
+    c = redis.client()
+    c.lpush("ingress:mail", "first")
+    quredisd(queues=[queue("mail", handler(HOLDS_UP, "python"), workers=1, mode="persistent", window=window, timeout="1s")])
+    wait_for(lambda: ran(ledger)["first"], 30)
+    c.lpush("ingress:mail", "P", "a", "b", "H", "c", "d")
+    wait_for(lambda: not anywhere(c, "mail"), 90)
+    assert escaped(c) == ["H"] and ran(ledger)["H"] <= 3
+    assert set(ran(ledger)) == {"first", "P", "H", *"abcd"}
 
 
 def test_a_message_that_ends_a_handler_which_is_to_be_replaced_is_charged(redis, quredisd, handler, ledger):

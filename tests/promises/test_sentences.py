@@ -33,9 +33,10 @@ SENTENCES = {
     "A message harms only itself.": ["test_poison.py::test_a_handler_that_prints_its_messages_lends_them_no_authority"],
     "A handler may print it: nothing in its bytes answers another message, or ends the handler.":
         ["test_poison.py::test_a_handler_that_prints_its_messages_lends_them_no_authority"],
-    "If it ends its handler, at once or some time after its answer, it costs its queue a few starts of the handler, and charges no other message "
-    "(`tests/promises/test_poison.py`).":
-        ["test_poison.py::test_poison_costs_a_constant", "test_poison.py::test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody"],
+    "If it ends its handler or holds it up, at once or some time after its answer, it costs its queue a few starts of the handler, and charges no other "
+    "message (`tests/promises/test_poison.py`).":
+        ["test_poison.py::test_poison_costs_a_constant", "test_poison.py::test_a_neighbour_that_ends_the_handler_later_is_charged_to_nobody",
+         "test_poison.py::test_a_neighbour_that_holds_up_the_handler_is_charged_alone"],
     "A message escapes only if its handler failed it, or if it kills its worker again and again (`recovery_attempts`).":
         EVERYTHING,
     "An ordered stop charges no message, even if its SIGTERM reaches every process, in any order, and ends the handlers "

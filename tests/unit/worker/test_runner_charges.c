@@ -159,16 +159,28 @@ static void a_stopped_process_hands_back_what_it_has_read(void **state)
 	assert_goes_back(1, "");
 }
 
-static void a_timeout_charges_the_oldest_job_only(void **state)
+static void a_timeout_charges_the_only_job_that_a_process_has_read(void **state)
 {
 	(void)state;
 	fixture.queue.max_attempts = 1;
-	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
-		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700, .odd_lines = 2 });
+	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .jobs_read = 1, .suspects = 1,
+		.unanswered = 2, .oldest = 1, .unread_from = 2, .duration_ms = 700, .odd_lines = 2 });
 	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message,
 	    "timed out after 700 ms; it never answered: 2 odd lines");
-	assert_goes_back(1, " redelivered=1 mac=");
+	assert_goes_back(1, "");
 	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
+}
+
+/* It may wait for the other one, or for one that is answered. */
+static void a_timeout_of_a_process_that_has_read_others_charges_nobody(void **state)
+{
+	(void)state;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .answered_any = true,
+		.jobs_read = 3, .suspects = 2, .unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_goes_back(0, " redelivered=1 solo=1 fresh=1 mac=");
+	assert_goes_back(1, " redelivered=1 solo=1 mac=");
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+	assert_int_equal(fixture_logged(" signal=SIGKILL reason=timeout "), 1);
 }
 
 static void a_lost_message_is_gone_with_the_process(void **state)
@@ -263,7 +275,8 @@ int main(void)
 		T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone), T(the_only_job_that_a_process_has_read_is_charged),
 		T(a_process_may_die_of_a_job_that_it_has_answered), T(a_process_whose_input_was_closed_charges_nobody),
 		T(a_message_that_needs_a_fresh_process_gets_one), T(a_job_that_was_not_read_goes_back_unchanged),
-		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
+		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_only_job_that_a_process_has_read),
+		T(a_timeout_of_a_process_that_has_read_others_charges_nobody),
 		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
 		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(before_the_first_answer_nobody_is_charged),
 	};
