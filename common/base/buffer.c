@@ -20,6 +20,12 @@ static void reserve(struct buffer *b, size_t more)
 	}
 }
 
+char *buffer_room(struct buffer *b, size_t n)
+{
+	reserve(b, n);
+	return b->data + b->len;
+}
+
 void buffer_append(struct buffer *b, const void *data, size_t len)
 {
 	reserve(b, len);

@@ -69,11 +69,11 @@ static char *put_id(char *at, const char *key, const char *id)
 
 /*
  * Writes "JOB token attempt bytes [key=value …]
- * " into HEAD_MAX bytes. Written without printf, because every message pays for it.
+ * " into HEAD_MAX bytes, and returns its end. Written without printf, because every message pays for it.
  */
-static size_t put_head(char *head, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
+static char *put_head(char *at, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
-	char *at = put_text(head, "JOB ");
+	at = put_text(at, "JOB ");
 
 	memcpy(at, token->text, sizeof(token->text));
 	at += sizeof(token->text);
@@ -90,28 +90,32 @@ static size_t put_head(char *head, const struct token *token, const struct handl
 	if (deadline_ms >= 0)
 		at = put_number(put_text(at, " deadline="), (uint64_t)deadline_ms);
 	*at++ = '\n';
-	return (size_t)(at - head);
+	return at;
 }
 
 void persistent_input_add(struct persistent_input *in, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
-	char head[HEAD_MAX] __attribute__((uninitialized));
-	size_t head_len = put_head(head, token, job, deadline_ms), len = message_payload_len(job->message);
+	size_t len = message_payload_len(job->message);
+	bool large = len >= LARGE;
+	char *begin, *at;
 
 	assert(in->large == NULL);
 	if (in->at > in->out.len / 2) {		/* for a reader that is always behind, the buffer is never empty */
 		buffer_consume(&in->out, in->at);
 		in->at = 0;
 	}
-	buffer_append(&in->out, head, head_len);
-	in->total += head_len + len + 1;
-	if (len >= LARGE) {
+	begin = buffer_room(&in->out, HEAD_MAX + (large ? 0 : len + 1));
+	at = put_head(begin, token, job, deadline_ms);
+	in->total += (size_t)(at - begin) + len + 1;
+	if (large) {
 		in->large = message_payload(job->message);
 		in->large_len = len;
-		return;
+	} else {
+		memcpy(at, message_payload(job->message), len);
+		at += len;
+		*at++ = '\n';
 	}
-	buffer_append(&in->out, message_payload(job->message), len);
-	buffer_append(&in->out, "\n", 1);
+	in->out.len += (size_t)(at - begin);
 }
 
 void persistent_input_own(struct persistent_input *in)
