@@ -99,6 +99,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 		orphans_expect(&m->orphans, now_ms);
 		deaths_add(&m->deaths, slot, blame_of(m, slot, info), now_ms);
 	}
+	queues_note_end(&m->queues, m->processes.items[slot].role.queue, info->si_status, info->si_code != CLD_EXITED, now_ms);
 	queues_worker_ended(&m->queues, slot, counts_as_death(m, slot, info, now_ms), now_ms, chance());
 	end_trial(m, slot);
 }

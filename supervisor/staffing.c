@@ -135,7 +135,7 @@ int64_t staffing_step(struct master *m, int64_t now_ms)
 {
 	int64_t due_ms = INT64_MAX;
 
-	queues_publish_wanted(&m->queues);	/* first: a sweeper forked in this turn reads it before its first report */
+	queues_publish(&m->queues);	/* first: a sweeper forked in this turn reads it before its first report */
 	if (m->stop.phase <= STOP_HANDING_BACK || (m->stop.phase == STOP_CONFIRMING && m->deaths.n > 0)) {
 		fill_keeper(m, now_ms, &due_ms);
 		fill_sweeper(m, now_ms, &due_ms);

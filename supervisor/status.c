@@ -95,7 +95,7 @@ static json_t *durations(const struct totals *t)
 static json_t *aside(const struct master *m, const struct queue_workers *q)
 {
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
-	const char *reason = queue_state_aside(&m->queues, q);
+	const char *reason = holds_aside(b);
 
 	if (reason == NULL)
 		return json_null();
@@ -103,18 +103,18 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 	    "reason", reason);
 }
 
-static json_t *queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
+static json_t *queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
-	char text[QUEUE_STATE_TEXT_SIZE];
-	const char *reason;
-	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
+	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
+	struct judged judged = holds_judge(m->board, b, slots);
+	char text[HOLD_TEXT_SIZE];
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
-	    "state", queue_state_names[judged],
-	    "reason", text_or_null(queue_state_explain(&m->queues, q, judged, errors, reason, now_ms, text)),
-	    "undecided", text_or_null(queue_state_undecided(&m->queues, q)),
+	    "state", holds_table[judged.hold].name,
+	    "reason", text_or_null(holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)),
+	    "undecided", text_or_null(holds_undecided(b)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
 	    "restarts", json_number(t.restarts),
@@ -258,12 +258,12 @@ static bool is_shown(const struct queue_workers *q)
 static json_t *queues(const struct master *m, int64_t now_ms)
 {
 	json_t *a = json_array();
-	struct worker_errors errors;
+	struct hold_slots slots;
 
-	queue_error_read_workers(m->board, &errors);
+	holds_read_slots(m->board, &slots);
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			json_array_append_new(a, queue(m, &m->queues.items[i], &errors, now_ms));
+			json_array_append_new(a, queue(m, &m->queues.items[i], &slots, now_ms));
 	return a;
 }
 
@@ -293,10 +293,11 @@ static json_t *workers(const struct master *m, int64_t now_ms)
 	return a;
 }
 
-json_t *status_document(const struct master *m, int64_t now_ms)
+json_t *status_document(struct master *m, int64_t now_ms)
 {
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
+	queues_publish(&m->queues);
 	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
 	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
@@ -316,15 +317,15 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "workers", workers(m, now_ms));
 }
 
-static void log_queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
+static void log_queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
-	char text[QUEUE_STATE_TEXT_SIZE];
-	const char *reason;
-	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
+	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
+	struct judged judged = holds_judge(m->board, b, slots);
+	char text[HOLD_TEXT_SIZE];
 
-	log_info("status_queue", log_str("queue", q->name), log_str("state", queue_state_names[judged]),
-	    log_str("reason", queue_state_explain(&m->queues, q, judged, errors, reason, now_ms, text)), log_int("wanted", queues_wanted(q)),
+	log_info("status_queue", log_str("queue", q->name), log_str("state", holds_table[judged.hold].name),
+	    log_str("reason", holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)), log_int("wanted", queues_wanted(q)),
 	    log_int("alive", q->serving), log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),
@@ -342,16 +343,17 @@ static void log_worker(const struct master *m, const struct process *p, int64_t 
 	    log_int("heartbeat_age_ms", now_ms - atomic_load(&s->heartbeat_ms)));
 }
 
-void status_log(const struct master *m, int64_t now_ms)
+void status_log(struct master *m, int64_t now_ms)
 {
-	struct worker_errors errors;
+	struct hold_slots slots;
 
-	queue_error_read_workers(m->board, &errors);
+	queues_publish(&m->queues);
+	holds_read_slots(m->board, &slots);
 	log_info("status", log_str("state", state_of_master(m)), log_int("queues", (int64_t)m->config.conf->nqueues),
 	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			log_queue(m, &m->queues.items[i], &errors, now_ms);
+			log_queue(m, &m->queues.items[i], &slots, now_ms);
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
 		log_worker(m, p, now_ms);
 }

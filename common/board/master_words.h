@@ -21,6 +21,8 @@ struct board_master {
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];
 	/* The place in queues[] of the worker in each slot, + 1; 0: no worker. It stays until the worker is reaped. Reader: the sweeper */
 	_Atomic int32_t queue_of[SCOREBOARD_SLOTS];
+	/* 1: the child in the slot leaves: it finishes what it runs, and is no worker of its queue any more. Reader: the judge (common/holds/) */
+	_Atomic uint32_t leaving[SCOREBOARD_SLOTS];
 	/*
 	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are dead, nothing of them
 	 * runs, and the sweeper has returned their messages, or they left none. It only grows, and never exceeds the generation of the slot.
@@ -34,6 +36,10 @@ struct board_master {
 	_Atomic uint32_t log_epoch;
 };
 
+/* The crash policy of a queue, which decides when dead workers are replaced (supervisor/children/policy.h). */
+enum queue_policy { QUEUE_NORMAL, QUEUE_BACKOFF, QUEUE_QUARANTINE };
+#define QUEUE_ENDED_BY_SIGNAL 0x100U
+
 /* The same for one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()). */
 struct queue_master {
 	/*
@@ -42,6 +48,18 @@ struct queue_master {
 	 */
 	_Alignas(64) _Atomic uint64_t past[SCOREBOARD_FIGURES];
 	_Atomic uint32_t wanted;		/* workers that the configuration, or the operator, asks for. Reader: the sweeper */
+	/*
+	 * Why the queue has fewer workers than wanted, or why they do not fetch. Reader of all: the judge (common/holds/), in master and sweeper. The
+	 * master publishes them in each turn.
+	 */
+	_Atomic uint32_t policy;		/* enum queue_policy */
+	_Atomic uint32_t quiet;			/* 1: an operator stopped its fetches, or those of all queues */
+	_Atomic uint32_t scaled;		/* 1: the operator set `wanted` */
+	_Atomic uint32_t waits;			/* 1: a missing worker may start only when one that leaves has finished */
+	_Atomic int64_t next_start_ms;		/* CLOCK_MONOTONIC: no worker starts before */
+	/* How the last worker that ended did so: its exit status, or its signal | QUEUE_ENDED_BY_SIGNAL; and when, CLOCK_MONOTONIC, 0: none ended */
+	_Atomic uint32_t ended;
+	_Atomic int64_t ended_ms;
 	_Atomic uint64_t restarts;		/* workers started in place of dead ones; it only grows. Reader: the sweeper */
 	/*
 	 * Each reload or restart of the queue raises it by one, since the handler may have changed. It may wrap: it is only compared for equality.

@@ -118,6 +118,7 @@ int processes_start(struct processes *ps, const struct process_role *role, enum 
 	slot_set_state(s, SLOT_STARTING);
 	atomic_store(&s->heartbeat_ms, now_ms);
 	atomic_store(&ps->board->master.queue_of[slot], role->kind == PROCESS_WORKER ? role->queue + 1 : 0);
+	atomic_store(&ps->board->master.leaving[slot], 0);
 	atomic_store(&ps->board->master.orders[slot], order);
 	if (role->kind == PROCESS_SWEEPER)
 		atomic_store(&ps->board->master.active_sweeper, slot);
@@ -139,6 +140,7 @@ static void vacate(struct processes *ps, int slot)
 	ps->items[slot] = free_process;
 	slot_clear(&ps->board->slots[slot]);
 	atomic_store(&ps->board->master.queue_of[slot], 0);
+	atomic_store(&ps->board->master.leaving[slot], 0);
 	atomic_store(&ps->board->master.orders[slot], ORDER_RUN);
 }
 
@@ -151,6 +153,7 @@ void processes_not_forked(struct processes *ps, int slot)
 void processes_leave(struct processes *ps, int slot, int64_t now_ms)
 {
 	ps->items[slot].leaving_ms = now_ms;
+	atomic_store(&ps->board->master.leaving[slot], 1);
 	set_state(&ps->items[slot], PROCESS_LEAVING);
 }
 

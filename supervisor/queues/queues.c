@@ -333,41 +333,61 @@ void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms,
 	slot_fold(&qs->board->slots[slot], &qs->board->queues[p->role.queue]);
 }
 
-static bool is_no_warning(enum queue_state state)
+void queues_note_end(struct queues *qs, int queue, int code, bool by_signal, int64_t now_ms)
 {
-	return state == STATE_RUNNING || state == STATE_PAUSED || state == STATE_QUIET || state == STATE_RECOVERING;
+	struct queue_master *words = &qs->board->queues[queue].master;
+
+	atomic_store(&words->ended, (uint32_t)code | (by_signal ? QUEUE_ENDED_BY_SIGNAL : 0));
+	atomic_store(&words->ended_ms, now_ms);
 }
 
-static void look_at_queue(struct queues *qs, struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
+static void publish(struct queues *qs, const struct queue_workers *q)
 {
-	char text[QUEUE_STATE_TEXT_SIZE];
-	const char *reason;
-	enum queue_state state;
+	static const enum queue_policy policies[] = {
+		[POLICY_NORMAL] = QUEUE_NORMAL, [POLICY_BACKOFF] = QUEUE_BACKOFF, [POLICY_QUARANTINE] = QUEUE_QUARANTINE
+	};
+	struct queue_master *words = &qs->board->queues[queues_place(qs, q)].master;
+	int wanted = queues_wanted(q);
+
+	atomic_store(&words->wanted, (uint32_t)wanted);
+	atomic_store(&words->policy, policies[q->policy.state]);
+	atomic_store(&words->quiet, qs->quiet || q->quiet);
+	atomic_store(&words->scaled, q->membership == MEMBER_CONFIGURED && q->scaled != -1);
+	atomic_store(&words->waits, q->serving < wanted && q->leaving > 0 && queues_free_index(qs, queues_place(qs, q)) == -1);
+	atomic_store(&words->next_start_ms, q->policy.next_spawn_ms);
+}
+
+static void look_at_queue(struct queues *qs, struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
+{
+	const struct board_queue *b = &qs->board->queues[queues_place(qs, q)];
+	char text[HOLD_TEXT_SIZE];
+	struct judged judged;
 
 	see_success(qs, q);
 	policy_tick(&q->policy, (size_t)q->serving, now_ms);
-	state = queue_state_judge(qs, q, errors, &reason);
-	if (state == q->state && reason == q->reason)
+	publish(qs, q);
+	judged = holds_judge(qs->board, b, slots);
+	if (judged.hold == q->hold && judged.reason == q->reason)
 		return;
-	q->state = state;
-	q->reason = reason;
-	log_event(is_no_warning(state) ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
-	    log_str("state", queue_state_names[state]), log_str("reason", queue_state_explain(qs, q, state, errors, reason, 0, text)));
+	q->hold = judged.hold;
+	q->reason = judged.reason;
+	log_event(holds_table[judged.hold].level < HOLD_WARNING ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
+	    log_str("state", holds_table[judged.hold].name), log_str("reason", holds_explain(qs->board, b, slots, &judged, q->conf, 0, text)));
 }
 
 void queues_look(struct queues *qs, int64_t now_ms)
 {
-	struct worker_errors errors;
+	struct hold_slots slots;
 
 	check_counts(qs);
-	queue_error_read_workers(qs->board, &errors);
+	holds_read_slots(qs->board, &slots);
 	for (int i = 0; i < qs->n; i++)
 		if (qs->items[i].membership == MEMBER_CONFIGURED)
-			look_at_queue(qs, &qs->items[i], &errors, now_ms);
+			look_at_queue(qs, &qs->items[i], &slots, now_ms);
 }
 
-void queues_publish_wanted(struct queues *qs)
+void queues_publish(struct queues *qs)
 {
 	for (int i = 0; i < qs->n; i++)
-		atomic_store(&qs->board->queues[i].master.wanted, (uint32_t)queues_wanted(&qs->items[i]));
+		publish(qs, &qs->items[i]);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/holds/holds.h"
 #include "supervisor/children/children.h"
 
 /*
@@ -21,11 +22,6 @@
  */
 enum membership { MEMBER_NONE, MEMBER_CONFIGURED, MEMBER_LEFT };
 
-/* The state that status shows for a queue (queue_state.c). */
-enum queue_state {
-	STATE_RUNNING, STATE_PAUSED, STATE_QUIET, STATE_BACKOFF, STATE_QUARANTINE, STATE_BREAKER, STATE_RECOVERING, STATE_NO_REDIS, STATE_ERROR
-};
-
 struct queue_workers {
 	char name[PROCESS_QUEUE_SIZE];
 	enum membership membership;
@@ -41,7 +37,7 @@ struct queue_workers {
 	uint32_t handler_generation;	/* as in struct queue_master; only ever rises */
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
-	enum queue_state state;		/* as logged last */
+	enum hold hold;			/* as logged last */
 	const char *reason;		/* the same; static; NULL: none */
 };
 
@@ -99,13 +95,14 @@ void queues_worker_forked(struct queues *qs, int queue, int64_t now_ms);
  * processes_release().
  */
 void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms, double chance);
+/* How the worker ended: its exit status, or its signal. */
+void queues_note_end(struct queues *qs, int queue, int code, bool by_signal, int64_t now_ms);
 void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms);	/* workers beyond the number wanted leave */
 
 /* Called once a second: tells the policies of successes, logs states that changed, and compares the counts of workers with the table of processes. */
 void queues_look(struct queues *qs, int64_t now_ms);
-void queues_publish_wanted(struct queues *qs);	/* to the sweeper */
+void queues_publish(struct queues *qs);	/* what the judge of holds reads (common/holds/): call it after a change, before somebody judges */
 
-#include "supervisor/queues/queue_state.h"
 #include "supervisor/queues/totals.h"
 
 #endif

@@ -4,11 +4,11 @@
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
- *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"error"|"no redis", "wanted",
+ *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c), "wanted",
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
- *	      in the states breaker, error and no redis: "reason"; while the breaker is open: "cause" in a few words, and "next_attempt_ms" after at_ms
- *	      of its handler; while all workers have lost Redis: "next_connect_ms" after at_ms, of the first of them,
+ *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words, and "next_attempt_ms" after at_ms of its handler;
+ *	      while all workers have lost Redis: "next_connect_ms" after at_ms, of the first of them,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms", "progress": { "percent", "text" } if it reports any } ] }
  *	      of handlers that run for a second or longer
@@ -24,26 +24,20 @@
 
 #include "common/base/base.h"
 #include "common/handler/handler.h"
+#include "common/holds/holds.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
-#include "sweeper/report/errors.h"
 
 #define RUNNING_MS 1000
 
 extern const struct task node_task;
 
-/* The states of quredis status, as far as the sweeper knows them. */
-static const char *const state_names[] = {
-	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "running", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "no redis",
-};
-
-/* For each queue of the board: the number of slots in each state, the memory of these processes and their handlers, and the lost connections. */
+/* For each queue of the board: the number of slots in each state, and the memory of these processes and their handlers. */
 struct census {
+	struct hold_slots slots;
 	struct counted {
 		int workers[SLOT_STOPPING + 1];
 		int64_t worker_bytes, handler_bytes;
-		int connected;
-		const struct slot *lost;	/* of the worker that tries next to connect; NULL: none has lost Redis */
 	} queues[SCOREBOARD_QUEUES];
 };
 
@@ -69,21 +63,11 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
-/* As supervisor/queues/queue_state.c, only of workers that serve: one that ends may keep its connection while the others have none. */
-static void count_connection(struct counted *c, const struct slot *slot)
-{
-	if (slot_state(slot) == SLOT_STOPPING)
-		return;
-	if (atomic_load(&slot->redis_down) == 0)
-		c->connected++;
-	else if (c->lost == NULL || atomic_load(&slot->redis_retry_ms) < atomic_load(&c->lost->redis_retry_ms))
-		c->lost = slot;
-}
-
 static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
 {
 	json_t *all = json_array();
 
+	holds_read_slots(s->child->board, &c->slots);
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
 		const struct slot *slot = &s->child->board->slots[i];
 		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1, started = atomic_load(&slot->started_ms);
@@ -92,7 +76,6 @@ static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
 		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
 			continue;
 		c->queues[queue].workers[slot_state(slot)]++;
-		count_connection(&c->queues[queue], slot);
 		c->queues[queue].worker_bytes += resident(atomic_load(&slot->pid));
 		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
 		q = started == 0 || now_ms - started < RUNNING_MS ? NULL : sweeper_queue_of_board(s, queue);
@@ -117,48 +100,47 @@ static void set_left(json_t *row, const char *member, int64_t at_ms, int64_t now
 	json_object_set_new(row, member, json_integer(at_ms < now_ms ? 0 : at_ms - now_ms));
 }
 
-/* Adds why the breaker is open, and when workers try the handler again: both as `quredis status` on that host shows them. */
+/* Adds why the breaker is open in a few words, and when workers try the handler again. */
 static void add_cause(json_t *row, const struct sweeper_queue *q, int64_t now_ms)
 {
 	const struct queue_breaker *b = &q->board->workers.breaker;
 	char text[HANDLER_CAUSE_SIZE];
-	uint64_t cause = atomic_load(&b->cause);
 
-	json_object_set_new(row, "reason", json_string(handler_cause_text(cause, q->conf->handler == NULL ? NULL : q->conf->handler[0], text)));
-	json_object_set_new(row, "cause", json_string(handler_cause_label(cause, text)));
+	json_object_set_new(row, "cause", json_string(handler_cause_label(atomic_load(&b->cause), text)));
 	set_left(row, QUEUE_NODE_NEXT_ATTEMPT, atomic_load(&b->until_ms), now_ms);
 }
 
-/* Adds the error of the queue, which is more important than its breaker, in the words of `quredis status`. */
-static void add_error(struct sweeper *s, json_t *row, const struct sweeper_queue *q, const struct counted *c, int64_t now_ms)
+/* Adds the reason of a hold in the words of `quredis status`, and when a worker tries to connect, if all have lost Redis. */
+static void add_reason(json_t *row, const struct sweeper *s, const struct sweeper_queue *q, const struct census *c, const struct judged *judged,
+    int64_t now_ms)
 {
-	bool lost = c->lost != NULL && c->connected == 0, stops;
-	uint32_t word = queue_error_judge(errors_shown(s, q), lost, atomic_load(&q->board->sweeper.gate) == QUEUE_REFUSED, &stops);
-	char more[QUEUE_ERROR_MORE_SIZE];
+	const struct scoreboard *b = s->child->board;
+	const struct hold_workers *w = &c->slots.of_queue[q->board - b->queues];
+	char text[HOLD_TEXT_SIZE];
 
-	if (queue_error_reason(word) == NULL)
+	if (judged->hold == HOLD_NONE)
 		return;
-	json_object_set_new(row, "state", json_string(stops ? "no redis" : "error"));
 	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
-	json_object_set_new(row, "reason", json_sprintf("%s%s", queue_error_reason(word), queue_error_more(s->child->board, q->board, word, more)));
-	if (lost && queue_error_in(word) == QUEUE_ERROR_NO_REDIS)
-		set_left(row, QUEUE_NODE_NEXT_CONNECT, atomic_load(&c->lost->redis_retry_ms), now_ms);
+	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &c->slots, judged, q->conf, 0, text)));
+	if (w->next != NULL && w->connected == 0 && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)
+		set_left(row, QUEUE_NODE_NEXT_CONNECT, atomic_load(&w->next->redis_retry_ms), now_ms);
 }
 
-static json_t *queue(struct sweeper *s, const struct sweeper_queue *q, uint32_t gate, const struct counted *c, int64_t now_ms)
+static json_t *queue(const struct sweeper *s, const struct sweeper_queue *q, const struct census *all, int64_t now_ms)
 {
+	const struct counted *c = &all->queues[q->board - s->child->board->queues];
+	struct judged judged = holds_judge(s->child->board, q->board, &all->slots);
 	bool breaker = atomic_load(&q->board->workers.breaker.step) > 0;
-	uint32_t undecided = atomic_load(&q->board->sweeper.undecided);
 	json_t *row;
 
 	row = json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
-	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate],
-	    "undecided", undecided > 0 ? doubt_text((enum doubt)(undecided - 1)) : NULL, "wanted", (int)atomic_load(&q->board->master.wanted), "workers", workers(c->workers),
+	    "state", holds_table[judged.hold].name, "undecided", holds_undecided(q->board),
+	    "wanted", (int)atomic_load(&q->board->master.wanted), "workers", workers(c->workers),
 	    "restarts", (json_int_t)atomic_load(&q->board->master.restarts), "breaker", breaker,
 	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
 	if (breaker)
 		add_cause(row, q, now_ms);
-	add_error(s, row, q, c, now_ms);
+	add_reason(row, s, q, all, &judged, now_ms);
 	return row;
 }
 
@@ -170,11 +152,10 @@ struct queues {
 
 static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
-	uint32_t gate = q->board == NULL ? QUEUE_RECOVERING : atomic_load(&q->board->sweeper.gate);
 	struct queues *out = arg;
 
-	if (q->conf != NULL && q->board != NULL && gate <= QUEUE_REFUSED)
-		json_array_append_new(out->all, queue(s, q, gate, &out->census->queues[q->board - s->child->board->queues], out->now_ms));
+	if (q->conf != NULL && q->board != NULL)
+		json_array_append_new(out->all, queue(s, q, out->census, out->now_ms));
 }
 
 static json_t *queues(struct sweeper *s, const struct census *c, int64_t now_ms)

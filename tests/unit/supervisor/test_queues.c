@@ -268,7 +268,7 @@ static void the_sweeper_reads_how_many_are_wanted(void **state)
 	(void)state;
 	queues_scale(qs, MAIL, 3);
 	queues_leave(qs, LATER, 0, 0);
-	queues_publish_wanted(qs);
+	queues_publish(qs);
 	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.wanted), 3);
 	assert_int_equal(atomic_load(&m.board->queues[LATER].master.wanted), 0);
 }
@@ -376,6 +376,8 @@ static void an_end_that_is_no_death_does_not_delay_the_next_fork(void **state)
 static void a_state_is_logged_when_it_changes_and_as_a_warning_if_it_is_one(void **state)
 {
 	(void)state;
+	master_add_worker(MAIL, 0, 0);
+	master_add_worker(LATER, 0, 0);
 	queues_look(qs, 0);
 	assert_int_equal(master_count_events("queue_state"), 2);	/* gates are shut at first: recovering */
 	assert_logged("queue_state", "info");

@@ -23,12 +23,16 @@ static struct board_queue *mail(void)
 	return &m.board->queues[MAIL];
 }
 
-static enum queue_state judge(void)
+static enum hold judge(void)
 {
-	struct worker_errors errors;
+	struct hold_slots slots;
+	struct judged judged;
 
-	queue_error_read_workers(m.board, &errors);
-	return queue_state_judge(qs, &qs->items[MAIL], &errors, &reason);
+	queues_publish(qs);
+	holds_read_slots(m.board, &slots);
+	judged = holds_judge(m.board, mail(), &slots);
+	reason = judged.reason;
+	return judged.hold;
 }
 
 /* A queue with both its workers, whose gate is open. */
@@ -55,9 +59,9 @@ static struct slot *slot_of(int index)
 	return &m.board->slots[processes_slot(&m.processes, worker(index))];
 }
 
-#define assert_state(state, text)                                                                  \
+#define assert_hold(hold, text)                                                                  \
 	do {                                                                                       \
-		assert_int_equal(judge(), (state));                                                \
+		assert_int_equal(judge(), (hold));                                                \
 		assert_non_null(reason);                                                           \
 		assert_string_equal(reason, (text));                                               \
 	} while (0)
@@ -65,7 +69,7 @@ static struct slot *slot_of(int index)
 static void a_queue_that_works_is_running_without_a_reason(void **state)
 {
 	(void)state;
-	assert_int_equal(judge(), STATE_RUNNING);
+	assert_int_equal(judge(), HOLD_NONE);
 	assert_null(reason);
 }
 
@@ -75,38 +79,38 @@ static void crash_policies_come_before_all_errors(void **state)
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_WRONG_TYPE);
 	for (int i = 0; i < 5; i++)
 		master_end_worker(master_add_worker(MAIL, 2, 2000 * i), true, 2000 * i);
-	assert_state(STATE_BACKOFF, "its workers died five times in thirty seconds");
+	assert_hold(HOLD_BACKOFF, "its workers died five times in thirty seconds");
 	for (int i = 5; i < 10; i++)
 		master_end_worker(master_add_worker(MAIL, 2, 2000 * i), true, 2000 * i);
-	assert_int_equal(judge(), STATE_QUARANTINE);
+	assert_int_equal(judge(), HOLD_QUARANTINE);
 	atomic_fetch_add(&mail()->workers.done, 1);
 	queues_look(qs, 21000);
-	assert_state(STATE_ERROR, "one of its keys has the wrong type");
+	assert_hold(HOLD_ERROR, "one of its keys has the wrong type");
 }
 
 static void an_error_is_a_state_or_part_of_one(void **state)
 {
-	static const struct { enum queue_error error; enum queue_state state; const char *reason; } rows[] = {
-		{ QUEUE_ERROR_NONE, STATE_RUNNING, NULL },
-		{ QUEUE_ERROR_WRONG_TYPE, STATE_ERROR, "one of its keys has the wrong type" },
-		{ QUEUE_ERROR_NO_PERMISSION, STATE_ERROR, "Redis refuses password or permission" },
-		{ QUEUE_ERROR_NO_COMMAND, STATE_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
-		{ QUEUE_ERROR_CLUSTER, STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
-		{ QUEUE_ERROR_SCHEMA, STATE_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
-		{ QUEUE_ERROR_SECRET, STATE_ERROR, "no secret for wrappers" },
-		{ QUEUE_ERROR_EVICTION, STATE_NO_REDIS, "maxmemory-policy may evict queues" },
-		{ QUEUE_ERROR_NO_REDIS, STATE_NO_REDIS, "no connection to Redis" },
-		{ QUEUE_ERROR_TRANSIENT, STATE_NO_REDIS, "Redis refuses commands for now" },
-		{ QUEUE_ERROR_OTHER, STATE_ERROR, "Redis answers with an error" },
-		{ QUEUE_ERROR_ARCHIVE, STATE_ERROR, "the archive of its dead letters cannot be read or written" },
-		{ QUEUE_ERROR_LEFTOVERS, STATE_RUNNING, NULL },
+	static const struct { enum queue_error error; enum hold hold; const char *reason; } rows[] = {
+		{ QUEUE_ERROR_NONE, HOLD_NONE, NULL },
+		{ QUEUE_ERROR_WRONG_TYPE, HOLD_ERROR, "one of its keys has the wrong type" },
+		{ QUEUE_ERROR_NO_PERMISSION, HOLD_ERROR, "Redis refuses password or permission" },
+		{ QUEUE_ERROR_NO_COMMAND, HOLD_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
+		{ QUEUE_ERROR_CLUSTER, HOLD_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
+		{ QUEUE_ERROR_SCHEMA, HOLD_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
+		{ QUEUE_ERROR_SECRET, HOLD_ERROR, "no secret for wrappers" },
+		{ QUEUE_ERROR_EVICTION, HOLD_NO_REDIS, "maxmemory-policy may evict queues" },
+		{ QUEUE_ERROR_NO_REDIS, HOLD_NO_REDIS, "no connection to Redis" },
+		{ QUEUE_ERROR_TRANSIENT, HOLD_NO_REDIS, "Redis refuses commands for now" },
+		{ QUEUE_ERROR_OTHER, HOLD_ERROR, "Redis answers with an error" },
+		{ QUEUE_ERROR_ARCHIVE, HOLD_ERROR, "the archive of its dead letters cannot be read or written" },
+		{ QUEUE_ERROR_LEFTOVERS, HOLD_NONE, NULL },
 	};
 
 	(void)state;
 	assert_int_equal(nitems(rows), QUEUE_ERROR_LEFTOVERS + 1);
 	for (size_t i = 0; i < nitems(rows); i++) {
 		atomic_store(&mail()->sweeper.error, rows[i].error);
-		assert_int_equal(judge(), rows[i].state);
+		assert_int_equal(judge(), rows[i].hold);
 		if (rows[i].reason == NULL)
 			assert_null(reason);
 		else
@@ -118,21 +122,23 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 {
 	(void)state;
 	atomic_store(&slot_of(0)->redis_down, 1);
-	assert_int_equal(judge(), STATE_RUNNING);
+	assert_int_equal(judge(), HOLD_NONE);
 	atomic_store(&slot_of(1)->redis_down, 1);
-	assert_state(STATE_NO_REDIS, "no connection to Redis");
+	assert_hold(HOLD_NO_REDIS, "no connection to Redis");
 	atomic_store(&slot_of(1)->error, QUEUE_ERROR_TRANSIENT);
-	assert_state(STATE_NO_REDIS, "Redis refuses commands for now");		/* the known error says more than the guess */
+	assert_hold(HOLD_NO_REDIS, "Redis refuses commands for now");		/* the known error says more than the guess */
 }
 
 static const char *explained(int64_t now_ms)
 {
-	static char text[QUEUE_STATE_TEXT_SIZE];
-	enum queue_state state = judge();
-	struct worker_errors errors;
+	static char text[HOLD_TEXT_SIZE];
+	struct hold_slots slots;
+	struct judged judged;
 
-	queue_error_read_workers(m.board, &errors);
-	return queue_state_explain(qs, &qs->items[MAIL], state, &errors, reason, now_ms, text);
+	queues_publish(qs);
+	holds_read_slots(m.board, &slots);
+	judged = holds_judge(m.board, mail(), &slots);
+	return holds_explain(m.board, mail(), &slots, &judged, qs->items[MAIL].conf, now_ms, text);
 }
 
 static void because(int slot, const char *why)
@@ -210,7 +216,7 @@ static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **stat
 	atomic_store(&slot_of(0)->redis_down, 1);
 	queues_scale(qs, MAIL, 1);
 	queues_dismiss_surplus(qs, MAIL, 0);
-	assert_int_equal(judge(), STATE_NO_REDIS);
+	assert_int_equal(judge(), HOLD_NO_REDIS);
 }
 
 static void a_queue_without_workers_has_not_lost_redis(void **state)
@@ -218,56 +224,56 @@ static void a_queue_without_workers_has_not_lost_redis(void **state)
 	(void)state;
 	queues_scale(qs, MAIL, 0);
 	queues_dismiss_surplus(qs, MAIL, 0);
-	assert_state(STATE_RUNNING, "scaled to no workers, until a reload");
+	assert_hold(HOLD_NONE, "scaled to no workers, until a reload");
 }
 
 static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
 {
 	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_REFUSED);
-	assert_state(STATE_NO_REDIS, "Redis answers with an error");
+	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_WRONG_TYPE);
-	assert_state(STATE_NO_REDIS, "one of its keys has the wrong type");
+	assert_hold(HOLD_NO_REDIS, "one of its keys has the wrong type");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_LEFTOVERS);
-	assert_state(STATE_NO_REDIS, "Redis answers with an error");
+	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
 }
 
 static void the_breaker_comes_before_the_gate(void **state)
 {
 	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
-	assert_state(STATE_PAUSED, "paused in Redis");
+	assert_hold(HOLD_PAUSED, "paused in Redis");
 	atomic_store(&mail()->workers.breaker.step, 1);
-	assert_int_equal(judge(), STATE_BREAKER);
+	assert_int_equal(judge(), HOLD_BREAKER);
 }
 
 static void a_queue_recovers_until_its_gate_opens(void **state)
 {
 	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_RECOVERING);
-	assert_state(STATE_RECOVERING, "messages of dead workers are being returned");
+	assert_hold(HOLD_RECOVERING, "messages of dead workers are being returned");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_LEFTOVERS);
-	assert_state(STATE_RECOVERING, "processes of a dead supervisor are being killed");
+	assert_hold(HOLD_RECOVERING, "processes of a dead supervisor are being killed");
 }
 
 static void a_queue_that_left_is_quiet(void **state)
 {
 	(void)state;
 	queues_leave(qs, MAIL, 0, 0);
-	assert_state(STATE_QUIET, "left the configuration");
-	assert_string_equal(queue_state_names[judge()], "quiet");
+	assert_hold(HOLD_QUIET, "left the configuration");
+	assert_string_equal(holds_table[judge()].name, "quiet");
 }
 
 static void a_pause_in_redis_is_shown_before_quiet(void **state)
 {
 	(void)state;
 	queues_set_quiet(qs, MAIL, true, 0);
-	assert_state(STATE_QUIET, "an operator stopped its fetches");
+	assert_hold(HOLD_QUIET, "an operator stopped its fetches");
 	queues_set_quiet(qs, MAIL, false, 0);
 	queues_set_all_quiet(qs, true, 0);
-	assert_state(STATE_QUIET, "an operator stopped its fetches");
+	assert_hold(HOLD_QUIET, "an operator stopped its fetches");
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
-	assert_state(STATE_PAUSED, "paused in Redis");
+	assert_hold(HOLD_PAUSED, "paused in Redis");
 }
 
 static void a_running_queue_warns_of_the_most_important_of_several(void **state)
@@ -277,36 +283,67 @@ static void a_running_queue_warns_of_the_most_important_of_several(void **state)
 	(void)state;
 	none.workers = 0;
 	atomic_store(&m.board->sweeper.leftovers, 1);
-	assert_state(STATE_RUNNING, "processes of a dead supervisor may still run: its messages may run twice");
+	assert_hold(HOLD_NONE, "processes of a dead supervisor may still run: its messages may run twice");
 	queues_keep(qs, MAIL, &none);
-	assert_state(STATE_RUNNING, "no workers are configured");
+	assert_hold(HOLD_NONE, "no workers are configured");
 	atomic_store(&mail()->sweeper.aside, 1);
-	assert_state(STATE_RUNNING, "messages are set aside: Redis refuses to move them");
+	assert_hold(HOLD_NONE, "messages are set aside: Redis refuses to move them");
 	atomic_store(&mail()->sweeper.undecided, 1);
-	assert_state(STATE_RUNNING, doubt_text((enum doubt)0));
+	assert_hold(HOLD_NONE, doubt_text((enum doubt)0));
 }
 
 static void messages_set_aside_have_the_reason_of_redis(void **state)
 {
 	(void)state;
-	assert_null(queue_state_aside(qs, &qs->items[MAIL]));
+	assert_null(holds_aside(mail()));
 	atomic_store(&mail()->sweeper.aside_error, QUEUE_ERROR_WRONG_TYPE);
-	assert_null(queue_state_aside(qs, &qs->items[MAIL]));		/* the last of them is gone */
+	assert_null(holds_aside(mail()));		/* the last of them is gone */
 	atomic_store(&mail()->sweeper.aside, 3);
-	assert_string_equal(queue_state_aside(qs, &qs->items[MAIL]), "messages are set aside: a key they go to has the wrong type");
+	assert_string_equal(holds_aside(mail()), "messages are set aside: a key they go to has the wrong type");
 	atomic_store(&mail()->sweeper.aside_error, QUEUE_ERROR_NO_PERMISSION);
-	assert_string_equal(queue_state_aside(qs, &qs->items[MAIL]), "messages are set aside: Redis refuses the permission to move them");
-	assert_null(queue_state_aside(qs, &qs->items[LATER]));
+	assert_string_equal(holds_aside(mail()), "messages are set aside: Redis refuses the permission to move them");
+	assert_null(holds_aside(&m.board->queues[LATER]));
 }
 
 static void a_doubt_names_why_a_worker_cannot_be_proven_dead(void **state)
 {
 	(void)state;
-	assert_null(queue_state_undecided(qs, &qs->items[MAIL]));
+	assert_null(holds_undecided(mail()));
 	atomic_store(&mail()->sweeper.undecided, 2);
-	assert_string_equal(queue_state_undecided(qs, &qs->items[MAIL]), doubt_text((enum doubt)1));
+	assert_string_equal(holds_undecided(mail()), doubt_text((enum doubt)1));
 	assert_string_not_equal(doubt_text((enum doubt)0), doubt_text((enum doubt)1));
-	assert_null(queue_state_undecided(qs, &qs->items[LATER]));
+	assert_null(holds_undecided(&m.board->queues[LATER]));
+}
+
+static void a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		master_end_worker(processes_slot(&m.processes, worker(i)), true, 1000);
+	assert_hold(HOLD_NO_WORKER, "no worker lives");
+	qs->items[MAIL].policy.next_spawn_ms = 6000;
+	queues_note_end(qs, MAIL, 9, true, 1000);
+	assert_string_equal(explained(3000), "no worker lives: signal 9 ended the last one 2.0s ago; the next one starts in 3.0s");
+	assert_string_equal(explained(0), "no worker lives: signal 9 ended the last one");
+	queues_note_end(qs, MAIL, 3, false, 1000);
+	assert_string_equal(explained(0), "no worker lives: the last one exited with status 3");
+	atomic_store(&mail()->workers.breaker.step, 1);
+	assert_int_equal(judge(), HOLD_NO_WORKER);
+	queues_scale(qs, MAIL, 0);
+	assert_int_equal(judge(), HOLD_BREAKER);
+}
+
+static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
+{
+	(void)state;
+	for (int h = 0; h < HOLDS; h++) {
+		assert_non_null(holds_table[h].setter);
+		assert_non_null(holds_table[h].end);
+		assert_non_null(holds_table[h].text);
+		assert_int_equal(holds_by_name(holds_table[h].name), h);
+	}
+	assert_int_equal(holds_by_name("of a later version"), HOLDS);
+	assert_int_equal(holds_by_name(NULL), HOLDS);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
@@ -314,6 +351,8 @@ static void a_doubt_names_why_a_worker_cannot_be_proven_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts),
+		T(each_hold_has_its_words_and_a_name_of_its_own),
 		T(a_queue_that_works_is_running_without_a_reason),
 		T(crash_policies_come_before_all_errors),
 		T(an_error_is_a_state_or_part_of_one),

@@ -1,0 +1,80 @@
+#ifndef COMMON_HOLDS_HOLDS_H
+#define COMMON_HOLDS_HOLDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+#include "common/conf/conf.h"
+
+/*
+ * A hold is a reason why a queue does not fetch, or not all that it should. One function judges it from the scoreboard, so that every process
+ * and every face of the program says the same. table.c has the words for each hold, judge.c decides, text.c explains.
+ */
+
+/* By rank: of several holds the last one counts, since an operator must know it first. */
+enum hold {
+	HOLD_NONE, HOLD_QUIET, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_WORKER, HOLD_ERROR, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
+	HOLDS
+};
+
+/* From what is well to what is bad. */
+enum hold_level {
+	HOLD_WELL,
+	HOLD_ORDERED,		/* an operator wants it so */
+	HOLD_PASSING,		/* it ends by itself */
+	HOLD_WARNING, HOLD_BAD
+};
+
+struct hold_words {
+	const char *name;		/* the state of the queue in every document */
+	enum hold_level level;
+	const char *setter;		/* who sets it */
+	const char *end;		/* when it ends */
+	const char *text;		/* what it means, where no reason is known */
+	/* What to do, with the name of the queue between `advice` and `after`, if there is `after`. NULL: the operator ordered it in Redis and knows */
+	const char *advice, *after;
+};
+
+extern const struct hold_words holds_table[HOLDS];
+enum hold holds_by_name(const char *name);	/* HOLDS: this version knows no such state */
+
+/* ---- judge.c ---- */
+
+/* What the slots of the scoreboard say of each queue, by its place. It is true for the moment of the read. */
+struct hold_slots {
+	struct worker_errors errors;
+	struct hold_workers {
+		int serving;		/* workers that live and do not leave */
+		int connected;		/* of these, those with a connection to Redis */
+		const struct slot *next;	/* of these, the one without a connection that tries next; NULL: all are connected */
+	} of_queue[SCOREBOARD_QUEUES];
+	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */
+};
+void holds_read_slots(const struct scoreboard *b, struct hold_slots *slots);
+
+struct judged {
+	enum hold hold;
+	const char *reason;	/* static. NULL: there is nothing to say; with HOLD_NONE, what an operator should know although the queue runs */
+	uint32_t error;		/* the error's word of HOLD_ERROR and HOLD_NO_REDIS */
+};
+struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots);
+
+const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
+const char *holds_undecided(const struct board_queue *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */
+
+/* The worker of the queue, or the sweeper, that tries next to connect; NULL: none has lost Redis. */
+const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b, const struct hold_slots *slots);
+
+/* ---- text.c ---- */
+
+/*
+ * The reason with what workers, sweeper and master know of it: the step that failed, its error, the key, the last end, and the time of the next
+ * attempt. conf: NULL: the queue left the configuration. now_ms: CLOCK_MONOTONIC; 0: without times, for a text that lasts. Returns out; NULL:
+ * there is no reason.
+ */
+#define HOLD_TEXT_SIZE 640
+const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,76 @@
+/* The reason of a hold in more words, from what workers, sweeper and master know of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/base/base.h"
+#include "common/handler/handler.h"
+#include "common/holds/holds.h"
+
+static void add_next(int64_t at_ms, int64_t now_ms, const char *what, const char *due, char out[HOLD_TEXT_SIZE])
+{
+	char text[UNITS_SIZE];
+
+	if (now_ms == 0)
+		return;
+	if (at_ms > now_ms)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; %s in %s", what, units_elapsed(at_ms - now_ms, text));
+	else
+		strlcat(out, due, HOLD_TEXT_SIZE);
+}
+
+static void explain_breaker(const struct board_queue *q, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	const struct queue_breaker *b = &q->workers.breaker;
+	char cause[HANDLER_CAUSE_SIZE];
+
+	strlcpy(out, handler_cause_text(atomic_load(&b->cause), conf == NULL || conf->handler == NULL ? NULL : conf->handler[0], cause), HOLD_TEXT_SIZE);
+	add_next(atomic_load(&b->until_ms), now_ms, "next attempt", "; next attempt with the next message", out);
+}
+
+static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	int64_t ended_ms = atomic_load(&q->master.ended_ms);
+	uint32_t how = atomic_load(&q->master.ended);
+	char text[UNITS_SIZE];
+
+	if (ended_ms == 0 || atomic_load(&q->master.waits) != 0)
+		return;
+	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), how & QUEUE_ENDED_BY_SIGNAL ? ": signal %u ended the last one" :
+	    ": the last one exited with status %u", (unsigned)(how & ~QUEUE_ENDED_BY_SIGNAL));
+	if (now_ms > ended_ms)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " %s ago", units_elapsed(now_ms - ended_ms, text));
+	add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
+}
+
+static void explain_no_redis(const struct slot *next, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	struct slot_text_seen why;
+
+	if (next == NULL)
+		return;
+	why = slot_text_read(&next->redis_why);
+	if (why.number != -1)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
+	add_next(atomic_load(&next->redis_retry_ms), now_ms, "next attempt", "", out);
+}
+
+const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	char more[QUEUE_ERROR_MORE_SIZE];
+
+	if (judged->reason == NULL)
+		return NULL;
+	strlcpy(out, judged->reason, HOLD_TEXT_SIZE);
+	if (judged->hold == HOLD_BREAKER)
+		explain_breaker(q, conf, now_ms, out);
+	else if (judged->hold == HOLD_NO_WORKER)
+		explain_no_worker(q, now_ms, out);
+	else if (judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)
+		explain_no_redis(holds_next_to_connect(q, b, slots), now_ms, out);
+	else if ((judged->hold == HOLD_ERROR || judged->hold == HOLD_NO_REDIS) && judged->error == queue_error_shown(b, q, &slots->errors))
+		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
+	return out;
+}
