@@ -6,6 +6,7 @@
 #include "admin/cli/colour.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 
 const char *const colour_choices[COLOUR_CHOICES] = { [COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never" };
 
@@ -25,16 +26,6 @@ static const struct { const char *word; enum colour_meaning meaning; } words[] =
 	{ "degraded", MEANING_WARNING },
 	{ "unhealthy", MEANING_BAD },
 	{ "unknown", MEANING_WARNING },
-	/* of a queue, queue_state_names */
-	{ "running", MEANING_GOOD },
-	{ "paused", MEANING_WARNING },
-	{ "quiet", MEANING_WARNING },
-	{ "backoff", MEANING_WARNING },
-	{ "quarantine", MEANING_BAD },
-	{ "recovering", MEANING_WARNING },
-	{ "error", MEANING_BAD },
-	{ "breaker", MEANING_BAD },
-	{ "no redis", MEANING_BAD },
 	/* severities of doctor */
 	{ "ok", MEANING_GOOD },
 	{ "note", MEANING_FAINT },
@@ -70,6 +61,14 @@ const char *colour_end(bool wanted, enum colour_meaning meaning)
 
 enum colour_meaning colour_meaning_of(const char *word)
 {
+	static const enum colour_meaning of_levels[] = {
+		[HOLD_WELL] = MEANING_GOOD, [HOLD_ORDERED] = MEANING_WARNING, [HOLD_PASSING] = MEANING_WARNING, [HOLD_WARNING] = MEANING_WARNING,
+		[HOLD_BAD] = MEANING_BAD
+	};
+	enum hold hold = holds_by_name(word);
+
+	if (hold != HOLDS)
+		return of_levels[holds_table[hold].level];
 	for (size_t i = 0; word != NULL && i < nitems(words); i++)
 		if (strcmp(words[i].word, word) == 0)
 			return words[i].meaning;

@@ -13,6 +13,7 @@
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 
 /* ---- the socket ---- */
 
@@ -128,30 +129,27 @@ int check_control(struct doctor *d)
 
 /* ---- its queues ---- */
 
-static const struct {
-	const char *state;
-	enum severity severity;
-	const char *advice, *after;	/* with the name of the queue between them, if there is `after` */
-} states[] = {
-	{ "quiet", SEVERITY_NOTE, "quredis quiet --off", NULL },
-	{ "recovering", SEVERITY_NOTE, "wait; if it lasts, the supervisor's log says why", NULL },
-	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says why workers die", NULL },
-	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart ", "" },
-	{ "breaker", SEVERITY_ERROR, "try the handler on a message: quredis run ", " --from ingress; workers also keep trying it" },
-	{ "error", SEVERITY_ERROR, "the supervisor's log says what failed and what to do: events queue_error, redis_error, redis_down, schema_refused",
-	  NULL },
-	{ "no redis", SEVERITY_ERROR, "see the other findings, and the events redis_error and queue_error in the supervisor's log", NULL },
+static const enum severity of_levels[] = {
+	[HOLD_WELL] = SEVERITY_OK, [HOLD_ORDERED] = SEVERITY_NOTE, [HOLD_PASSING] = SEVERITY_NOTE, [HOLD_WARNING] = SEVERITY_WARNING,
+	[HOLD_BAD] = SEVERITY_ERROR
 };
+
+static void add_hold(struct doctor *d, const char *name, enum hold hold, const char *reason)
+{
+	const struct hold_words *words = &holds_table[hold];
+
+	findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name, reason == NULL ? "" : reason), "%s%s%s", words->advice,
+	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
+}
 
 static void check_queue(struct doctor *d, const json_t *q)
 {
-	const char *name = json_string_value(json_object_get(q, "name")), *state = json_string_value(json_object_get(q, "state"));
+	const char *name = json_string_value(json_object_get(q, "name"));
+	enum hold hold = holds_by_name(json_string_value(json_object_get(q, "state")));
 	const char *reason = json_string_value(json_object_get(q, "reason")), *undecided = json_string_value(json_object_get(q, "undecided"));
 
-	for (size_t i = 0; state != NULL && i < nitems(states); i++)
-		if (strcmp(states[i].state, state) == 0)
-			findings_advise(findings_add(d, states[i].severity, name, "%s: %s", state, reason == NULL ? "" : reason), "%s%s%s", states[i].advice,
-			    states[i].after == NULL ? "" : name, states[i].after == NULL ? "" : states[i].after);
+	if (hold != HOLDS && holds_table[hold].advice != NULL)
+		add_hold(d, name, hold, reason);
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);

@@ -10,6 +10,7 @@
 #include "admin/top/top.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 
 const struct top_sort_key top_sort_keys[TOP_SORTS] = {
 	[TOP_BY_HEALTH] = { "health", 'h', "the sickest first" },
@@ -26,22 +27,18 @@ const struct top_sort_key top_sort_keys[TOP_SORTS] = {
 
 enum { WELL, DOUBTFUL, DEGRADED, SICK };
 
-static const struct { const char *state; int badness; } states[] = {	/* the later, the worse */
-	{ "running", WELL }, { "paused", DOUBTFUL }, { "recovering", DOUBTFUL }, { "error", SICK }, { "breaker", SICK }, { "no redis", SICK },
+static const int badness_of_level[] = {
+	[HOLD_WELL] = WELL, [HOLD_ORDERED] = DOUBTFUL, [HOLD_PASSING] = DOUBTFUL, [HOLD_WARNING] = DEGRADED, [HOLD_BAD] = SICK
 };
 
 static const struct { const char *health; int badness; } healths[] = {
 	{ "healthy", WELL }, { "unknown", DOUBTFUL }, { "degraded", DEGRADED }, { "unhealthy", SICK },
 };
 
-/* The place of a state in the table; a state that this version does not know is the worst. -1: none. */
+/* The rank of a state; a state that this version does not know is the worst. -1: none. */
 static int place_of_state(const char *state)
 {
-	int i = 0;
-
-	while (state != NULL && i < (int)nitems(states) && strcmp(states[i].state, state) != 0)
-		i++;
-	return state == NULL ? -1 : i;
+	return state == NULL ? -1 : (int)holds_by_name(state);
 }
 
 static int badness_of_health(const char *health)
@@ -56,7 +53,7 @@ static int badness_of_health(const char *health)
 static int64_t sickness_of(const struct top_queue *q)
 {
 	int place = place_of_state(q->state), health = badness_of_health(q->health);
-	int state = place < 0 ? WELL : place < (int)nitems(states) ? states[place].badness : SICK;
+	int state = place < 0 ? WELL : place < HOLDS ? badness_of_level[holds_table[place].level] : SICK;
 
 	return (health > state ? health : state) * 10000 + health * 100 + (place < 0 ? 0 : place);
 }

@@ -7,6 +7,7 @@
 #include "admin/top/top.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 
 size_t top_nodes_count(const json_t *nodes)
 {
@@ -107,18 +108,22 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
 {
 	const char *state = json_string_value(json_object_get(queue, "state"));
-	bool no_redis = state != NULL && strcmp(state, "no redis") == 0, error = state != NULL && strcmp(state, "error") == 0;
-	int64_t left = error ? -1 : queue_node_left(node, queue, no_redis ? QUEUE_NODE_NEXT_CONNECT : QUEUE_NODE_NEXT_ATTEMPT, now_ms);
+	enum hold hold = state == NULL ? HOLD_BREAKER : holds_by_name(state);
+	bool tries = hold == HOLD_BREAKER || hold == HOLD_NO_REDIS;
+	int64_t left = !tries ? -1 : queue_node_left(node, queue, hold == HOLD_NO_REDIS ? QUEUE_NODE_NEXT_CONNECT : QUEUE_NODE_NEXT_ATTEMPT, now_ms);
 
 	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
 }
 
-/* The few words for an open breaker, or the whole error; NULL: the node reports none. */
+/* The few words for an open breaker, or the whole reason of another bad hold; NULL: the node reports none. */
 static const char *cause_of(const json_t *queue)
 {
 	const char *state = json_string_value(json_object_get(queue, "state")), *cause = json_string_value(json_object_get(queue, "cause"));
-	bool breaker = state == NULL || strcmp(state, "breaker") == 0;
+	bool breaker = state == NULL || strcmp(state, holds_table[HOLD_BREAKER].name) == 0;
+	enum hold hold = holds_by_name(state);
 
+	if (state != NULL && hold != HOLDS && holds_table[hold].level < HOLD_WARNING)
+		return NULL;
 	return breaker && cause != NULL ? cause : json_string_value(json_object_get(queue, "reason"));
 }
 

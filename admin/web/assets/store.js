@@ -66,17 +66,18 @@ class Past {
 export const AWAY = { redis: "Redis has not answered", console: "The console has not answered", full: "The console has sent this page no figures" };
 
 const UNSERVED = "no supervisor serves this queue: quredisd does not run, or its configuration does not have the queue";
-const BAD_STATES = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
+const BAD_STATES = ["quarantine", "backoff", "no redis", "error", "no worker", "breaker", "recovering", "quiet"];	// common/holds/table.c, by rank
 export const WHY = {
 	"no redis": "its workers cannot reach Redis, or Redis refuses their commands",
 	error: "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
 	quarantine: "its workers keep dying; the supervisor starts one each minute",
 	backoff: "its workers die; the supervisor waits longer before each start",
+	"no worker": "no worker lives; the supervisor starts the next one",
 	breaker: "its handler cannot be executed, or failed too often in a row; workers try one message at a time",
 	recovering: "the sweeper returns messages of dead workers",
 	quiet: "an operator stopped fetching on this host",
 };
-export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
+export const LEVEL = { "no redis": "bad", "no worker": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
 
 /** Of the handler while the breaker is open, of a worker to connect while Redis is away. */
 function nextAttempt(state, served) {
