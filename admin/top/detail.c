@@ -57,16 +57,26 @@ static char *waiting_text(const struct top_queue *q)
 	return text;
 }
 
+/* Ages in s and counts a minute have fractions in the report of health. In thousandths; -1: the object has none that quredis would write. */
+static int64_t thousandths_in(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+	double value = json_number_value(n);
+
+	return json_is_number(n) && value >= 0 && value <= (double)ADMIN_COUNT_MAX / 1000 ? (int64_t)(value * 1000 + 0.5) : -1;
+}
+
 /* "12 of 40 attempts in 10m00s (30%)" */
 static char *failures_text(const json_t *health)
 {
 	const json_t *failures = json_object_get(health, "failures");
-	int64_t attempts = admin_count_in(failures, "attempts"), failed = admin_count_in(failures, "failed"), window = admin_count_in(failures, "window");
+	int64_t attempts = admin_count_in(failures, "attempts"), failed = admin_count_in(failures, "failed");
+	int64_t window_ms = thousandths_in(failures, "window");
 	char *age, *text;
 
-	if (attempts < 0 || failed < 0 || window < 0)
+	if (attempts < 0 || failed < 0 || window_ms < 0)
 		return NULL;
-	age = elapsed(window * 1000);
+	age = elapsed(window_ms);
 	text = alloc_format("%" PRId64 " of %" PRId64 " attempts in %s (%" PRId64 "%%)", failed, attempts, age, attempts == 0 ? 0 : failed * 100 / attempts);
 	free(age);
 	return text;
@@ -75,15 +85,15 @@ static char *failures_text(const json_t *health)
 static char *growth_text(const json_t *health)
 {
 	const json_t *growth = json_object_get(health, "growth");
-	int64_t arrivals = admin_count_in(growth, "arrivals"), completions = admin_count_in(growth, "completions"), growing = admin_count_in(growth, "growing");
+	int64_t arrivals = thousandths_in(growth, "arrivals"), completions = thousandths_in(growth, "completions");
+	int64_t growing_ms = thousandths_in(growth, "growing");
 	char *age, *text;
 
 	if (arrivals < 0 || completions < 0)
 		return NULL;
-	if (growing <= 0)
-		return alloc_format("%" PRId64 " arrive a minute, %" PRId64 " leave", arrivals, completions);
-	age = elapsed(growing * 1000);
-	text = alloc_format("%" PRId64 " arrive a minute, %" PRId64 " leave; it has grown for %s", arrivals, completions, age);
+	age = growing_ms <= 0 ? NULL : elapsed(growing_ms);
+	text = alloc_format("%.1f arrive a minute, %.1f leave%s%s", (double)arrivals / 1000, (double)completions / 1000,
+	    age == NULL ? "" : "; it has grown for ", age == NULL ? "" : age);
 	free(age);
 	return text;
 }

@@ -227,6 +227,7 @@ def test_page_of_a_queue(redis, quredisd, handler, terminal, tmp):
     page = s.press("\r", lambda p: any("45%" in line for line in p) and any("HandlerExit" in line for line in p))
     text = "\n".join(page)
     assert page[0].startswith("  mail ") and re.search(r"Ingress +7, the oldest for", text) and "Escape    " in text
+    assert re.search(r"Failures +0 of 0 attempts in 10m00s \(0%\)$", text, re.M), text       # as the sweeper writes it: with fractions
     assert re.search(r"(degraded|unhealthy) +7 messages.* 3", text), text       # the reason, its figure and its limit
     assert re.search(r"here +running +2 +0 +2 running", text) and text.count("45% page 3 of 7") == 2 and len(re.findall(r"here\.\w+\.", text)) == 2
     assert re.search(r"ago +HandlerExit +\S+ +550 no such user$", text, re.M)
@@ -251,6 +252,21 @@ def test_colours_of_the_page_of_a_queue(redis, terminal):
         for line in "  State +" + bad % "breaker", "  Health +" + bad % "unhealthy", "  " + bad % "unhealthy" + " +too many", "  here +" + bad % "breaker":
             assert re.search(line, s.t.text[s.start:]), (line, s.t.text[s.start:])
         assert ("\x1b[1;31m" in s.t.text) == coloured
+        s.t.type("qq")
+        assert s.end() == 0
+
+
+def test_figures_with_fractions(redis, terminal):
+    """As the report of health has them: ages in seconds, and counts a minute."""
+    c = redis.client()
+    judged(c, "a", failures={"attempts": 40, "failed": 12, "window": 600.0}, growth={"arrivals": 12.25, "completions": 3.0, "window": 60.5, "growing": 90.25})
+    judged(c, "b", failures={"attempts": 1, "failed": "x", "window": -1.5}, growth={"arrivals": 1e300, "completions": 1.0})
+    for keys, failures, backlog in (("\r", r"12 of 40 attempts in 10m00s \(30%\)", r"12\.\d arrive a minute, 3\.0 leave; it has grown for 1m30s"),
+                                    (DOWN + "\r", "-", "-")):
+        s = Screen(terminal, rows=30)
+        s.until(names, "the list")
+        text = "\n".join(s.press(keys, lambda p: any(re.match("  Backlog", line) for line in p)))
+        assert re.search(f"Failures +{failures}$", text, re.M) and re.search(f"Backlog +{backlog}$", text, re.M), text
         s.t.type("qq")
         assert s.end() == 0
 
