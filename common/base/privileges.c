@@ -2,6 +2,7 @@
  * Gives up the rights of root. Raw system calls: what a process of quredis keeps is one word of bits, for which libcap would be
  * a further library.
  */
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -81,4 +82,10 @@ const char *privileges_drop(const struct privileges *p)
 	if (p->sealed && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return "no_new_privs";
 	return is_dropped(p, keep) ? NULL : "verification";
+}
+
+void privileges_files_as(uid_t uid, gid_t gid)
+{
+	setfsgid(gid);
+	setfsuid(uid);
 }

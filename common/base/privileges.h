@@ -25,4 +25,10 @@ struct privileges {
  */
 const char *privileges_drop(const struct privileges *p);
 
+/*
+ * The kernel judges each open(2) and mkdir(2) of this process as if it were of this user, and gives it what they create. A root without
+ * CAP_DAC_OVERRIDE and CAP_CHOWN, as in a unit of systemd, needs that in a directory of another user. Back with geteuid() and getegid().
+ */
+void privileges_files_as(uid_t uid, gid_t gid);
+
 #endif

@@ -281,15 +281,27 @@ static bool is_socket(const char *path)
 	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
+/* Only a root that may pass over modes sees into a directory that supervisor.user keeps for itself: another one looks with that user's eyes. */
+static bool is_seen_by_user_alone(const struct conf *conf, const char *dir)
+{
+	struct stat st;
+
+	return conf->supervisor.as.switch_user && geteuid() == 0 && stat(dir, &st) == -1 && errno == EACCES;
+}
+
 static void check_written_path(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *path)
 {
-	bool master = key->written == CONF_WRITTEN_BY_MASTER;
+	const struct conf_run_as *own = &l->conf->supervisor.as;
+	bool master = key->written == CONF_WRITTEN_BY_MASTER, log = key->written == CONF_WRITTEN_LOG;
 	char *way = is_socket(path) ? directory_of(path) : alloc_string(path);
-	char *dir = key->written == CONF_WRITTEN_FILE ? directory_of(path) : alloc_string(path);
+	char *dir = key->written == CONF_WRITTEN_FILE || log ? directory_of(path) : alloc_string(path);
 
-	if (!master)
+	if (!master && is_seen_by_user_alone(l->conf, dir))
+		privileges_files_as(own->uid, own->gid);
+	if (!master && !log)
 		check_directory(l, where, key, dir);
-	check_way(l, where, key->path, way, master ? geteuid() : l->conf->supervisor.as.uid);
+	check_way(l, where, key->path, way, master ? geteuid() : own->uid);
+	privileges_files_as(geteuid(), getegid());
 	free(dir);
 	free(way);
 }

@@ -82,7 +82,7 @@ static const struct conf_key global_keys[] = {
 	KEY("supervisor.user", STRING, supervisor.as.user),
 	KEY("supervisor.core", BOOL, supervisor.core, .fallback = "false"),
 
-	KEY("log.target", STRING, log.target, .fallback = "stderr", .written = CONF_WRITTEN_BY_MASTER),
+	KEY("log.target", STRING, log.target, .fallback = "stderr", .written = CONF_WRITTEN_LOG),
 	KEY("log.format", CHOICE, log.format, .fallback = "logfmt", .choices = log_formats),
 	KEY("log.level", CHOICE, log.level, .fallback = "info", .choices = log_levels),
 

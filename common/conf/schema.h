@@ -41,6 +41,7 @@ enum conf_secret {
 enum conf_written {
 	CONF_WRITTEN_NOT,
 	CONF_WRITTEN_BY_MASTER,		/* a file or socket that the master makes, as the user who started it */
+	CONF_WRITTEN_LOG,		/* a file that the master makes for supervisor.user, whose processes open it again */
 	CONF_WRITTEN_FILE,		/* a file that supervisor.user makes anew in its directory */
 	CONF_WRITTEN_DIRECTORY,		/* a directory in which supervisor.user makes files */
 	CONF_WRITTEN_OWN_DIRECTORY	/* the same; the master makes it if it is missing */

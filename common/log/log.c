@@ -217,10 +217,28 @@ void log_owner(uid_t uid, gid_t gid)
 	state.owner.gid = gid;
 }
 
+static int open_above_standard(const char *path)
+{
+	return above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+}
+
+/* As the owner first: a root that may neither pass over modes nor give files away can still log in a directory of that user. */
+static int open_for_owner(const char *path)
+{
+	int fd = -1;
+
+	if (state.owner.set && geteuid() == 0) {
+		privileges_files_as(state.owner.uid, state.owner.gid);
+		fd = open_above_standard(path);
+		privileges_files_as(geteuid(), getegid());
+	}
+	return fd != -1 ? fd : open_above_standard(path);
+}
+
 static int open_file(const char *path)
 {
 	char *link = file_link_flaw(path, geteuid());
-	int fd = link != NULL ? -1 : above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+	int fd = link != NULL ? -1 : open_for_owner(path);
 
 	if (link != NULL) {
 		free(link);

@@ -65,11 +65,36 @@ static int check_links(char *error, size_t size, const char *dir, uid_t user)
 	return rc;
 }
 
+static int make_as_owner(const char *dir, const struct conf_run_as *own)
+{
+	int rc;
+
+	privileges_files_as(own->uid, own->gid);
+	rc = mkdir(dir, 0700);
+	privileges_files_as(geteuid(), getegid());
+	return rc;
+}
+
+/* A root that may not pass over modes sees it only as its owner. */
+static int stat_or_as_owner(const char *dir, const struct conf_run_as *own, struct stat *st)
+{
+	int rc = stat(dir, st);
+
+	if (rc == 0 || errno != EACCES)
+		return rc;
+	privileges_files_as(own->uid, own->gid);
+	rc = stat(dir, st);
+	privileges_files_as(geteuid(), getegid());
+	return rc;
+}
+
 /* Only a directory that this call has made gets another owner. */
 static int make_directory(const char *dir, const struct conf_run_as *own)
 {
 	int fd, rc;
 
+	if (own->switch_user && (make_as_owner(dir, own) == 0 || errno == EEXIST))
+		return 0;
 	if (mkdir(dir, 0700) == -1)
 		return errno == EEXIST ? 0 : -1;
 	if (!own->switch_user)
@@ -95,7 +120,7 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 		return -1;
 	if (make_directory(dir, own) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
-	if (stat(dir, &st) == -1)
+	if (stat_or_as_owner(dir, own, &st) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return refuse_directory(error, size, dir, "is no directory");

@@ -217,6 +217,27 @@ def test_the_log_belongs_to_the_user_also_after_a_rotation(redis, quredisd, hand
     assert d.stop() == 0
 
 
+def test_a_root_that_may_not_pass_over_modes(quredisd, handler, tmp):
+    """With the capabilities of the unit: the log and the data are in a directory that only the user enters, and root gives nothing away."""
+    ledger_for_all(tmp)
+    own = tmp / "own"
+    own.mkdir(mode=0o700)
+    shutil.chown(own, USER)
+    few = ["setpriv", "--bounding-set=-all,+setuid,+setgid,+kill"]
+    server = {} if SERVER == "redis-server" else {"server": shutil.which(SERVER)}
+    d = quredisd(queues=[queue("mail", handler(BODY))], supervisor={"user": USER}, log={"target": own / "log"}, inside=few, start=False,
+                 redis={"embedded": True, "dir": own / "data", **server})
+    for n, name in enumerate(("a", "b"), 1):               # both are made, and found
+        d.start(wait=False)
+        wait_for((own / "data" / "redis.sock").exists)
+        wait_for(lambda name=name: d.quredis("push", "mail", name).code == 0)
+        wait_for(lambda n=n: len(ran(tmp)) == n)
+        assert rights(d.pid)["CapEff"] == bits(KILL, SETGID, SETUID)
+        assert d.stop() == 0
+    assert {(own / name).stat().st_uid for name in ("log", "data")} == {pwd.getpwnam(USER).pw_uid}
+    assert "config_problem" not in "".join(line for line in (own / "log").read_text().splitlines() if str(own) in line)
+
+
 def test_only_root_becomes_another_user(redis, quredisd, handler):
     d = supervisor(quredisd, handler)
     checked = d.check("-t")

@@ -5,6 +5,7 @@ systemd-nspawn may not boot one, it is skipped.
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -12,7 +13,7 @@ import uuid
 
 import pytest
 
-from harness import BUILD, ROOT, wait_for
+from harness import BUILD, ROOT, Authority, wait_for
 from harness.config import render
 from harness.processes import WITH_US, children_of
 
@@ -272,6 +273,145 @@ def test_a_bad_configuration_is_not_tried_again(service, text):
     service.configure()
     service.systemctl("start", "quredisd")
     assert service.show("ActiveState") == "active"
+
+
+# ---- supervisor.user ----
+
+USER = "quredis"
+SERVER_PORT = "6390"
+KILL, SETGID, SETUID = 5, 6, 7
+# notes "start NAME", and "end NAME USER"; a message "slow..." waits for /test/go in between
+NAMING = """#!/bin/sh
+read -r m
+echo "start $m" >>/test/ledger
+case $m in slow*) while ! [ -e /test/go ]; do sleep 0.05; done ;; esac
+echo "end $m $(id -un)" >>/test/ledger
+"""
+
+
+class OwnUser(Service):
+    """supervisor.user: files that only root may read, a log and an archive in a directory of that user."""
+
+    def __init__(self, container):
+        super().__init__(container)
+        container.run("sh", "-c", f"id {USER} >/dev/null 2>&1 || useradd --system --no-create-home {USER}; mkdir -p /etc/quredis/tls")
+        ca = Authority(container.shared / "ca")
+        server = ca.sign("server", "IP:127.0.0.1")
+        for source in (ca.cert, server.cert, server.key):
+            container.write(f"/etc/quredis/tls/{source.name}", source.read_text(), "600")
+        container.write("/etc/quredis/password", "open sesame\n", "600")
+        self.names = {"ca": ca.cert.name, "cert": server.cert.name, "key": server.key.name}
+        container.run("redis-server", "--port", "0", "--tls-port", SERVER_PORT, "--daemonize", "yes", "--requirepass", "open sesame", "--save", "",
+                      *(f for n, f in zip(("--tls-ca-cert-file", "--tls-cert-file", "--tls-key-file"), self.files()) for f in (n, f)))
+        container.write("/test/handler", NAMING, "755")
+
+    def files(self):
+        return [f"/etc/quredis/tls/{self.names[n]}" for n in ("ca", "cert", "key")]
+
+    def redis(self, *command):
+        ca, cert, key = self.files()
+        return self.c.run("redis-cli", "-p", SERVER_PORT, "--tls", "--cacert", ca, "--cert", cert, "--key", key, "--no-auth-warning", "-a", "open sesame",
+                          *command).stdout.strip()
+
+    def push(self, queue, message):
+        self.redis("LPUSH", f"ingress:{queue}", message)
+
+    def configure(self, redis=None, **supervisor):
+        ca, cert, key = self.files()
+        queues = [{"name": "plain", "handler": ["/test/handler"]}, {"name": "other", "handler": ["/test/handler"], "run_as": {"user": "nobody"}}]
+        tls = {"url": f"rediss://127.0.0.1:{SERVER_PORT}", "password_file": "/etc/quredis/password", "ca_file": ca, "cert_file": cert, "key_file": key}
+        self.c.write(CONF, render({
+            "redis": redis or tls, "queues": [{**q, "timeout": "20s", "recovery_attempts": 5} for q in queues],
+            "supervisor": {"user": USER, "drain_timeout": "60s", "kill_grace": "2s", **supervisor}, "log": {"target": "/var/lib/quredis/log"},
+            "dead_letter": {"archive": "/var/lib/quredis/archive", "max_entries": 1000}}))
+
+    def processes(self):
+        """{title: user, effective capabilities, no_new_privs} of each process of quredisd, if none of them appears twice."""
+        found = []
+        for line in self.c.run("ps", "-ww", "-eo", "pid=,args=").stdout.splitlines():
+            pid, title = line.strip().split(None, 1)
+            if not title.startswith("quredisd: ") and "unixsocket:/var/lib/quredis" not in title:
+                continue
+            text = self.c.run("cat", f"/proc/{pid}/status", check=False).stdout
+            lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+            sets = {lines.get(n) for n in ("CapPrm", "CapEff")}
+            user = self.c.run("id", "-un", lines["Uid"].split()[0]).stdout.strip() if lines and len(set(lines["Uid"].split())) == 1 else None
+            name = "redis" if "unixsocket:" in title else title.removeprefix("quredisd: ").split(" (")[0]
+            found.append((name, (user, int(sets.pop() or "0", 16), lines.get("NoNewPrivs")) if len(sets) == 1 else None))
+        return dict(found) if len(dict(found)) == len(found) else None
+
+    def logged(self, event):
+        text = self.c.run("sh", "-c", "cat /var/lib/quredis/log*").stdout
+        return [line for line in text.splitlines() if f" event={event} " in line]
+
+
+@pytest.fixture
+def own_user(container):
+    s = OwnUser(container)
+    s.ledger.write_text("")
+    s.ledger.chmod(0o666)
+    advice = re.findall(r"^#\t(\w+)=(.*)$", (ROOT / "etc/systemd/quredisd.service").read_text(), re.M)
+    assert [name for name, _ in advice] == ["StateDirectory", "ExecStartPre"]
+    s.drop_in(**dict(advice))
+    container.run("install", "-d", "-o", USER, "-g", USER, "-m", "700", "/var/lib/quredis/archive")
+    yield s
+    s.go()
+    s.systemctl("stop", "quredisd", check=False)
+    print(container.run("journalctl", "-u", "quredisd", "--no-pager", "-o", "cat", "-n", "60", check=False).stdout)
+    print(container.run("sh", "-c", "cat /var/lib/quredis/log*; rm -rf /var/lib/quredis", check=False).stdout)
+    s.redis("SHUTDOWN", "NOSAVE")
+    s.drop_in()
+    s.systemctl("reset-failed", "quredisd", check=False)
+
+
+def bits(*capabilities):
+    return sum(1 << c for c in capabilities)
+
+
+def test_supervisor_user(own_user):
+    """Only the master, and what ends processes of other users, keep something; secrets that only root reads, the log, the archive and /run work."""
+    s = own_user
+    keeps = {"master": ("root", bits(KILL, SETGID, SETUID), "1"), "sweeper": (USER, 0, "1"), "sweeper search": ("root", bits(KILL), "1"),
+             "worker plain/0": (USER, 0, "1"), "worker other/0": (USER, bits(KILL, SETGID, SETUID), "1")}
+    s.configure()
+    s.systemctl("start", "quredisd")
+    wait_for(lambda: s.processes() == keeps, what="each process to keep what it needs")
+    s.push("plain", "a")
+    s.push("other", "b")
+    wait_for(lambda: sorted(s.rows("end")) == [["end", "a", USER], ["end", "b", "nobody"]])
+    s.c.run("mv", "/var/lib/quredis/log", "/var/lib/quredis/log.1")
+    s.systemctl("kill", "--kill-who=main", "--signal=USR1", "quredisd")
+    s.configure(lease="29s")
+    s.systemctl("reload", "quredisd")
+    wait_for(lambda: len(s.logged("sweeper_exited")) == 1 and s.processes() == keeps, what="a reload to replace them")
+    s.go(False)
+    s.push("plain", "slow-c")
+    s.push("other", "slow-d")
+    wait_for(lambda: len(s.rows("start")) == 4)
+    s.systemctl("kill", "--kill-who=main", "--signal=KILL", "quredisd")
+    wait_for(lambda: len(s.rows("start")) == 6, 60, "both to run again under the next master")
+    s.go()
+    wait_for(lambda: len(s.rows("end")) == 4 and s.processes() == keeps)
+    assert s.show("NRestarts") == "1"
+    s.systemctl("stop", "quredisd")
+    assert s.show("Result") == "success" and s.processes() == {}
+    assert [s.redis("LLEN", f"{kind}:{name}") for kind in ("ingress", "escape") for name in ("plain", "other")] == ["0"] * 4
+    assert not s.logged("leftovers_alive") and not s.logged("queue_error") and not s.logged("privileges_kept")
+    assert not [line for line in s.logged("config_problem") if "/var/lib/quredis" in line]
+    owners = s.c.run("sh", "-c", "stat -c %U /var/lib/quredis/log* /run/quredis/quredisd.lock").stdout.split()
+    assert owners == [USER, USER, "root"]
+
+
+def test_supervisor_user_of_an_embedded_redis(own_user):
+    s = own_user
+    s.configure(redis={"embedded": True, "dir": "/var/lib/quredis/redis"})
+    for name in ("a", "b"):                                # its directory is made, and found
+        s.systemctl("start", "quredisd")
+        wait_for(lambda: [(s.processes() or {}).get(k) for k in ("keeper", "redis")] == [(USER, 0, "1")] * 2)
+        wait_for(lambda: s.c.run("quredis", "-c", CONF, "push", "plain", name, check=False).returncode == 0)
+        wait_for(lambda: s.rows("end")[-1:] == [["end", name, USER]])
+        s.systemctl("stop", "quredisd")
+    assert s.show("Result") == "success" and s.processes() == {}
 
 
 # ---- quredisd@.service ----
