@@ -3,6 +3,7 @@
  * and the lines of INFO.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
