@@ -3,11 +3,11 @@
  * passes, the user's variables if the handler has another user, and the QUREDIS_ variables of the job. Nothing else is passed,
  * so neither NOTIFY_SOCKET nor credentials reach a handler.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/base.h"
+#include "common/base/put.h"
 #include "common/handler/env.h"
 #include "common/handler/spawn.h"
 
@@ -105,6 +105,9 @@ void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char
 {
 	*e = (struct handler_env){0};
 	e->vars = alloc_zero(HANDLER_ENV_JOB + 1, sizeof(*e->vars));
+	set_value(e, "QUREDIS_QUEUE", conf->name);
+	if (handler_has_reply_fd(conf))
+		set_variable(e, alloc_format("QUREDIS_REPLY_FD=%d", conf->reply_fd));
 	set_passed(e, inherited);
 	if (conf->run_as.switch_user || conf->run_as.login != NULL)
 		set_user(e, &conf->run_as);
@@ -120,56 +123,82 @@ void handler_env_free(struct handler_env *e)
 	buffer_free(&e->text);
 }
 
-#define add(e, ...) (buffer_format(&(e)->text, __VA_ARGS__), buffer_append(&(e)->text, "", 1))
+/* ---- the variables of a job ---- */
 
-/* Sets the pointers into the text, which does not move any more. */
-static char *const *with_text(struct handler_env *e)
-{
-	char **first = e->vars + HANDLER_ENV_JOB;
+struct writer {
+	char *at;
+	char **next;		/* the place before those that are set */
+};
 
-	for (size_t i = e->text.len; i-- > 0;)
-		if (i == 0 || e->text.data[i - 1] == '\0')
-			*--first = e->text.data + i;
-	return first;
-}
+/* Room for variables with these names and values in all; every message pays for what this file writes. */
+#define NAMES_MAX 256		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
+#define NUMBERS_MAX (5 * (PUT_NUMBER_MAX + 1))
 
-static void add_attempt(struct handler_env *e, const struct handler_job *job)
-{
-	add(e, "QUREDIS_ATTEMPT=%d", job->attempt);
-	add(e, "QUREDIS_MAX_ATTEMPTS=%d", job->max_attempts);
-	add(e, "QUREDIS_REDELIVERED=%d", job->redelivered ? 1 : 0);
-}
-
-static void add_reply_fd(struct handler_env *e, const struct conf_queue *conf)
-{
-	if (handler_has_reply_fd(conf))
-		add(e, "QUREDIS_REPLY_FD=%d", conf->reply_fd);
-}
-
-char *const *handler_env_for(struct handler_env *e, const struct conf_queue *conf, const struct handler_job *job, int64_t deadline_ms)
+static struct writer begin(struct handler_env *e, size_t values)
 {
 	buffer_clear(&e->text);
-	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
-	add(e, "QUREDIS_QUEUE=%s", conf->name);
-	add(e, "QUREDIS_ID=%s", message_id(job->message));
-	add(e, "QUREDIS_SIZE=%zu", message_payload_len(job->message));
+	return (struct writer){ .at = buffer_room(&e->text, NAMES_MAX + NUMBERS_MAX + values), .next = e->vars + HANDLER_ENV_JOB };
+}
+
+static void add_text(struct writer *w, const char *name, const char *value)
+{
+	*--w->next = w->at;
+	w->at = put_text(put_text(w->at, name), value);
+	*w->at++ = '\0';
+}
+
+static void add_number(struct writer *w, const char *name, int64_t value)
+{
+	*--w->next = w->at;
+	w->at = put_signed(put_text(w->at, name), value);
+	*w->at++ = '\0';
+}
+
+static size_t size_of_facts(char *const *facts)
+{
+	size_t size = 0;
+
+	for (; facts != NULL && *facts != NULL; facts++)
+		size += strlen(*facts) + 1;
+	return size;
+}
+
+static void add_facts(struct writer *w, char *const *facts)
+{
+	for (; *facts != NULL; facts++)
+		add_text(w, "", *facts);
+}
+
+static void add_attempt(struct writer *w, const struct handler_job *job)
+{
+	add_number(w, "QUREDIS_ATTEMPT=", job->attempt);
+	add_number(w, "QUREDIS_MAX_ATTEMPTS=", job->max_attempts);
+	add_number(w, "QUREDIS_REDELIVERED=", job->redelivered ? 1 : 0);
+}
+
+char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
+{
+	const char *id = message_id(job->message), *request_id = job->message->request_id;
+	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) + size_of_facts(job->facts));
+
+	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
+	add_text(&w, "QUREDIS_ID=", id);
+	add_number(&w, "QUREDIS_SIZE=", (int64_t)message_payload_len(job->message));
 	if (job->facts == NULL)
-		add_attempt(e, job);
-	for (size_t i = 0; job->facts != NULL && job->facts[i] != NULL; i++)
-		add(e, "%s", job->facts[i]);
+		add_attempt(&w, job);
+	else
+		add_facts(&w, job->facts);
 	if (deadline_ms != -1)
-		add(e, "QUREDIS_DEADLINE=%" PRId64, deadline_ms);
-	if (job->message->request_id[0] != '\0')
-		add(e, "QUREDIS_REQUEST_ID=%s", job->message->request_id);
-	add_reply_fd(e, conf);
-	return with_text(e);
+		add_number(&w, "QUREDIS_DEADLINE=", deadline_ms);
+	if (request_id[0] != '\0')
+		add_text(&w, "QUREDIS_REQUEST_ID=", request_id);
+	return w.next;
 }
 
-char *const *handler_env_of_persistent(struct handler_env *e, const struct conf_queue *conf, const char *incarnation)
+char *const *handler_env_of_persistent(struct handler_env *e, const char *incarnation)
 {
-	buffer_clear(&e->text);
-	add(e, "QUREDIS_INCARNATION=%s", incarnation);
-	add(e, "QUREDIS_QUEUE=%s", conf->name);
-	add_reply_fd(e, conf);
-	return with_text(e);
+	struct writer w = begin(e, strlen(incarnation));
+
+	add_text(&w, "QUREDIS_INCARNATION=", incarnation);
+	return w.next;
 }

@@ -16,16 +16,16 @@ struct handler_env {
 	struct buffer text;	/* the job's variables, each with its NUL */
 };
 
-/* The most variables of a job: INCARNATION QUEUE ID SIZE DEADLINE REQUEST_ID REPLY_FD, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
-#define HANDLER_ENV_JOB (7 + HANDLER_FACTS)
+/* The most variables of a job: INCARNATION ID SIZE DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
+#define HANDLER_ENV_JOB (5 + HANDLER_FACTS)
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
 void handler_env_free(struct handler_env *e);
 
 /* The whole environment of one run, valid until the next call. deadline_ms since 1970; -1: no deadline. */
-char *const *handler_env_for(struct handler_env *e, const struct conf_queue *conf, const struct handler_job *job, int64_t deadline_ms);
+char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms);
 
 /* The environment of a persistent handler, which gets the facts of each job with the job. */
-char *const *handler_env_of_persistent(struct handler_env *e, const struct conf_queue *conf, const char *incarnation);
+char *const *handler_env_of_persistent(struct handler_env *e, const char *incarnation);
 
 #endif

@@ -108,7 +108,7 @@ static int spawn(struct handler *h, const int in[2], int reply_end)
 {
 	struct handler_plan plan = {
 		.argv = h->argv,
-		.envp = handler_env_for(&h->env, h->conf, h->job, realtime_deadline_ms(h->job)),
+		.envp = handler_env_for(&h->env, h->job, realtime_deadline_ms(h->job)),
 		.stdio = { in[0] == -1 ? h->input.null_fd : in[0], h->out[1], h->err[1] },
 		.reply_end = reply_end,
 	};

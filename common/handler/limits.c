@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/base.h"
+#include "common/base/put.h"
 #include "common/handler/spawn.h"
 
 #define LATE_TRIES 40
@@ -23,33 +24,20 @@
 #define CALL_SETFSUID SYS_setfsuid
 #endif
 
-/* Decimal digits without stdio, which a vfork child must not call. Returns a pointer to the first digit. */
-static char *format_digits(int value, char *end)
-{
-	unsigned rest = value < 0 ? 0u - (unsigned)value : (unsigned)value;
-
-	do
-		*--end = (char)('0' + rest % 10);
-	while ((rest /= 10) > 0);
-	if (value < 0)
-		*--end = '-';
-	return end;
-}
-
 static int write_oom_score_adj(const char *path, int value)
 {
-	char text[16], *end = text + sizeof(text), *p = format_digits(value, end);
+	char text[1 + PUT_NUMBER_MAX], *end = put_signed(text, value);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	ssize_t n;
 	int error;
 
 	if (fd == -1)
 		return -1;
-	n = write(fd, p, (size_t)(end - p));
+	n = write(fd, text, (size_t)(end - text));
 	error = errno;
 	close(fd);
 	errno = error;
-	return n == end - p ? 0 : -1;
+	return n == end - text ? 0 : -1;
 }
 
 /*

@@ -110,7 +110,7 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 	struct pipes pipes;
 	struct handler_plan plan = {
 		.argv = p->conf->handler,
-		.envp = handler_env_of_persistent(&p->env, p->conf, incarnation),
+		.envp = handler_env_of_persistent(&p->env, incarnation),
 	};
 
 	assert(p->state == IDLE);

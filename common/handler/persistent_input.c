@@ -13,6 +13,7 @@
 
 #include "common/handler/persistent_input.h"
 
+#include "common/base/put.h"
 #include "common/handler/spawn.h"
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
@@ -40,27 +41,6 @@ void persistent_input_begin(struct persistent_input *in, int fd)
 }
 
 /* ---- frames ---- */
-
-static char *put_text(char *at, const char *text)
-{
-	size_t len = strlen(text);
-
-	memcpy(at, text, len);
-	return at + len;
-}
-
-static char *put_number(char *at, uint64_t n)
-{
-	char digits[20], *p = digits + sizeof(digits);
-	size_t len;
-
-	do
-		*--p = (char)('0' + n % 10);
-	while ((n /= 10) > 0);
-	len = (size_t)(digits + sizeof(digits) - p);
-	memcpy(at, p, len);
-	return at + len;
-}
 
 static char *put_id(char *at, const char *key, const char *id)
 {

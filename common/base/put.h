@@ -1,0 +1,42 @@
+#ifndef COMMON_BASE_PUT_H
+#define COMMON_BASE_PUT_H
+
+#include <stdint.h>
+#include <string.h>
+
+/*
+ * Writers of text for what each message pays for, and for a vfork child: no printf, no memory, no lock. Each writes at `at`, where the caller has
+ * room, without a NUL, and returns the end.
+ */
+#define PUT_NUMBER_MAX 20	/* bytes of the longest number */
+
+static inline char *put_text(char *at, const char *text)
+{
+	size_t len = strlen(text);
+
+	memcpy(at, text, len);
+	return at + len;
+}
+
+static inline char *put_number(char *at, uint64_t n)
+{
+	char digits[PUT_NUMBER_MAX], *p = digits + sizeof(digits);
+	size_t len;
+
+	do
+		*--p = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	len = (size_t)(digits + sizeof(digits) - p);
+	memcpy(at, p, len);
+	return at + len;
+}
+
+static inline char *put_signed(char *at, int64_t n)
+{
+	if (n >= 0)
+		return put_number(at, (uint64_t)n);
+	*at++ = '-';
+	return put_number(at, 0 - (uint64_t)n);
+}
+
+#endif
