@@ -253,5 +253,6 @@ const char *unit_get(const struct doctor *d, const char *property);
 void registry_free_queues(struct doctor *d);
 /* Reads trays, lease and registration of an unregistered owner. sign: also sets the signature. 1: the owner is registered by now; -1: as a check. */
 int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool sign);
+const struct unregistered *survey_find(const struct queue_check *q, const char *incarnation);	/* NULL: none */
 
 #endif

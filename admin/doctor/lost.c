@@ -93,18 +93,9 @@ static int is_untouched(struct doctor *d, struct queue_check *q, const struct un
 	return 0;
 }
 
-static const struct unregistered *find_unregistered(const struct queue_check *q, const char *incarnation)
-{
-	const struct unregistered *u = q->unregistered;
-
-	while (strcmp(u->incarnation, incarnation) != 0)
-		u++;
-	return u;
-}
-
 static int return_messages(struct doctor *d, const struct finding *f)
 {
-	const struct unregistered *u = find_unregistered(f->queue, f->subject);
+	const struct unregistered *u = survey_find(f->queue, f->subject);
 	struct retry t = { .a = d->a };
 	int64_t n;
 

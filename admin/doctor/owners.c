@@ -93,10 +93,9 @@ static bool is_silent(const struct lists *l, size_t i)
 
 static bool was_silent(const struct lists *before, const char *incarnation)
 {
-	for (size_t i = 0; i < before->nworkers; i++)
-		if (strcmp(before->workers[i].incarnation, incarnation) == 0)
-			return is_silent(before, i);
-	return false;
+	const struct queue_worker *w = queue_workers_find(before->workers, before->nworkers, incarnation);
+
+	return w != NULL && is_silent(before, (size_t)(w - before->workers));
 }
 
 /*

@@ -119,17 +119,62 @@ static void add_bad_name(struct doctor *d, const struct redis_reply *name)
 	free(shown);
 }
 
-/* A renamed queue leaves its old entry behind. If an operator destroys the queue of the old entry, the renamed queue loses its lists. */
-static void check_double(struct doctor *d, const struct queue_check *q)
+/* A list of a queue, for sorting. */
+struct list_name {
+	const char *list;
+	size_t queue;			/* index */
+};
+
+static int compare_lists(const void *a, const void *b)
 {
-	for (const struct queue_check *other = d->queues.all; other != q; other++)
-		if (strcmp(other->keys.ingress, q->keys.ingress) == 0 || strcmp(other->keys.transit, q->keys.transit) == 0 ||
-		    strcmp(other->keys.escape, q->keys.escape) == 0) {
-			findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s", other->keys.name),
-			    "do not destroy it; if the name is obsolete: redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry,
-			    q->keys.name, q->keys.registered);
-			return;
+	const struct list_name *x = a, *y = b;
+	int order = strcmp(x->list, y->list);
+
+	return order == 0 ? (x->queue > y->queue) - (x->queue < y->queue) : order;
+}
+
+/* Sets twins[i], if a queue before it has the same list, to the first of these queues. */
+static void find_twins(struct list_name *lists, size_t n, size_t *twins)
+{
+	size_t first = 0;
+
+	qsort(lists, n, sizeof(*lists), compare_lists);
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(lists[i].list, lists[first].list) != 0)
+			first = i;
+		if (lists[first].queue < twins[lists[i].queue])
+			twins[lists[i].queue] = lists[first].queue;
+	}
+}
+
+/* A renamed queue leaves its old entry behind. If an operator destroys the queue of the old entry, the renamed queue loses its lists. */
+static void check_doubles(struct doctor *d)
+{
+	size_t n = d->queues.n, *twins = alloc_zero(n + 1, sizeof(*twins));
+	struct list_name *lists = alloc_zero(n + 1, sizeof(*lists));
+
+	for (size_t i = 0; i < n; i++)
+		twins[i] = i;
+	for (int list = 0; list < 3; list++) {
+		for (size_t i = 0; i < n; i++) {
+			const struct queue_keys *k = &d->queues.all[i].keys;
+
+			lists[i] = (struct list_name){ list == 0 ? k->ingress : list == 1 ? k->transit : k->escape, i };
 		}
+		find_twins(lists, n, twins);
+	}
+	for (size_t i = d->a->conf->nqueues; i < n; i++) {
+		const struct queue_keys *k = &d->queues.all[i].keys;
+
+		if (twins[i] == i)
+			continue;
+		doctor_enter(d, &d->queues.all[i]);
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s", d->queues.all[twins[i]].keys.name),
+		    "do not destroy it; if the name is obsolete: redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry, k->name, k->registered);
+	}
+	doctor_enter(d, NULL);
+	free(lists);
+	free(twins);
 }
 
 /* reply: the entry of a valid name. */
@@ -141,9 +186,6 @@ static void take_entry(struct doctor *d, const char *name, const struct redis_re
 
 	if (reply->type == REDIS_STRING && queue_registered_parse(&q->keys, d->a->conf->redis.prefix, name, reply->str, reply->len) == 0) {
 		d->queues.n++;
-		doctor_enter(d, q);
-		check_double(d, q);
-		doctor_enter(d, NULL);
 		return;
 	}
 	entry = queue_key_of(&d->a->redis, QUEUE_KEY_REGISTERED, name);
@@ -247,6 +289,7 @@ int check_registry(struct doctor *d)
 	d->queues.n = conf->nqueues;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = take_name(d, names[i]);
+	check_doubles(d);
 	findings_end_check(d);
 	admin_names_free(names, n);
 	if (rc == 0)

@@ -26,17 +26,9 @@ static int by_incarnation(const void *a, const void *b)
 	return strcmp(((const struct unregistered *)a)->incarnation, ((const struct unregistered *)b)->incarnation);
 }
 
-static bool is_registered(const struct queue_check *q, const char *incarnation)
-{
-	for (size_t i = 0; i < q->lists.nworkers; i++)
-		if (strcmp(q->lists.workers[i].incarnation, incarnation) == 0)
-			return true;
-	return false;
-}
-
 static void take_owner(struct doctor *d, struct queue_check *q, const char *incarnation)
 {
-	if (is_registered(q, incarnation))
+	if (queue_workers_find(q->lists.workers, q->lists.nworkers, incarnation) != NULL)
 		return;
 	if (q->nunregistered == UNREGISTERED_MOST) {
 		d->survey.sampled = true;
@@ -47,23 +39,72 @@ static void take_owner(struct doctor *d, struct queue_check *q, const char *inca
 	strlcpy(q->unregistered[q->nunregistered++].incarnation, incarnation, INCARNATION_SIZE);
 }
 
-/* If the name of one transit is the beginning of another's, the key belongs to the longer one. */
-static void take_key(struct doctor *d, const struct redis_reply *key)
+/* The queues whose lists were read, by transit; of equal transits the first counts. */
+struct transits {
+	struct queue_check **all;
+	size_t n;
+};
+
+static int by_transit(const void *a, const void *b)
 {
-	struct queue_check *longest = NULL;
-	struct queue_place place, found = {0};
+	const struct queue_check *x = *(struct queue_check *const *)a, *y = *(struct queue_check *const *)b;
+	int order = strcmp(x->keys.transit, y->keys.transit);
 
-	for (size_t i = 0; i < d->queues.n; i++) {
-		struct queue_check *q = &d->queues.all[i];
+	return order == 0 ? (x > y) - (x < y) : order;
+}
 
-		if (!q->readable || queue_place_parse(&place, &q->keys, key->str, key->len) == -1 ||
-		    (longest != NULL && strlen(q->keys.transit) <= strlen(longest->keys.transit)))
-			continue;
-		longest = q;
-		found = place;
+static struct transits transits_of(struct doctor *d)
+{
+	struct transits t = { .all = alloc_zero(d->queues.n + 1, sizeof(struct queue_check *)) };
+
+	for (size_t i = 0; i < d->queues.n; i++)
+		if (d->queues.all[i].readable)
+			t.all[t.n++] = &d->queues.all[i];
+	qsort(t.all, t.n, sizeof(struct queue_check *), by_transit);
+	return t;
+}
+
+/* Whether this transit stands before that name of len bytes, or is it. */
+static bool is_before(const char *transit, const char *name, size_t len, bool *same)
+{
+	int order = strncmp(transit, name, len);
+
+	*same = order == 0 && transit[len] == '\0';
+	return order < 0;
+}
+
+static struct queue_check *find_transit(const struct transits *t, const char *name, size_t len)
+{
+	size_t low = 0, high = t->n;
+	bool same = false;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (is_before(t->all[middle]->keys.transit, name, len, &same))
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	if (longest != NULL && (found.kind == QUEUE_PLACE_LEASE || found.kind == QUEUE_PLACE_TRAY))
-		take_owner(d, longest, found.incarnation);
+	if (low < t->n)
+		is_before(t->all[low]->keys.transit, name, len, &same);
+	return low < t->n && same ? t->all[low] : NULL;
+}
+
+/* If the name of one transit is the beginning of another's, the key belongs to the longer one. */
+static void take_key(struct doctor *d, const struct transits *t, const struct redis_reply *key)
+{
+	struct queue_place place;
+
+	for (size_t len = key->len; len-- > 0;) {
+		struct queue_check *q = key->str[len] == ':' ? find_transit(t, key->str, len) : NULL;
+
+		if (q == NULL || queue_place_parse(&place, &q->keys, key->str, key->len) == -1)
+			continue;
+		if (place.kind == QUEUE_PLACE_LEASE || place.kind == QUEUE_PLACE_TRAY)
+			take_owner(d, q, place.incarnation);
+		return;
+	}
 }
 
 /* ---- all keys ---- */
@@ -84,7 +125,7 @@ static char *common_prefix(const struct doctor *d)
 }
 
 /* 1: there are more; 0: that was the last page; -1: as a check. */
-static int scan_page(struct doctor *d, char cursor[32], const char *prefix)
+static int scan_page(struct doctor *d, const struct transits *t, char cursor[32], const char *prefix)
 {
 	struct redis_reply reply, keys;
 
@@ -98,7 +139,7 @@ static int scan_page(struct doctor *d, char cursor[32], const char *prefix)
 	for (size_t i = 0; i < keys.n; i++) {
 		struct redis_reply key = redis_element(&keys, i);
 
-		take_key(d, &key);
+		take_key(d, t, &key);
 	}
 	strlcpy(cursor, redis_element(&reply, 0).str, 32);
 	return strcmp(cursor, "0") == 0 ? 0 : 1;
@@ -107,18 +148,20 @@ static int scan_page(struct doctor *d, char cursor[32], const char *prefix)
 static int scan(struct doctor *d)
 {
 	char *prefix = common_prefix(d), cursor[32] = "0";
+	struct transits transits = transits_of(d);
 	struct progress progress;
 	int64_t looked = 0;
 	int rc;
 
 	progress_begin(&progress, "scanning all keys", 0, 0);
 	do {
-		rc = scan_page(d, cursor, prefix);
+		rc = scan_page(d, &transits, cursor, prefix);
 		looked += SCAN_COUNT;
 		progress_show(&progress, looked);
 	} while (rc == 1 && looked < d->keys_most);
 	progress_end(&progress);
 	d->survey.sampled = d->survey.sampled || rc == 1;
+	free(transits.all);
 	free(prefix);
 	return rc == -1 ? -1 : 0;
 }
@@ -215,6 +258,14 @@ static int look_at_owners(struct doctor *d, struct queue_check *q)
 	}
 	q->nunregistered = n;
 	return 0;
+}
+
+const struct unregistered *survey_find(const struct queue_check *q, const char *incarnation)
+{
+	struct unregistered like;
+
+	strlcpy(like.incarnation, incarnation, sizeof(like.incarnation));
+	return bsearch(&like, q->unregistered, q->nunregistered, sizeof(like), by_incarnation);
 }
 
 int check_keys(struct doctor *d)

@@ -332,7 +332,8 @@ struct queue_worker {		/* one field of the workers hash; strings are owned */
 };
 /* Takes the answer of HGETALL. Leaves out fields that are no incarnation. Returns the number of workers. */
 void queue_workers(struct redis *r, const struct queue_keys *k);	/* appends HGETALL */
-size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);
+size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);	/* sorted by incarnation */
+const struct queue_worker *queue_workers_find(const struct queue_worker *w, size_t n, const char *incarnation);	/* NULL: none */
 void queue_workers_free(struct queue_worker *w, size_t n);
 bool queue_workers_share(const struct queue_worker *w, size_t n);	/* true: one of them says that the queue is shared */
 /*

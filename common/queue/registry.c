@@ -126,6 +126,11 @@ static void mark_superseded(struct queue_worker *workers, size_t n)
 	free(names);
 }
 
+static int compare_workers(const void *a, const void *b)
+{
+	return strcmp(((const struct queue_worker *)a)->incarnation, ((const struct queue_worker *)b)->incarnation);
+}
+
 size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out)
 {
 	size_t n = 0;
@@ -140,8 +145,16 @@ size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker 
 		if (parse_worker(&(*out)[n], &field, &value) == 0)
 			n++;
 	}
+	qsort(*out, n, sizeof(**out), compare_workers);
 	mark_superseded(*out, n);
 	return n;
+}
+
+const struct queue_worker *queue_workers_find(const struct queue_worker *w, size_t n, const char *incarnation)
+{
+	const struct queue_worker like = { .incarnation = (char *)(uintptr_t)incarnation };
+
+	return n == 0 ? NULL : bsearch(&like, w, n, sizeof(*w), compare_workers);
 }
 
 void queue_workers_free(struct queue_worker *w, size_t n)
