@@ -24,6 +24,7 @@ enum queue_error {
 	QUEUE_ERROR_ARCHIVE,	/* the archive of dead letters cannot be read or written; Redis works */
 	QUEUE_ERROR_LEFTOVERS	/* recovery waits until processes of a dead supervisor have ended; Redis works */
 };
+#define QUEUE_ERRORS (QUEUE_ERROR_LEFTOVERS + 1)
 enum queue_error queue_error_of(enum redis_error_class class);
 enum queue_error queue_error_worse(enum queue_error a, enum queue_error b);	/* the more important one */
 

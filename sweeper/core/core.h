@@ -73,6 +73,8 @@ struct sweeper {			/* loop.c makes it */
 	struct sweeper_server server;
 	struct sweeper_loop loop;
 	struct sweeper_queue_list queues;	/* queue.c */
+	struct sweeper_queue_names queues_by_name;	/* the same, since the registry may name any number of queues */
+	struct sweeper_queue_transits queues_by_transit;
 	struct sweeper_tasks tasks;		/* task.c */
 };
 

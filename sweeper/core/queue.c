@@ -13,6 +13,36 @@ static bool was_recovered(const struct board_queue *b)
 	return atomic_load(&b->sweeper.recovered) == RECOVERED_ALL && atomic_load(&b->sweeper.gate) != QUEUE_RECOVERING;
 }
 
+/* ---- names. The registry may give a queue the name of another one: the configured one comes first ---- */
+
+static int compare_places(const struct sweeper_queue *a, const struct sweeper_queue *b)
+{
+	int order = (a->conf == NULL) - (b->conf == NULL);
+
+	return order == 0 ? ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b) : order;
+}
+
+static int compare_names(const struct sweeper_queue *a, const struct sweeper_queue *b)
+{
+	int order = strcmp(a->keys.name, b->keys.name);
+
+	return order == 0 ? compare_places(a, b) : order;
+}
+
+static int compare_transits(const struct sweeper_queue *a, const struct sweeper_queue *b)
+{
+	int order = strcmp(a->keys.transit, b->keys.transit);
+
+	return order == 0 ? compare_places(a, b) : order;
+}
+
+RB_PROTOTYPE(sweeper_queue_names, sweeper_queue, by_name, compare_names)
+RB_GENERATE(sweeper_queue_names, sweeper_queue, by_name, compare_names)
+RB_PROTOTYPE(sweeper_queue_transits, sweeper_queue, by_transit, compare_transits)
+RB_GENERATE(sweeper_queue_transits, sweeper_queue, by_transit, compare_transits)
+
+/* ---- all of them ---- */
+
 struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf)
 {
 	struct sweeper_queue *q = alloc_zero(1, sizeof(*q));
@@ -27,6 +57,8 @@ struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys key
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
 	q->published = q->board == NULL ? QUEUE_ERROR_NONE : atomic_load(&q->board->sweeper.error);	/* the predecessor's */
 	TAILQ_INSERT_TAIL(&s->queues, q, entry);
+	RB_INSERT(sweeper_queue_names, &s->queues_by_name, q);
+	RB_INSERT(sweeper_queue_transits, &s->queues_by_transit, q);
 	return q;
 }
 
@@ -44,8 +76,9 @@ void sweeper_queues_init(struct sweeper *s)
 void sweeper_queue_remove(struct sweeper *s, struct sweeper_queue *q)
 {
 	TAILQ_REMOVE(&s->queues, q, entry);
-	while (!TAILQ_EMPTY(&q->errors))
-		task_error_forget(q, TAILQ_FIRST(&q->errors));
+	RB_REMOVE(sweeper_queue_names, &s->queues_by_name, q);
+	RB_REMOVE(sweeper_queue_transits, &s->queues_by_transit, q);
+	task_error_list_forget(&q->errors);
 	tasks_leave(q);
 	queue_keys_free(&q->keys);
 	free(q);
@@ -59,12 +92,16 @@ void sweeper_queues_free(struct sweeper *s)
 
 struct sweeper_queue *sweeper_queue_find(struct sweeper *s, const char *name)
 {
-	struct sweeper_queue *q;
+	struct sweeper_queue *q = RB_ROOT(&s->queues_by_name), *found = NULL;
 
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (strcmp(q->keys.name, name) == 0)
-			return q;
-	return NULL;
+	while (q != NULL) {
+		int order = strcmp(name, q->keys.name);
+
+		if (order == 0)
+			found = q;
+		q = order <= 0 ? RB_LEFT(q, by_name) : RB_RIGHT(q, by_name);
+	}
+	return found;
 }
 
 struct sweeper_queue *sweeper_queue_of_board(struct sweeper *s, int64_t index)
@@ -79,12 +116,12 @@ struct sweeper_queue *sweeper_queue_of_board(struct sweeper *s, int64_t index)
 
 bool sweeper_queue_has_transit(const struct sweeper *s, const char *transit)
 {
-	const struct sweeper_queue *q;
+	const struct sweeper_queue *q = RB_ROOT(&s->queues_by_transit);
+	int order = 1;
 
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (strcmp(q->keys.transit, transit) == 0)
-			return true;
-	return false;
+	while (q != NULL && (order = strcmp(transit, q->keys.transit)) != 0)
+		q = order < 0 ? RB_LEFT(q, by_transit) : RB_RIGHT(q, by_transit);
+	return q != NULL;
 }
 
 void sweeper_queues_each(struct sweeper *s, void (*visit)(struct sweeper *s, struct sweeper_queue *q, void *arg), void *arg)
@@ -143,14 +180,13 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q, const char **why)
 {
 	enum queue_error kind = s->server.refusal;
-	const struct task_error *t;
+	const struct task_error *t = task_error_list_worst(&q->errors, lead_was_ours(q));
 	const char *text = kind == QUEUE_ERROR_SECRET ? queue_secret_lost() : "";
 
-	TAILQ_FOREACH(t, &q->errors, entry)
-		if ((lead_was_ours(q) || !t->leads) && queue_error_worse(kind, t->kind) != kind) {
-			kind = t->kind;
-			text = t->text;
-		}
+	if (t != NULL && queue_error_worse(kind, t->kind) != kind) {
+		kind = t->kind;
+		text = t->text;
+	}
 	*why = text;
 	return queue_error_word(kind, queue_refused_command(text));
 }

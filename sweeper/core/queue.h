@@ -2,6 +2,7 @@
 #define SWEEPER_CORE_QUEUE_H
 
 #include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 /* One queue in the sweeper. A task keeps its own data about the queue in its state (task.h). */
 struct sweeper_queue {
 	TAILQ_ENTRY(sweeper_queue) entry;
+	RB_ENTRY(sweeper_queue) by_name, by_transit;
 	struct queue_keys keys;
 	const struct conf_queue *conf;	/* NULL: not configured here; the sweeper only returns the messages of its dead owners */
 	struct board_queue *board;	/* NULL: not on the scoreboard */
@@ -23,9 +25,11 @@ struct sweeper_queue {
 	bool polled;			/* paused is known: Redis has answered */
 	bool paused;
 	struct queue_tasks tasks;	/* owner: task.c */
-	struct task_error_list errors;	/* the oldest first; owner: task_error.c */
+	struct task_errors errors;	/* owner: task_error.c */
 	uint32_t published;		/* what this sweeper wrote into board->sweeper.error last */
 };
 TAILQ_HEAD(sweeper_queue_list, sweeper_queue);
+RB_HEAD(sweeper_queue_names, sweeper_queue);
+RB_HEAD(sweeper_queue_transits, sweeper_queue);
 
 #endif

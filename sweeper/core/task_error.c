@@ -43,9 +43,10 @@ static void log_error_of(const struct sweeper_queue *q, struct task_error *t, co
 	    log_str("advice", advice != NULL ? advice : mends[t->kind]));
 }
 
-void task_error_list_init(struct task_error_list *list)
+void task_error_list_init(struct task_errors *all)
 {
-	TAILQ_INIT(list);
+	for (int kind = 0; kind < QUEUE_ERRORS; kind++)
+		TAILQ_INIT(&all->of[kind]);
 }
 
 void task_error_init(struct task_error *t, bool leads)
@@ -58,12 +59,47 @@ void task_error_retry_at(struct task_error *t, int64_t at_ms)
 	t->retry_at_ms = at_ms;
 }
 
-void task_error_list_retry_at(struct task_error_list *list, int64_t at_ms)
+void task_error_list_retry_at(struct task_errors *all, int64_t at_ms)
 {
 	struct task_error *t;
 
+	for (int kind = 0; kind < QUEUE_ERRORS; kind++)
+		TAILQ_FOREACH(t, &all->of[kind], entry)
+			task_error_retry_at(t, at_ms);
+}
+
+/* The errors that may not count are few: one of each task with `leads`. */
+static const struct task_error *oldest(const struct task_error_list *list, bool leads)
+{
+	const struct task_error *t;
+
 	TAILQ_FOREACH(t, list, entry)
-		task_error_retry_at(t, at_ms);
+		if (leads || !t->leads)
+			return t;
+	return NULL;
+}
+
+const struct task_error *task_error_list_worst(const struct task_errors *all, bool leads)
+{
+	const struct task_error *worst = NULL, *t;
+
+	for (int kind = 0; kind < QUEUE_ERRORS; kind++) {
+		t = oldest(&all->of[kind], leads);
+		if (t != NULL && (worst == NULL || queue_error_worse(worst->kind, t->kind) != worst->kind))
+			worst = t;
+	}
+	return worst;
+}
+
+static void set_kind(struct sweeper_queue *q, struct task_error *t, enum queue_error kind)
+{
+	if (t->kind == kind)
+		return;
+	if (t->kind != QUEUE_ERROR_NONE)
+		TAILQ_REMOVE(&q->errors.of[t->kind], t, entry);
+	t->kind = kind;
+	if (kind != QUEUE_ERROR_NONE)
+		TAILQ_INSERT_TAIL(&q->errors.of[kind], t, entry);
 }
 
 int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
@@ -74,9 +110,7 @@ int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_erro
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;		/* the connection's error, not the queue's */
 	news = t->kind != kind || strcmp(t->text, s->connection.error) != 0;
-	if (t->kind == QUEUE_ERROR_NONE)
-		TAILQ_INSERT_TAIL(&q->errors, t, entry);
-	t->kind = kind;
+	set_kind(q, t, kind);
 	try_later(t, now_ms);
 	if (news)
 		log_error_of(q, t, at, s->connection.error);
@@ -103,7 +137,17 @@ void task_error_clear(struct sweeper *s, struct sweeper_queue *q, struct task_er
 
 void task_error_forget(struct sweeper_queue *q, struct task_error *t)
 {
-	if (t->kind != QUEUE_ERROR_NONE)
-		TAILQ_REMOVE(&q->errors, t, entry);
+	set_kind(q, t, QUEUE_ERROR_NONE);
 	*t = (struct task_error){ .leads = t->leads };
+}
+
+void task_error_list_forget(struct task_errors *all)
+{
+	struct task_error *t;
+
+	for (int kind = 0; kind < QUEUE_ERRORS; kind++)
+		while ((t = TAILQ_FIRST(&all->of[kind])) != NULL) {
+			TAILQ_REMOVE(&all->of[kind], t, entry);
+			*t = (struct task_error){ .leads = t->leads };
+		}
 }

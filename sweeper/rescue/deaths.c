@@ -22,6 +22,7 @@ extern const struct task deaths_task;
 struct death {
 	TAILQ_ENTRY(death) entry;
 	struct child_death reported;
+	bool registered;		/* its last name is */
 	bool looked_up;			/* rescues of its incarnations have begun */
 	struct task_error error;
 };
@@ -99,34 +100,89 @@ static int send_answer(struct sweeper *s, const struct death *d)
 
 /* ---- the trays of a dead worker ---- */
 
-static bool death_covers(const struct sweeper *s, const struct child_death *reported, const struct incarnation *i)
+/* Deaths in one queue that are looked up together, by slot and generation: one read of the registrations serves all. */
+struct group {
+	struct death **of;
+	size_t n;
+};
+
+static int compare_deaths(const void *a, const void *b)
 {
-	return i->boot == s->child->boot && i->slot == reported->slot && i->generation >= reported->first_generation &&
-	       i->generation <= reported->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
+	const struct child_death *x = &(*(struct death *const *)a)->reported, *y = &(*(struct death *const *)b)->reported;
+
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	return (x->first_generation > y->first_generation) - (x->first_generation < y->first_generation);
+}
+
+static struct group group_of(struct sweeper *s, const char *queue)
+{
+	struct group g = {0};
+	struct death *d;
+	size_t all = 0;
+
+	TAILQ_FOREACH(d, deaths_of(s), entry)
+		all++;
+	g.of = alloc_zero(all + 1, sizeof(struct death *));
+	TAILQ_FOREACH(d, deaths_of(s), entry)
+		if (!d->looked_up && strcmp(d->reported.queue, queue) == 0)
+			g.of[g.n++] = d;
+	qsort(g.of, g.n, sizeof(struct death *), compare_deaths);
+	return g;
+}
+
+/* The death of the process that had this name; NULL: of none. The processes of a slot follow each other, so their generations do not overlap. */
+static struct death *death_of(const struct sweeper *s, const struct group *g, const struct incarnation *i)
+{
+	size_t low = 0, high = g->n;
+
+	if (i->boot != s->child->boot || strcmp(i->node, s->conf->supervisor.node) != 0)
+		return NULL;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct child_death *r = &g->of[middle]->reported;
+
+		if (r->slot < i->slot || (r->slot == i->slot && r->first_generation <= i->generation))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || g->of[low - 1]->reported.slot != i->slot || g->of[low - 1]->reported.generation < i->generation)
+		return NULL;
+	return g->of[low - 1];
+}
+
+static struct incarnation last_of(const struct sweeper *s, const struct child_death *reported, char name[INCARNATION_SIZE])
+{
+	struct incarnation last = { .boot = s->child->boot, .slot = reported->slot, .generation = reported->generation };
+
+	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
+	incarnation_format(&last, name);
+	return last;
 }
 
 static int add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
-    const struct queue_worker *workers, size_t n, void *death)
+    const struct queue_worker *workers, size_t n, void *group)
 {
-	const struct death *d = death;
-	struct incarnation last = { .boot = s->child->boot, .slot = d->reported.slot, .generation = d->reported.generation };
+	const struct group *g = group;
 	char name[INCARNATION_SIZE];
-	enum blame blame = (enum blame)d->reported.blame;
-	bool registered = false;
 
 	(void)reply;
-	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
-	incarnation_format(&last, name);
 	for (size_t i = 0; i < n; i++) {
 		struct incarnation who;
+		struct death *d = incarnation_parse(&who, workers[i].incarnation) == -1 ? NULL : death_of(s, g, &who);
 
-		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !death_covers(s, &d->reported, &who))
+		if (d == NULL)
 			continue;
-		registered = registered || strcmp(workers[i].incarnation, name) == 0;
-		rescue_add_owner(q, &workers[i], "reported", blame, false);
+		last_of(s, &d->reported, name);
+		d->registered = d->registered || strcmp(workers[i].incarnation, name) == 0;
+		rescue_add_owner(q, &workers[i], "reported", (enum blame)d->reported.blame, false);
 	}
-	if (!registered)
-		rescue_add(q, name, "reported", blame, false);
+	for (size_t i = 0; i < g->n; i++) {
+		last_of(s, &g->of[i]->reported, name);
+		if (!g->of[i]->registered)
+			rescue_add(q, name, "reported", (enum blame)g->of[i]->reported.blame, false);
+	}
 	return 0;
 }
 
@@ -159,30 +215,31 @@ static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
 static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
 {
 	struct sweeper_queue *q = queue_of(s, d);
+	struct group g;
 
 	if (q == NULL) {
 		task_error_retry_at(&d->error, now_ms + 1000);
 		return;
 	}
-	if (sweeper_queue_use_workers(s, q, add_rescues, d) == -1) {
+	g = group_of(s, d->reported.queue);
+	if (sweeper_queue_use_workers(s, q, add_rescues, &g) == -1)
 		task_error_note(s, q, &d->error, "workers", now_ms);
-		return;
-	}
-	task_error_clear(s, q, &d->error);
-	d->looked_up = true;
+	else
+		for (size_t i = 0; i < g.n; i++) {
+			task_error_clear(s, q, &g.of[i]->error);
+			g.of[i]->looked_up = true;
+		}
+	free(g.of);
 }
 
 static bool is_returned(struct sweeper *s, const struct death *d)
 {
 	struct sweeper_queue *q = sweeper_queue_find(s, d->reported.queue);
-	const struct rescue *r;
+	char name[INCARNATION_SIZE];
+	struct incarnation last = last_of(s, &d->reported, name);
 
-	if (q == NULL)
-		return true;	/* the queue is not configured here, and was removed when its rescues were over */
-	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (r->incarnation[0] != '\0' && death_covers(s, &d->reported, &r->who))
-			return false;
-	return true;
+	/* without q: the queue is not configured here, and was removed when its rescues were over */
+	return q == NULL || !rescue_covers(q, &last, d->reported.first_generation);
 }
 
 static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)

@@ -187,16 +187,6 @@ static int recover_owners(struct sweeper *s, struct sweeper_queue *q)
 
 /* ---- the task ---- */
 
-static bool gate_waits(const struct sweeper_queue *q)
-{
-	const struct rescue *r;
-
-	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (r->gate)
-			return true;
-	return false;
-}
-
 /* A key of another type counts as absent here: the task due, which asks for the same, shows the error. */
 static int take_count(struct sweeper *s, int64_t *n)
 {
@@ -244,7 +234,7 @@ static const char *stage_name(const struct sweeper_queue *q)
 
 static bool waits_for_rescues(const struct sweeper_queue *q)
 {
-	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && gate_waits(q);
+	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && rescue_gates(q);
 }
 
 /* Passes one stage. */
@@ -284,7 +274,7 @@ static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, in
 {
 	(void)s;
 	(void)now_ms;
-	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && !gate_waits(q);
+	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && !rescue_gates(q);
 }
 
 const struct task recover_task = { .name = "recover", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted, .urgent = is_urgent, .run_queue = run_recover,

@@ -28,7 +28,6 @@
 #include "sweeper/rescue/watch.h"
 
 #define LOOK_MS 100		/* while all rescues of a queue wait for their back-off */
-#define LATE_GROUP 25		/* owners; four keys each */
 #define PAGE_BYTES (1u << 20)	/* about so much of a list is in memory at a time */
 
 int rescue_page(size_t n, size_t bytes)
@@ -54,39 +53,78 @@ bool rescue_judge(struct wrapper *w, enum blame blame, bool tried, int64_t tray,
 
 /* ---- the list of owners ---- */
 
-static int compare_names(const struct rescue *a, const struct rescue *b)
+static int compare(uint64_t a, uint64_t b)
 {
-	return strcmp(a->incarnation, b->incarnation);
+	return (a > b) - (a < b);
 }
 
-RB_PROTOTYPE(rescue_tree, rescue, by_name, compare_names)
-RB_GENERATE(rescue_tree, rescue, by_name, compare_names)
+static int compare_processes(const struct incarnation *a, const struct incarnation *b)
+{
+	int order = compare(a->boot, b->boot);
+
+	if (order == 0)
+		order = compare((uint64_t)a->slot, (uint64_t)b->slot);
+	return order == 0 ? strcmp(a->node, b->node) : order;
+}
+
+static int compare_names(const struct rescue *a, const struct rescue *b)
+{
+	int order = compare_processes(&a->who, &b->who);
+
+	if (order == 0)
+		order = compare(a->who.generation, b->who.generation);
+	return order == 0 ? strcmp(a->incarnation, b->incarnation) : order;
+}
+
+static int compare_times(const struct rescue *a, const struct rescue *b)
+{
+	int order = compare((uint64_t)a->at_ms, (uint64_t)b->at_ms);
+
+	return order == 0 ? compare(a->number, b->number) : order;
+}
+
+RB_PROTOTYPE(rescue_names, rescue, by_name, compare_names)
+RB_GENERATE(rescue_names, rescue, by_name, compare_names)
+RB_PROTOTYPE(rescue_times, rescue, by_time, compare_times)
+RB_GENERATE(rescue_times, rescue, by_time, compare_times)
 
 struct rescues *rescues_of(const struct sweeper_queue *q)
 {
-	struct rescues *all = task_state(q, &rescue_task);
+	return task_state(q, &rescue_task);
+}
 
-	if (all->list.tqh_last == NULL)
-		TAILQ_INIT(&all->list);
-	return all;
+static void set_name(struct rescue *r, const char *incarnation)
+{
+	strlcpy(r->incarnation, incarnation, sizeof(r->incarnation));
+	incarnation_parse(&r->who, incarnation);
 }
 
 struct rescue *rescue_find(const struct sweeper_queue *q, const char *incarnation)
 {
-	struct rescue like;
+	struct rescue like = {0};
 
-	strlcpy(like.incarnation, incarnation, sizeof(like.incarnation));
-	return RB_FIND(rescue_tree, &rescues_of(q)->by_name, &like);
+	set_name(&like, incarnation);
+	return RB_FIND(rescue_names, &rescues_of(q)->by_name, &like);
+}
+
+bool rescue_covers(const struct sweeper_queue *q, const struct incarnation *i, uint64_t first)
+{
+	struct rescue like = { .who = *i };
+	const struct rescue *r;
+
+	like.who.generation = first;
+	r = RB_NFIND(rescue_names, &rescues_of(q)->by_name, &like);
+	return r != NULL && compare_processes(&r->who, i) == 0 && r->who.generation <= i->generation;
 }
 
 bool rescue_keeps_failing(const struct sweeper_queue *q)
 {
-	const struct rescue *r;
+	return rescues_of(q)->failing > 0;
+}
 
-	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (r->error.times >= TASK_ERROR_PERSISTS)
-			return true;
-	return false;
+bool rescue_gates(const struct sweeper_queue *q)
+{
+	return rescues_of(q)->gates > 0;
 }
 
 static bool is_reported(const struct rescue *r)
@@ -94,33 +132,53 @@ static bool is_reported(const struct rescue *r)
 	return strcmp(r->why, "reported") == 0;
 }
 
-static void insert(struct sweeper_queue *q, struct rescue *r)
+static struct rescue_times *times_of(struct rescues *all, const struct rescue *r)
 {
-	if (is_reported(r))
-		TAILQ_INSERT_HEAD(&rescues_of(q)->list, r, entry);
-	else
-		TAILQ_INSERT_TAIL(&rescues_of(q)->list, r, entry);
+	return is_reported(r) ? &all->reported : &all->others;
+}
+
+/* What decides its place, or is counted, changes only between these two. */
+static void take_out(struct rescues *all, struct rescue *r)
+{
+	RB_REMOVE(rescue_times, times_of(all, r), r);
+	all->gates -= r->gate;
+	all->failing -= r->error.times >= TASK_ERROR_PERSISTS;
+}
+
+static void put_in(struct rescues *all, struct rescue *r)
+{
+	r->at_ms = r->error.retry_at_ms;
+	RB_INSERT(rescue_times, times_of(all, r), r);
+	all->gates += r->gate;
+	all->failing += r->error.times >= TASK_ERROR_PERSISTS;
+}
+
+static struct rescue *begin(struct rescues *all, const char *incarnation, const char *why, enum blame blame)
+{
+	struct rescue *r = alloc_zero(1, sizeof(*r));
+
+	set_name(r, incarnation);
+	r->why = why;
+	r->blame = blame;
+	r->fence = true;
+	r->number = ++all->begun;
+	RB_INSERT(rescue_names, &all->by_name, r);
+	return r;
 }
 
 struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate)
 {
+	struct rescues *all = rescues_of(q);
 	struct rescue *r = rescue_find(q, incarnation);
 
-	if (r == NULL) {
-		r = alloc_zero(1, sizeof(*r));
-		strlcpy(r->incarnation, incarnation, sizeof(r->incarnation));
-		incarnation_parse(&r->who, incarnation);
+	if (r == NULL)
+		r = begin(all, incarnation, why, blame);
+	else
+		take_out(all, r);
+	if (strcmp(why, "reported") == 0)
 		r->why = why;
-		r->blame = blame;
-		r->fence = true;
-		RB_INSERT(rescue_tree, &rescues_of(q)->by_name, r);
-		insert(q, r);
-	} else if (strcmp(why, "reported") == 0) {
-		r->why = why;
-		TAILQ_REMOVE(&rescues_of(q)->list, r, entry);
-		insert(q, r);
-	}
 	r->gate = r->gate || gate;
+	put_in(all, r);
 	task_wake_at(q, &rescue_task, 0);
 	return r;
 }
@@ -147,55 +205,18 @@ void rescue_count(struct rescue *r, bool escaped)
 
 static void drop_rescue(struct sweeper_queue *q, struct rescue *r)
 {
-	TAILQ_REMOVE(&rescues_of(q)->list, r, entry);
-	RB_REMOVE(rescue_tree, &rescues_of(q)->by_name, r);
+	take_out(rescues_of(q), r);
+	RB_REMOVE(rescue_names, &rescues_of(q)->by_name, r);
 	task_error_forget(q, &r->error);
 	free(r);
 }
 
 static void free_all(struct sweeper_queue *q)
 {
-	while (!TAILQ_EMPTY(&rescues_of(q)->list))
-		drop_rescue(q, TAILQ_FIRST(&rescues_of(q)->list));
-}
+	struct rescue *r;
 
-/* ---- owners whose trays fill again ---- */
-
-static int look_at_each(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate)
-{
-	int64_t holding;
-	int rc = 0;
-
-	for (size_t i = 0; i < n; i++)
-		queue_holdings(&s->redis, &q->keys, &names[i], 1);
-	for (size_t i = 0; i < n; i++)
-		if (connection_integer(s, &holding) == -1)
-			rc = -1;
-		else if (holding > 0)
-			rescue_add(q, names[i], "late", BLAME_NOBODY, gate);
-	return rc;
-}
-
-/*
- * A rescue fences the trays of an owner, empties its rescue list, and marks the owner dead. But a command of that owner may still be on its way: a
- * BRPOPLPUSH that a proxy or a full socket held back puts a message into the tray after it was emptied. No worker fetches from there, so the message
- * would wait forever. Therefore each look (watch.c) and each recovery checks the trays of all owners that are marked dead and not yet forgotten, and
- * begins a new rescue where one is not empty. That rescue charges no message, since such a message never ran.
- *
- * There can be thousands of dead owners, because each new connection of a worker leaves a dead name for an hour, and the trays
- * of nearly all are empty. So a request asks for the sum of a group, and only a group that is not empty is checked one by one.
- */
-int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate)
-{
-	for (size_t i = 0; i < n; i += LATE_GROUP) {
-		size_t some = n - i < LATE_GROUP ? n - i : LATE_GROUP;
-		int64_t holding;
-
-		queue_holdings(&s->redis, &q->keys, &names[i], some);
-		if (connection_integer(s, &holding) == -1 || (holding > 0 && look_at_each(s, q, &names[i], some, gate) == -1))
-			return -1;
-	}
-	return 0;
+	while ((r = RB_ROOT(&rescues_of(q)->by_name)) != NULL)
+		drop_rescue(q, r);
 }
 
 /* ---- the trays ---- */
@@ -320,21 +341,37 @@ static void end_rescue(struct sweeper_queue *q, struct rescue *r)
 
 static struct rescue *next_ready(struct sweeper_queue *q, int64_t now_ms)
 {
+	struct rescue *r = RB_MIN(rescue_times, &rescues_of(q)->reported);
+
+	if (r == NULL || r->at_ms > now_ms)
+		r = RB_MIN(rescue_times, &rescues_of(q)->others);
+	return r == NULL || r->at_ms > now_ms ? NULL : r;
+}
+
+/* The core ends the back-off of all errors on a new connection. */
+static void sort_anew(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct rescues *all = rescues_of(q);
 	struct rescue *r;
 
-	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (!task_error_waits(&r->error, now_ms))
-			return r;
-	return NULL;
+	if (all->connection == s->redis.connection)
+		return;
+	all->connection = s->redis.connection;
+	RB_FOREACH(r, rescue_names, &all->by_name) {
+		take_out(all, r);
+		put_in(all, r);
+	}
 }
 
 /* Makes only this rescue wait, also if the connection was lost: other owners and queues go on. */
 static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct rescue *r, int64_t now_ms)
 {
+	take_out(rescues_of(q), r);
 	if (s->redis.state == REDIS_CLOSED)
 		task_error_note_cut(q, &r->error, "rescue", now_ms);
 	else
 		task_error_note(s, q, &r->error, "rescue", now_ms);
+	put_in(rescues_of(q), r);
 	watch_publish_undecided(q);
 }
 
@@ -342,7 +379,9 @@ static void note_success(struct sweeper *s, struct sweeper_queue *q, struct resc
 {
 	if (r->error.times == 0)
 		return;
+	take_out(rescues_of(q), r);
 	task_error_clear(s, q, &r->error);
+	put_in(rescues_of(q), r);
 	watch_publish_undecided(q);
 }
 
@@ -351,6 +390,7 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 	struct rescue *r;
 	bool ended = false;
 
+	sort_anew(s, q);
 	while (budget-- > 0 && sweeper_goes_on(s) && (r = next_ready(q, now_ms)) != NULL) {
 		int rc = rescue_step_of(s, q, r);
 
@@ -371,9 +411,9 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 /* A sweeper that finishes still rescues what its master has reported. The next sweeper, or another host, begins all other rescues again. */
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	const struct rescue *first = TAILQ_FIRST(&rescues_of(q)->list);
+	const struct rescues *all = rescues_of(q);
 
-	return first != NULL && (!core_is_finishing(s) || is_reported(first));
+	return !RB_EMPTY(&all->reported) || (!RB_EMPTY(&all->others) && !core_is_finishing(s));
 }
 
 const struct task rescue_task = { .name = "rescue", .interval_ms = LOOK_MS, .budget = 4, .finishing = true, .wanted = is_wanted, .run_queue = run_rescue,

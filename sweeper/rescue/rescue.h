@@ -1,7 +1,6 @@
 #ifndef SWEEPER_RESCUE_RESCUE_H
 #define SWEEPER_RESCUE_RESCUE_H
 
-#include <bsd/sys/queue.h>
 #include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,8 +24,7 @@ struct sweeper_queue;
  * All of this state is in Redis: a sweeper that continues after a kill begins at the top.
  */
 struct rescue {
-	TAILQ_ENTRY(rescue) entry;
-	RB_ENTRY(rescue) by_name;
+	RB_ENTRY(rescue) by_name, by_time;
 	char incarnation[INCARNATION_SIZE];	/* "": the bare transit list */
 	struct incarnation who;
 	const char *why;	/* "reported", "lock", "lease", "left", "late", "bare"; static */
@@ -36,14 +34,19 @@ struct rescue {
 	bool gate;		/* the queue opens only when this is over */
 	uint64_t returned, escaped;
 	struct task_error error;
+	int64_t at_ms;		/* CLOCK_MONOTONIC: the next step; 0: at once */
+	uint64_t number;	/* in the order in which they began */
 };
-TAILQ_HEAD(rescue_list, rescue);
-RB_HEAD(rescue_tree, rescue);
+RB_HEAD(rescue_names, rescue);
+RB_HEAD(rescue_times, rescue);
 
 /* The state of the task rescue in a queue. */
 struct rescues {
-	struct rescue_list list;	/* reported owners first */
-	struct rescue_tree by_name;	/* the same */
+	struct rescue_names by_name;	/* of one process, the oldest name first */
+	struct rescue_times reported, others;	/* the same by at_ms: those that the master reported go first */
+	size_t gates, failing;	/* how many have `gate`; how many keep failing */
+	uint64_t begun;
+	int64_t connection;	/* redis.connection of the last run */
 	uint64_t returned, escaped;	/* of those that the gate waited for */
 };
 
@@ -52,6 +55,9 @@ struct rescues *rescues_of(const struct sweeper_queue *q);
 
 /* NULL: none under way. incarnation "": of the bare list */
 struct rescue *rescue_find(const struct sweeper_queue *q, const char *incarnation);
+/* True: a rescue is under way of a name of this process, from generation first on. i->generation: the last one */
+bool rescue_covers(const struct sweeper_queue *q, const struct incarnation *i, uint64_t first);
+bool rescue_gates(const struct sweeper_queue *q);	/* the queue opens only when some rescue is over */
 bool rescue_keeps_failing(const struct sweeper_queue *q);	/* one of the queue's rescues keeps failing */
 
 /* Adds a rescue, unless the owner has one. A rescue that the master reported goes first. */

@@ -36,6 +36,7 @@
 #define OWN_PATIENCE_MS 120000	/* at least: the master reports the death of its own workers, and back-off may keep a living one from Redis for a while */
 #define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
 #define FORGET_MS (60 * 60 * 1000)
+#define OWNERS_PER_MS 2		/* after a look at 10,000 registrations no other one for 5 s: looks take some percent of the time at most */
 
 /* Some of the registered workers; name is an array for requests about all of them. */
 struct owners {
@@ -73,7 +74,9 @@ static struct owners owners_group(const struct owners *o, size_t first, size_t m
 struct watch {
 	struct absence *absences;	/* owners without a lease at the last look, by name */
 	size_t nabsences;
+	size_t undecided;		/* the first of them that is; nabsences: none */
 	bool broken_off;		/* the last look found a rescue whose sweeper may be dead */
+	int64_t next_ms;		/* CLOCK_MONOTONIC: no look before */
 	uint32_t renamed_seen;		/* board->workers.renamed at the last look that it caused, */
 	int64_t renamed_connection;	/* and redis.connection */
 };
@@ -190,10 +193,12 @@ static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const stru
 			dead_unseen(&watch_of(q)->absences[i]);
 		return -1;
 	}
-	qsort(now, n, sizeof(*now), by_name);
 	free(watch_of(q)->absences);
 	watch_of(q)->absences = now;
 	watch_of(q)->nabsences = n;
+	for (n = 0; n < watch_of(q)->nabsences && !now[n].undecided; n++)
+		;
+	watch_of(q)->undecided = n;
 	watch_publish_undecided(q);
 	return 0;
 }
@@ -218,22 +223,6 @@ static int forget_owners(struct sweeper *s, struct sweeper_queue *q, const struc
 
 /* ---- rescues that were interrupted ---- */
 
-static int compare_strings(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted names of the workers; the caller frees the array. */
-static const char **names_of(const struct queue_worker *workers, size_t n)
-{
-	const char **names = alloc_zero(n + 1, sizeof(*names));
-
-	for (size_t i = 0; i < n; i++)
-		names[i] = workers[i].incarnation;
-	qsort(names, n, sizeof(*names), compare_strings);
-	return names;
-}
-
 /*
  * A sweeper notes in Redis whose messages it returns, and deletes the note at the end. A note about the bare list, or about an
  * owner that is not registered any more, is the only trace of an interrupted rescue. The sweeper that wrote it may be alive, so
@@ -242,11 +231,10 @@ static const char **names_of(const struct queue_worker *workers, size_t n)
 static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply *reply, const struct queue_worker *workers, size_t n)
 {
 	char **names;
-	const char **registered = names_of(workers, n);
 	size_t found = queue_rescues_parse(reply, &names), broken_off = 0;
 
 	for (size_t i = 0; i < found; i++) {
-		if (bsearch(&names[i], registered, n, sizeof(*registered), compare_strings) != NULL || rescue_find(q, names[i]) != NULL)
+		if (queue_workers_find(workers, n, names[i]) != NULL || rescue_find(q, names[i]) != NULL)
 			continue;
 		broken_off++;
 		if (watch_of(q)->broken_off && names[i][0] == '\0')
@@ -256,7 +244,6 @@ static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply 
 	}
 	watch_of(q)->broken_off = broken_off > 0;
 	queue_rescues_free(names, found);
-	free(registered);
 }
 
 /* ---- one queue ---- */
@@ -313,6 +300,7 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 	int sorted = 0, rc;
 
 	(void)unused;
+	watch_of(q)->next_ms = clock_monotonic_ms() + (int64_t)n / OWNERS_PER_MS;
 	take_over_rescues(q, reply, workers, n);
 	dead_supervisors_note(s, workers, n);
 	for (size_t i = 0; i < n; i++)
@@ -332,7 +320,7 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 /* True: the queue is not configured here, and needs no more work. */
 static bool is_idle(const struct sweeper_queue *q)
 {
-	return q->conf == NULL && TAILQ_EMPTY(&rescues_of(q)->list) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off;
+	return q->conf == NULL && RB_EMPTY(&rescues_of(q)->by_name) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off;
 }
 
 static uint32_t renamed(const struct sweeper_queue *q)
@@ -345,7 +333,10 @@ static enum task_end run_watch(struct sweeper *s, struct sweeper_queue *q, int b
 	int rc;
 
 	(void)budget;
-	(void)now_ms;
+	if (now_ms < watch_of(q)->next_ms) {
+		task_wake_at(q, &watch_task, watch_of(q)->next_ms);
+		return TASK_DONE;
+	}
 	watch_of(q)->renamed_seen = renamed(q);
 	watch_of(q)->renamed_connection = s->redis.connection;
 	rc = sweeper_queue_use_workers(s, q, look_at_workers, NULL);
@@ -370,8 +361,7 @@ static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, in
 {
 	const struct watch *w = watch_of(q);
 
-	(void)now_ms;
-	return renamed(q) != 0 && (renamed(q) != w->renamed_seen || s->redis.connection != w->renamed_connection);
+	return now_ms >= w->next_ms && renamed(q) != 0 && (renamed(q) != w->renamed_seen || s->redis.connection != w->renamed_connection);
 }
 
 static void free_state(struct sweeper_queue *q)
@@ -438,10 +428,9 @@ void watch_publish_undecided(struct sweeper_queue *q)
 	const struct watch *w = watch_of(q);
 	uint32_t word = 0;
 
-	for (size_t i = 0; i < w->nabsences && word == 0; i++)
-		if (w->absences[i].undecided)
-			word = (uint32_t)w->absences[i].calm.doubt + 1;
-	if (word == 0 && rescue_keeps_failing(q))
+	if (w->undecided < w->nabsences)
+		word = (uint32_t)w->absences[w->undecided].calm.doubt + 1;
+	else if (rescue_keeps_failing(q))
 		word = DOUBT_MOVES + 1;
 	if (q->board != NULL)
 		atomic_store(&q->board->sweeper.undecided, word);

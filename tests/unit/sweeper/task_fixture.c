@@ -97,9 +97,9 @@ void task_error_clear(struct sweeper *unused, struct sweeper_queue *q, struct ta
 	fixture.cleared++;
 }
 
-void task_error_list_retry_at(struct task_error_list *list, int64_t at_ms)
+void task_error_list_retry_at(struct task_errors *all, int64_t at_ms)
 {
-	(void)list;
+	(void)all;
 	(void)at_ms;
 }
 

@@ -46,7 +46,7 @@ static int start(void **state)
 	TAILQ_INIT(&s.queues);
 	tasks_init(&s, table, 1);
 	q = (struct sweeper_queue){ .conf = &mail, .board = &child.board->queues[0], .keys.name = (char *)(uintptr_t)"mail" };
-	TAILQ_INIT(&q.errors);
+	task_error_list_init(&q.errors);
 	tasks_enter(&s, &q);
 	TAILQ_INSERT_TAIL(&s.queues, &q, entry);
 	return 0;
