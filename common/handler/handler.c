@@ -39,6 +39,7 @@ struct handler {
 	int64_t now_ms;
 	int64_t timeout_at_ms;		/* INT64_MAX: never */
 	int64_t forgiven_ms;		/* of this run: handler_forgive() */
+	int forgiven;			/* so often; 0 to HANDLER_FORGIVEN_MAX */
 };
 
 struct handler *handler_new(const struct conf_queue *conf)
@@ -158,6 +159,7 @@ static void begin_run(struct handler *h, const struct handler_job *job, int64_t 
 	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
 	h->timed_out = h->stopped = h->unrepresentable = false;
 	h->forgiven_ms = 0;
+	h->forgiven = 0;
 	h->limit = NULL;
 }
 
@@ -261,8 +263,9 @@ static void extend_timeout(struct handler *h)
 
 void handler_forgive(struct handler *h, int64_t ms)
 {
-	if (h->state != ACTIVE)
+	if (h->state != ACTIVE || h->forgiven == HANDLER_FORGIVEN_MAX)
 		return;
+	h->forgiven++;
 	h->forgiven_ms += ms;
 	h->timeout_at_ms = handler_after(h->timeout_at_ms, ms);
 	handler_process_forgive(&h->process, ms);

@@ -81,7 +81,7 @@ void handler_io(struct handler *h, const struct pollfd *p, size_t n);	/* p, n: a
 
 /* Timers and waitpid: call it after every poll and on SIGCHLD. */
 void handler_tick(struct handler *h, int64_t now_ms);
-/* The worker stood still for ms, in which it neither read nor wrote: the deadlines of this run move by that time. */
+/* The worker stood still for ms, in which it neither read nor wrote: the deadlines of this run move by that time, HANDLER_FORGIVEN_MAX times at most. */
 void handler_forgive(struct handler *h, int64_t ms);
 void handler_stop(struct handler *h, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
 void handler_kill(struct handler *h);			/* KILL to the group at once */

@@ -194,12 +194,16 @@ void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark)
 {
 	p->oldest.since_ms = p->now_ms;
 	p->oldest.forgiven_ms = 0;
+	p->oldest.forgiven = 0;
 	p->oldest.stderr_mark = stderr_mark;
 	persistent_oldest_beats(p);
 }
 
 void persistent_forgive(struct persistent *p, int64_t ms)
 {
+	if (p->oldest.forgiven == HANDLER_FORGIVEN_MAX)
+		return;
+	p->oldest.forgiven++;
 	p->oldest.forgiven_ms += ms;
 	p->oldest.timeout_at_ms = handler_after(p->oldest.timeout_at_ms, ms);
 	p->life.exit_by_ms = handler_after(p->life.exit_by_ms, ms);

@@ -23,6 +23,7 @@
 struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 	int64_t since_ms;
 	int64_t forgiven_ms;			/* persistent_forgive() since then */
+	int forgiven;				/* so often; 0 to HANDLER_FORGIVEN_MAX */
 	int64_t timeout_at_ms;			/* INT64_MAX: no job, or no timeout */
 	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
 	uint64_t stderr_mark;			/* stderr_total when it became the oldest, or a little before */

@@ -63,7 +63,11 @@ void handler_process_learn(struct handler_process *p);
 
 void handler_process_tick(struct handler_process *p, int64_t now_ms);		/* reaps; in TERMINATING and later phases takes the next step */
 void handler_process_terminate(struct handler_process *p, int64_t now_ms);	/* RUNNING: TERM to the group */
-/* The deadlines of this phase move by ms: a time that was none of the handler's. */
+/*
+ * The deadlines of this phase move by ms: a time that was none of the handler's. So often in a run at most, since a handler that has the
+ * user of its worker may stop that again and again.
+ */
+#define HANDLER_FORGIVEN_MAX 10
 void handler_process_forgive(struct handler_process *p, int64_t ms);
 void handler_process_force(struct handler_process *p, int64_t now_ms);	/* RUNNING, TERMINATING: KILL to the group */
 /* Log lines about the process name this message; NULL: none. It must live until the next call. */

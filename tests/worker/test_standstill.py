@@ -19,6 +19,22 @@ echo "end $m" >>@LEDGER@
 BODIES = {"exec": f"read -r m\n{WORK}", "persistent": f"while read -r job serial rest; do\nread -r m\n{WORK}\necho OK $serial\ndone"}
 
 
+# It stops its worker again and again, each time for longer than what makes a standstill, and lets it live for less than it is given to catch up.
+STOPS = """echo "start $m" >>@LEDGER@
+while :; do kill -STOP $PPID; sleep 1.1; kill -CONT $PPID; sleep 0.2; done
+"""
+
+
+@pytest.mark.parametrize("head", ["read -r m", "read -r job serial rest; read -r m"], ids=["exec", "persistent"])
+def test_a_handler_that_stops_its_worker_has_an_end(redis, quredisd, handler, ledger, head):
+    persistent = {"mode": "persistent"} if "job" in head else {}
+    quredisd(queues=[queue("mail", handler(f"{head}\n{STOPS}"), timeout="1s", workers=1, max_attempts=1, **persistent)])
+    client = redis.client()
+    client.lpush("ingress:mail", "m")
+    wait_for(lambda: client.llen("escape:mail") == 1, 100)
+    assert ledger.lines() == ["start m"]
+
+
 @pytest.mark.parametrize("mode", BODIES)
 def test_a_worker_that_was_stopped_charges_no_handler_for_it(redis, quredisd, handler, ledger, tmp, mode):
     d = quredisd(queues=[queue("mail", handler(BODIES[mode]), mode=mode, timeout=f"{TIMEOUT_S}s", workers=1)])

@@ -132,6 +132,25 @@ static void time_that_is_forgiven(void **unused)
 	loop_finish();
 }
 
+/* A handler with the user of its worker may send that SIGSTOP and SIGCONT for ever. */
+static void not_all_time_is_forgiven(void **unused)
+{
+	int64_t at;
+
+	(void)unused;
+	loop.job.timeout_ms = 20000;
+	loop_set_handler("/bin/sleep", "600", NULL);
+	for (int run = 0; run < 2; run++) {		/* each run has its own count */
+		assert_int_equal(loop_start(), 0);
+		at = handler_deadline_ms(loop.h);
+		for (int i = 0; i < 100; i++)
+			handler_forgive(loop.h, 2000);
+		assert_int_equal(handler_deadline_ms(loop.h), at + HANDLER_FORGIVEN_MAX * 2000);
+		handler_kill(loop.h);
+		loop_finish();
+	}
+}
+
 /* What came first counts. */
 static void stopped_after_its_timeout(void **unused)
 {
@@ -382,7 +401,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(leaves_processes), TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out),
-		TEST(time_that_is_forgiven), TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core), TEST(stopped), TEST(killed),
+		TEST(time_that_is_forgiven), TEST(not_all_time_is_forgiven),
+		TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core), TEST(stopped), TEST(killed),
 		TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker), TEST(another_user_follows),
 		TEST(another_user_is_killed), TEST(refuses_illegal_phases), TEST(many_runs),
 	};
