@@ -5,7 +5,7 @@ Producers push, faults happen, and everybody writes down what he did: the ledger
 checker holds the ledger against what Redis then holds.
 
     load.py      the queues, what is pushed into them, the producers
-    handler.c    does what a message says, and writes down each run
+    handler.c    does what a message says, and writes down each run; its frame is harness/regime_handler.c
     others.py    another program, which takes some of what is in shared queues
     host.py      one supervisor, and what can happen to it
     server.py    Redis and the way to it, and what can happen to them; wire.py: that way

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import redis as redis_py
 
 HERE = pathlib.Path(__file__).resolve().parent
+FRAME = HERE.parent / "harness/regime_handler.c"
 BACKLOG_MAX = 4
 CLOSE_S = 0.5           # a silence that begins so shortly before an event belongs to it
 
@@ -30,11 +31,11 @@ class Event(NamedTuple):
 
 
 def build_handler(directory, source=HERE / "handler.c"):
-    """Compiles this handler, once."""
+    """Compiles this handler and its frame, once."""
     handler = directory / "handler"
     if not handler.exists():
         compiler = os.environ.get("CC", "cc").split()
-        subprocess.run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", handler, source], check=True)
+        subprocess.run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", handler, source, FRAME], check=True)
     return handler
 
 
