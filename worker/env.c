@@ -34,3 +34,24 @@ void env_count(const struct env *env, enum counter counter, int n)
 	assert(counter < COUNTERS && n >= 0);
 	atomic_fetch_add(&env->slot->counters[counter], (uint64_t)n);
 }
+
+struct record env_record(const struct env *env, const char *incarnation, const struct message *m, const char *class, const char *why)
+{
+	const struct wrapper none = {0}, *w = m == NULL ? &none : &m->wrapper;
+
+	return (struct record){
+		.queue = env->conf->name,
+		.queue_from = "transit",
+		.error_class = class,
+		.error_message = why,
+		.failed_at_ms = clock_realtime_ms(),
+		.first_failed_ms = w->first_failed_ms,
+		.attempts = w->attempts,
+		.crashes = w->crashes,
+		.exit_code = -1,
+		.duration_ms = -1,
+		.node = env->child->conf->supervisor.node,
+		.worker = incarnation,
+		.handler = env->conf->handler[0],
+	};
+}

@@ -20,5 +20,10 @@ struct env {
 struct env *env_new(const struct child *child);		/* keeps child */
 void env_free(struct env *env);
 void env_count(const struct env *env, enum counter counter, int n);	/* adds n to a counter of the slot */
+/*
+ * The record of a message that fails in this worker, now, without a run and without its payload. incarnation, class and why are not copied. m NULL: nothing
+ * of the message is known.
+ */
+struct record env_record(const struct env *env, const char *incarnation, const struct message *m, const char *class, const char *why);
 
 #endif

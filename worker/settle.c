@@ -90,32 +90,22 @@ void settle_relieve(struct worker *w, struct place but)
 static void fill_record(struct worker *w, struct outcome *t, const struct message *m, const char *class,
     const struct handler_result *result)
 {
-	const struct wrapper *wrapper = &m->wrapper;
 	bool ran = result != NULL && result->end != HANDLER_UNREPRESENTABLE;
 
 	strlcpy(t->error_class, class, sizeof(t->error_class));
 	buffer_clear(&t->stderr_tail);
 	if (ran && result->stderr_len > 0)
 		buffer_append(&t->stderr_tail, result->stderr_tail, result->stderr_len);
-	t->record = (struct record){
-		.queue = w->env->conf->name,
-		.queue_from = "transit",
-		.error_class = t->error_class,
-		.error_message = t->error_message,
-		.failed_at_ms = clock_realtime_ms(),
-		.first_failed_ms = wrapper->first_failed_ms,
-		.attempts = wrapper->attempts + (ran ? 1 : 0),
-		.crashes = wrapper->crashes,
-		.exit_code = ran && result->signal == 0 ? result->code : -1,
-		.signal = ran && result->signal != 0 ? process_signal_name(result->signal) : NULL,
-		.stderr_tail = t->stderr_tail.data,
-		.stderr_len = t->stderr_tail.len,
-		.duration_ms = ran ? result->duration_ms : -1,
-		.node = w->env->child->conf->supervisor.node,
-		.worker = w->session.incarnation,
-		.handler = w->env->conf->handler[0],
-		.payload_max = (size_t)w->env->conf->dead_letter.payload_max,
-	};
+	t->record = env_record(w->env, w->session.incarnation, m, t->error_class, t->error_message);
+	t->record.payload_max = (size_t)w->env->conf->dead_letter.payload_max;
+	if (!ran)
+		return;
+	t->record.attempts++;
+	t->record.exit_code = result->signal == 0 ? result->code : -1;
+	t->record.signal = result->signal != 0 ? process_signal_name(result->signal) : NULL;
+	t->record.stderr_tail = t->stderr_tail.data;
+	t->record.stderr_len = t->stderr_tail.len;
+	t->record.duration_ms = result->duration_ms;
 }
 
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message)
@@ -139,20 +129,7 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 
 	o->rewritten = tray_item(&w->trays, p)->move == MOVE_RETRY && !w->env->keys.shared;
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
-	o->record = (struct record){
-		.queue = w->env->conf->name,
-		.queue_from = "transit",
-		.error_class = move,
-		.error_message = o->error_message,
-		.failed_at_ms = clock_realtime_ms(),
-		.attempts = m->wrapper.attempts,
-		.crashes = m->wrapper.crashes,
-		.exit_code = -1,
-		.duration_ms = -1,
-		.node = w->env->child->conf->supervisor.node,
-		.worker = w->session.incarnation,
-		.handler = w->env->conf->handler[0],
-	};
+	o->record = env_record(w->env, w->session.incarnation, m, move, o->error_message);
 	tray_move(&w->trays, p, MOVE_ASIDE);
 	log_error("message_set_aside", log_str("id", message_id(m)), log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
 }

@@ -65,20 +65,10 @@ static void describe_unread(char *out, size_t size, const struct worker *w, cons
 static void send_question(struct worker *w, const struct message *head, int64_t now_ms)
 {
 	bool aside = w->too_large.refusals >= MOVE_ATTEMPTS;
-	char why[512];
-	const struct record record = {
-		.queue = w->env->conf->name,
-		.queue_from = "ingress",
-		.error_class = aside ? "escape" : class_of(head),
-		.error_message = why,
-		.failed_at_ms = clock_realtime_ms(),
-		.exit_code = -1,
-		.duration_ms = -1,
-		.node = w->env->child->conf->supervisor.node,
-		.worker = w->session.incarnation,
-		.handler = w->env->conf->handler[0],
-	};
+	char why[512] = "";
+	struct record record = env_record(w->env, w->session.incarnation, NULL, aside ? "escape" : class_of(head), why);
 
+	record.queue_from = "ingress";
 	describe_unread(why, sizeof(why), w, head, aside);
 	w->too_large.unknown_seal = head != NULL && head->doubtful;
 	if (aside)

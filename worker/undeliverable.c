@@ -274,21 +274,7 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	const struct queue_entry e = entry_of(&w->undeliverable);
 	const struct queue_keys *keys = &w->env->keys;
 	struct queue_note note;
-	const struct record record = {
-		.queue = w->env->conf->name,
-		.queue_from = "transit",
-		.error_class = class_of(&w->undeliverable, m),
-		.error_message = w->undeliverable.why,
-		.failed_at_ms = clock_realtime_ms(),
-		.first_failed_ms = m->wrapper.first_failed_ms,
-		.attempts = m->wrapper.attempts,
-		.crashes = m->wrapper.crashes,
-		.exit_code = -1,
-		.duration_ms = -1,
-		.node = w->env->child->conf->supervisor.node,
-		.worker = w->session.incarnation,
-		.handler = w->env->conf->handler[0],
-	};
+	const struct record record = env_record(w->env, w->session.incarnation, m, class_of(&w->undeliverable, m), w->undeliverable.why);
 
 	w->undeliverable.class = record.error_class;
 	describe(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));

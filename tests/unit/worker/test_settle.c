@@ -411,16 +411,16 @@ static void a_message_set_aside_keeps_the_line_of_its_retry_only(void **state)
 	struct outcome *o;
 
 	(void)state;
-	FILL(0, "a", "b");
-	run(0, 0);
-	run(0, 1);
+	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=1 first_failed=7000\na"), "b");
+	run(0, 0), run(0, 1);
 	fail_item(PLACE(0, 0), CONF_OUTCOME_FAIL);
 	fail_item(PLACE(0, 1), CONF_OUTCOME_ESCAPE);
 	settle_set_aside(w, PLACE(0, 0), "WRONGTYPE no");
 	o = assert_moves(PLACE(0, 0), MOVE_ASIDE);
 	assert_string_equal(o->error_message, "retry: WRONGTYPE no");
 	assert_string_equal(o->record.error_class, "retry");
-	assert_int_equal(rewritten(PLACE(0, 0))->attempts, 1);
+	assert_int_equal(o->record.first_failed_ms, 7000);
+	assert_int_equal(rewritten(PLACE(0, 0))->attempts, 2);
 	settle_set_aside(w, PLACE(0, 1), "WRONGTYPE no");
 	assert_false(assert_moves(PLACE(0, 1), MOVE_ASIDE)->rewritten);
 	assert_int_equal(fixture_logged("event=message_set_aside"), 2);
