@@ -15,7 +15,7 @@
 struct claim {
 	char *name;
 	bool prefix;		/* claims every key that begins with name */
-	bool own;		/* a private key, which may begin with quredis: */
+	bool private;		/* a private key, which may begin with quredis: */
 	int queue;		/* index; -1: quredis itself */
 	const char *key;	/* "ingress", "transit" or "escape" */
 };
@@ -46,7 +46,7 @@ static void add_claim(struct claims *c, const char *base, const char *suffix, in
 static void claim_keys(struct claims *c, int queue)
 {
 	const struct conf_queue *q = c->l->conf->queues[queue];
-	char *own, *pushed;
+	char *base, *pushed;
 
 	if (q->name == NULL || q->ingress == NULL || q->transit == NULL || q->escape == NULL)
 		return;
@@ -54,12 +54,12 @@ static void claim_keys(struct claims *c, int queue)
 	pushed = conf_list_name(c->l->conf->redis.prefix, "delayed", q->name);
 	add_claim(c, pushed, "", queue, "name");
 	free(pushed);
-	own = conf_own_base(c->l->conf->redis.prefix, q->ingress);
-	for (size_t i = 0; i < CONF_OWN_KEYS; i++) {
-		add_claim(c, own, conf_own_suffixes[i], queue, "ingress");
-		c->list[c->n - 1].own = true;
+	base = conf_private_base(c->l->conf->redis.prefix, q->ingress);
+	for (size_t i = 0; i < CONF_PRIVATE_KEYS; i++) {
+		add_claim(c, base, conf_private_suffixes[i], queue, "ingress");
+		c->list[c->n - 1].private = true;
 	}
-	free(own);
+	free(base);
 	for (size_t i = 0; i < nitems(transit_keys); i++)
 		add_claim(c, q->transit, transit_keys[i], queue, "transit");
 	for (size_t i = 0; i < nitems(escape_keys); i++)
@@ -81,7 +81,7 @@ static bool claims_collide(const struct claim *a, const struct claim *b)
 /* True: both keys are made of one list, so they cannot collide, or one is a private key in the names reserved for quredis. */
 static bool may_meet(const struct claim *a, const struct claim *b)
 {
-	return (a->queue == b->queue && strcmp(a->key, b->key) == 0) || (a->queue == -1 && b->own) || (b->queue == -1 && a->own);
+	return (a->queue == b->queue && strcmp(a->key, b->key) == 0) || (a->queue == -1 && b->private) || (b->queue == -1 && a->private);
 }
 
 static const struct conf_origin *place_of(const struct claims *c, const struct claim *claim)

@@ -121,21 +121,21 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue)
 	return alloc_format("%s%s:%s", prefix == NULL ? "" : prefix, which, queue);
 }
 
-const char *const conf_own_suffixes[CONF_OWN_KEYS] = {
-	[CONF_OWN_DELAYED] = ":delayed",
-	[CONF_OWN_APART] = ":delayed:apart",
-	[CONF_OWN_APART_LIST] = ":delayed:apart:*",
-	[CONF_OWN_DONE] = ":done",
-	[CONF_OWN_STATS] = ":stats",
-	[CONF_OWN_PAUSED] = ":paused",
-	[CONF_OWN_SWEEPER] = ":sweeper",
-	[CONF_OWN_NOTES] = ":notes",
-	[CONF_OWN_RATE] = ":rate:*",
-	[CONF_OWN_BACKLOG] = ":backlog:*",
-	[CONF_OWN_SCRATCH] = ":scratch:*",
+const char *const conf_private_suffixes[CONF_PRIVATE_KEYS] = {
+	[CONF_PRIVATE_DELAYED] = ":delayed",
+	[CONF_PRIVATE_APART] = ":delayed:apart",
+	[CONF_PRIVATE_APART_LIST] = ":delayed:apart:*",
+	[CONF_PRIVATE_DONE] = ":done",
+	[CONF_PRIVATE_STATS] = ":stats",
+	[CONF_PRIVATE_PAUSED] = ":paused",
+	[CONF_PRIVATE_SWEEPER] = ":sweeper",
+	[CONF_PRIVATE_NOTES] = ":notes",
+	[CONF_PRIVATE_RATE] = ":rate:*",
+	[CONF_PRIVATE_BACKLOG] = ":backlog:*",
+	[CONF_PRIVATE_SCRATCH] = ":scratch:*",
 };
 
-char *conf_own_base(const char *prefix, const char *ingress)
+char *conf_private_base(const char *prefix, const char *ingress)
 {
 	size_t len = prefix == NULL ? 0 : strlen(prefix);
 

@@ -223,12 +223,13 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
 
 /*
  * The private keys of a queue: PREFIXquredis:of:INGRESS and a suffix, where INGRESS is the name of its ingress list without the prefix. So no access
- * list of a producer, which names ingress lists, covers them. conf_own_base() is the name without the suffix, a new string.
+ * list of a producer, which names ingress lists, covers them. conf_private_base() is the name without the suffix, a new string.
  */
-enum conf_own_key { CONF_OWN_DELAYED, CONF_OWN_APART, CONF_OWN_APART_LIST, CONF_OWN_DONE, CONF_OWN_STATS, CONF_OWN_PAUSED, CONF_OWN_SWEEPER, CONF_OWN_NOTES,
-	CONF_OWN_RATE, CONF_OWN_BACKLOG, CONF_OWN_SCRATCH, CONF_OWN_KEYS };
-extern const char *const conf_own_suffixes[CONF_OWN_KEYS];	/* a '*' at the end stands for any text */
-char *conf_own_base(const char *prefix, const char *ingress);
+enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE, CONF_PRIVATE_STATS,
+	CONF_PRIVATE_PAUSED, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
+	CONF_PRIVATE_KEYS };
+extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
+char *conf_private_base(const char *prefix, const char *ingress);
 
 /* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md, "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)

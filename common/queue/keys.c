@@ -1,6 +1,6 @@
 /*
  * The names of keys and of owners. A key of a queue is the name of its transit or escape list with a suffix, or a private key of its own
- * (conf_own_suffixes), or its entry in the registry. Nothing that quredis trusts has a name that begins with the name of an ingress list.
+ * (conf_private_suffixes), or its entry in the registry. Nothing that quredis trusts has a name that begins with the name of an ingress list.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,31 +38,31 @@ char *queue_key_of(const struct redis *r, enum queue_key which, const char *of)
 }
 
 /* which: with a '*' in its suffix, more stands there. */
-static char *own_key(const char *base, enum conf_own_key which, const char *more)
+static char *private_key(const char *base, enum conf_private_key which, const char *more)
 {
-	const char *suffix = conf_own_suffixes[which];
+	const char *suffix = conf_private_suffixes[which];
 
 	return alloc_format("%s%.*s%s", base, (int)strcspn(suffix, "*"), suffix, more);
 }
 
 void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress, const char *transit, const char *escape)
 {
-	char *own = conf_own_base(prefix, ingress);
+	char *base = conf_private_base(prefix, ingress);
 
 	*k = (struct queue_keys){
-		.own = own,
+		.private_base = base,
 		.name = alloc_string(name),
 		.ingress = alloc_string(ingress),
 		.transit = alloc_string(transit),
 		.escape = alloc_string(escape),
 		.pushed = conf_list_name(prefix, "delayed", name),
-		.delayed = own_key(own, CONF_OWN_DELAYED, ""),
-		.delayed_apart = own_key(own, CONF_OWN_APART, ""),
-		.done = own_key(own, CONF_OWN_DONE, ""),
-		.stats = own_key(own, CONF_OWN_STATS, ""),
-		.paused = own_key(own, CONF_OWN_PAUSED, ""),
-		.sweeper = own_key(own, CONF_OWN_SWEEPER, ""),
-		.notes = own_key(own, CONF_OWN_NOTES, ""),
+		.delayed = private_key(base, CONF_PRIVATE_DELAYED, ""),
+		.delayed_apart = private_key(base, CONF_PRIVATE_APART, ""),
+		.done = private_key(base, CONF_PRIVATE_DONE, ""),
+		.stats = private_key(base, CONF_PRIVATE_STATS, ""),
+		.paused = private_key(base, CONF_PRIVATE_PAUSED, ""),
+		.sweeper = private_key(base, CONF_PRIVATE_SWEEPER, ""),
+		.notes = private_key(base, CONF_PRIVATE_NOTES, ""),
 		.workers = alloc_format("%s:workers", transit),
 		.aside = alloc_format("%s:aside", transit),
 		.aside_log = alloc_format("%s:aside:log", transit),
@@ -96,7 +96,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->own, k->ingress, k->transit, k->escape, k->pushed, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
+	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
 		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
 		k->registered };
 
@@ -117,7 +117,7 @@ char *queue_rate_key(const struct queue_keys *k, int64_t minute)
 	char number[24];
 
 	snprintf(number, sizeof(number), "%" PRId64, minute);
-	return own_key(k->own, CONF_OWN_RATE, number);
+	return private_key(k->private_base, CONF_PRIVATE_RATE, number);
 }
 
 char *queue_backlog_key(const struct queue_keys *k, int64_t hour)
@@ -125,12 +125,12 @@ char *queue_backlog_key(const struct queue_keys *k, int64_t hour)
 	char number[24];
 
 	snprintf(number, sizeof(number), "%" PRId64, hour);
-	return own_key(k->own, CONF_OWN_BACKLOG, number);
+	return private_key(k->private_base, CONF_PRIVATE_BACKLOG, number);
 }
 
 char *queue_scratch_key(const struct queue_keys *k, const char *name)
 {
-	return own_key(k->own, CONF_OWN_SCRATCH, name);
+	return private_key(k->private_base, CONF_PRIVATE_SCRATCH, name);
 }
 
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation)

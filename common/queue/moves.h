@@ -25,7 +25,7 @@ struct conf_queue;
 
 struct queue_keys {		/* every string is owned */
 	char *name, *ingress, *transit, *escape;
-	char *own;						/* begins each private key (conf_own_base()) */
+	char *private_base;					/* begins each private key (conf_private_base()) */
 	char *pushed;						/* a sorted set for producers: pushes that they delayed */
 	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* private keys */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */

@@ -400,7 +400,7 @@ def test_dead_links_are_seen():
 def what_design_leaves_out(text):
     """Every script and every suffix of a key is in the design page."""
     keys = sources.read("common")["common/queue/keys.c"]
-    own = set(re.findall(r'\[CONF_OWN_\w+\] = "(:[a-z]+)', sources.read("common")["common/conf/conf.c"]))
+    own = set(re.findall(r'\[CONF_PRIVATE_\w+\] = "(:[a-z]+)', sources.read("common")["common/conf/conf.c"]))
     suffixes = own | set(re.findall(r'alloc_format\("%s(:[a-z]+)', keys)) | set(re.findall(r'alloc_format\("%s:%s(:[a-z]+)', keys))
     return [p.name for p in sorted((ROOT / "common/queue/scripts").rglob("*.lua")) if f"`{p.relative_to(ROOT)}`" not in text] + \
         [s for s in sorted(suffixes) if s not in text]
