@@ -87,20 +87,21 @@ static const struct {
 	const char *reason;		/* NULL: the error is shown in another way */
 	bool stops;			/* nothing of the queue works */
 	bool has_more;			/* the text of Redis says more than the reason */
+	bool for_good;			/* Redis is there, and refuses until an operator acts */
 } known[] = {
-	[QUEUE_ERROR_NONE] = { NULL, false, false },
-	[QUEUE_ERROR_NO_REDIS] = { "no connection to Redis", true, true },
-	[QUEUE_ERROR_WRONG_TYPE] = { "one of its keys has the wrong type", false, true },
-	[QUEUE_ERROR_NO_PERMISSION] = { "Redis refuses password or permission", false, true },
-	[QUEUE_ERROR_NO_COMMAND] = { "Redis refuses a command that quredis needs: quredis doctor", false, false },
-	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false, false },
-	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis: the log has their layout", false, false },
-	[QUEUE_ERROR_SECRET] = { "no secret for wrappers", false, true },
-	[QUEUE_ERROR_EVICTION] = { "maxmemory-policy may evict queues", true, false },
-	[QUEUE_ERROR_TRANSIENT] = { "Redis refuses commands for now", true, true },
-	[QUEUE_ERROR_ARCHIVE] = { "the archive of its dead letters cannot be read or written", false, true },
-	[QUEUE_ERROR_OTHER] = { "Redis answers with an error", false, true },
-	[QUEUE_ERROR_LEFTOVERS] = { NULL, false, false },	/* its gate says that the queue recovers */
+	[QUEUE_ERROR_NONE] = { NULL, false, false, false },
+	[QUEUE_ERROR_NO_REDIS] = { "no connection to Redis", true, true, false },
+	[QUEUE_ERROR_WRONG_TYPE] = { "one of its keys has the wrong type", false, true, false },
+	[QUEUE_ERROR_NO_PERMISSION] = { "Redis refuses password or permission", false, true, false },
+	[QUEUE_ERROR_NO_COMMAND] = { "Redis refuses a command that quredis needs: quredis doctor", false, false, true },
+	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false, false, true },
+	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis: the log has their layout", false, false, true },
+	[QUEUE_ERROR_SECRET] = { "no secret for wrappers", false, true, true },
+	[QUEUE_ERROR_EVICTION] = { "maxmemory-policy may evict queues", true, false, false },
+	[QUEUE_ERROR_TRANSIENT] = { "Redis refuses commands for now", true, true, false },
+	[QUEUE_ERROR_ARCHIVE] = { "the archive of its dead letters cannot be read or written", false, true, false },
+	[QUEUE_ERROR_OTHER] = { "Redis answers with an error", false, true, false },
+	[QUEUE_ERROR_LEFTOVERS] = { NULL, false, false, false },	/* its gate says that the queue recovers */
 };
 
 /* A reason is a static string, so there is one for each command. */
@@ -137,9 +138,8 @@ uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stop
 {
 	enum queue_error shown = queue_error_in(word), guess = cut_off ? QUEUE_ERROR_NO_REDIS : refused ? QUEUE_ERROR_OTHER : QUEUE_ERROR_NONE;
 
-	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND || shown == QUEUE_ERROR_SCHEMA ||
-	    shown == QUEUE_ERROR_SECRET)
-		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
+	if (known[shown].for_good)
+		guess = QUEUE_ERROR_NONE;
 	*stops = guess != QUEUE_ERROR_NONE || known[shown].stops;
 	return guess == QUEUE_ERROR_NONE || queue_error_reason(word) != NULL ? word : guess;
 }
