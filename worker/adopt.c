@@ -78,7 +78,7 @@ static bool in_doubt(const struct item *item)
 }
 
 /*
- * First matches the items that certainly did not move, then (match_doubtful()) those whose move is in doubt, the move
+ * First matches the items that certainly did not move, then (match_in_doubt()) those whose move is in doubt, the move
  * that was sent last first. Redis executes moves in the order in which they were sent, so of two equal messages the one
  * with the later move is the one that is still there. So a move that is sent again takes its own message, and not an
  * equal one.
@@ -109,7 +109,7 @@ static int last_in_doubt(const struct tray *t)
 	return last;
 }
 
-static void match_doubtful(struct worker *w, int tray, struct there *there)
+static void match_in_doubt(struct worker *w, int tray, struct there *there)
 {
 	struct tray *t = &w->trays.tray[tray];
 
@@ -121,10 +121,12 @@ static void match_doubtful(struct worker *w, int tray, struct there *there)
 	}
 }
 
-/* The tray holds more messages than a worker ever requests. exit() leaves the trays as they are, as a death does. */
+/*
+ * The tray holds more messages than a worker ever fetches, so another client writes there. exit() leaves the trays as they are, as a death does: the sweeper
+ * returns all of it, uncharged.
+ */
 static _Noreturn void unexpected(const struct worker *w, int tray)
 {
-	/* The tray holds more than a worker ever fetches, so another client writes there. The sweeper returns all of it, uncharged. */
 	log_error("tray_unexpected", log_str("tray", w->session.owner.trays[tray]));
 	exit(CHILD_EXIT_UNSETTLED);
 }
@@ -201,7 +203,7 @@ void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
 	if (n > BATCH_MAX)
 		unexpected(w, tray);
 	match_certain(w, tray, &there);
-	match_doubtful(w, tray, &there);
+	match_in_doubt(w, tray, &there);
 	add_unknown(w, tray, &there);
 	if (t->state == TRAY_DELETING)
 		mover_reopen_tray(w, tray);

@@ -251,7 +251,7 @@ static bool is_broken(const struct persistent_end *e)
  * It read a job and ended without any answer, and no handler of the queue has answered since the start, reload or restart: each handler
  * may do so, or only this message may be the cause. A timeout is about its message.
  */
-static bool is_doubtful(const struct worker *w, const struct persistent_end *e)
+static bool ended_mute(const struct worker *w, const struct persistent_end *e)
 {
 	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_UNRUNNABLE || e->how == PERSISTENT_TIMED_OUT)
 		return false;
@@ -266,7 +266,7 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 {
 	if (e->suspects > 1 || e->asked)
 		settle_hand_back(w, p, SETTLE_SOLO);
-	else if (is_doubtful(w, e))
+	else if (ended_mute(w, e))
 		settle_hand_back(w, p, SETTLE_LAST);
 	else if (e->jobs_read > 1)
 		settle_hand_back(w, p, SETTLE_FRESH);
@@ -301,7 +301,7 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
 	else if (is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer", "it ended before its first answer", now_ms);
-	else if (is_doubtful(w, e))
+	else if (ended_mute(w, e))
 		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
 }
 
