@@ -184,7 +184,7 @@ static void limit_answer(struct worker *w, const struct redis_reply *reply)
 	w->undeliverable.limit = normal == NULL ? 0 : strtoll(normal + strlen("normal "), NULL, 10);
 }
 
-static void keep(struct worker *w, const char *raw, size_t len, int64_t now_ms)
+static void keep_arrived(struct worker *w, const char *raw, size_t len, int64_t now_ms)
 {
 	struct undeliverable *u = &w->undeliverable;
 	char *copy = alloc_zero(1, len + 1);
@@ -206,7 +206,7 @@ static void end_tray(struct worker *w, int64_t now_ms)
 		begin_tray(w, tray + 1, now_ms);
 }
 
-static void remember(struct undeliverable *u, const struct queue_looked *l)
+static void remember_looked(struct undeliverable *u, const struct queue_looked *l)
 {
 	buffer_clear(&u->head);
 	buffer_clear(&u->tail);
@@ -232,7 +232,7 @@ static struct queue_entry entry_of(const struct undeliverable *u)
 	return (struct queue_entry){ .raw = u->head.data, .len = u->size, .at = u->at, .tail = u->tail.len > 0 ? u->tail.data : NULL };
 }
 
-static void describe(const struct worker *w, const struct message *m, char *out, size_t size)
+static void describe_reason(const struct worker *w, const struct message *m, char *out, size_t size)
 {
 	const struct undeliverable *u = &w->undeliverable;
 	long long len = (long long)(m->raw_len - m->wrapper_len), max = (long long)w->env->conf->message_max, limit = (long long)u->limit;
@@ -277,7 +277,7 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	const struct record record = env_record(w->env, w->session.incarnation, m, class_of(&w->undeliverable, m), w->undeliverable.why);
 
 	w->undeliverable.class = record.error_class;
-	describe(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));
+	describe_reason(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));
 	strlcpy(w->undeliverable.id, m->id, sizeof(w->undeliverable.id));
 	if (keys->shared)
 		queue_note_of(&note, m, NULL);
@@ -302,7 +302,7 @@ static void digest_answer(struct worker *w, const struct redis_reply *reply, int
 	send_escape(w, &m, now_ms);
 }
 
-static void escaped(struct worker *w, int64_t answer)
+static void take_escaped(struct worker *w, int64_t answer)
 {
 	struct undeliverable *u = &w->undeliverable;
 
@@ -345,10 +345,10 @@ static void look_answer(struct worker *w, const struct redis_reply *reply, int64
 	}
 	queue_looked(reply, 0, &l);
 	if (l.size == l.head.len) {
-		keep(w, l.head.str, l.head.len, now_ms);
+		keep_arrived(w, l.head.str, l.head.len, now_ms);
 		return;
 	}
-	remember(u, &l);
+	remember_looked(u, &l);
 	u->too_large = is_too_large(w);
 	if (u->too_large || is_proved_undeliverable(w)) {
 		ask_digest(w, now_ms);
@@ -371,7 +371,7 @@ static void whole_answer(struct worker *w, const struct redis_reply *reply, int6
 	raw = redis_element(reply, 0);
 	if (is_suspect(w))
 		w->undeliverable.suspect.times = 0;		/* it can be delivered */
-	keep(w, raw.str, raw.len, now_ms);
+	keep_arrived(w, raw.str, raw.len, now_ms);
 }
 
 void undeliverable_answer(struct worker *w, int step, const struct redis_reply *reply, int64_t now_ms)
@@ -390,7 +390,7 @@ void undeliverable_answer(struct worker *w, int step, const struct redis_reply *
 		digest_answer(w, reply, now_ms);
 	} else {
 		if (reply->integer > 0)
-			escaped(w, reply->integer);
+			take_escaped(w, reply->integer);
 		look_at_next(w, now_ms);	/* at the same index, the next one lies now, or it is read again */
 	}
 }

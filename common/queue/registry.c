@@ -82,19 +82,19 @@ struct process_name {
 	struct queue_worker *worker;
 };
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
 
 static int compare_process(const struct process_name *a, const struct process_name *b)
 {
-	int order = compare((uint64_t)a->worker->pid, (uint64_t)b->worker->pid);
+	int order = compare_numbers((uint64_t)a->worker->pid, (uint64_t)b->worker->pid);
 
 	if (order == 0)
-		order = compare(a->name.boot, b->name.boot);
+		order = compare_numbers(a->name.boot, b->name.boot);
 	if (order == 0)
-		order = compare((uint64_t)a->name.slot, (uint64_t)b->name.slot);
+		order = compare_numbers((uint64_t)a->name.slot, (uint64_t)b->name.slot);
 	return order == 0 ? strcmp(a->name.node, b->name.node) : order;
 }
 
@@ -103,7 +103,7 @@ static int compare_name(const void *a, const void *b)
 	const struct process_name *x = a, *y = b;
 	int order = compare_process(x, y);
 
-	return order == 0 ? compare(x->name.generation, y->name.generation) : order;
+	return order == 0 ? compare_numbers(x->name.generation, y->name.generation) : order;
 }
 
 static void mark_superseded(struct queue_worker *workers, size_t n)

@@ -16,7 +16,7 @@
 
 #define OTHER_USERS (PRIVILEGES_BIT(CAP_SETUID) | PRIVILEGES_BIT(CAP_SETGID) | PRIVILEGES_BIT(CAP_KILL))
 
-static void drop(const struct privileges *p)
+static void drop_or_exit(const struct privileges *p)
 {
 	const char *step = privileges_drop(p);
 
@@ -73,7 +73,7 @@ void rights_of_worker(const struct conf *conf, const struct conf_queue *q)
 	struct privileges p = as_user(conf, needs_of(q), q->run_as.no_new_privs);
 
 	if (conf->supervisor.as.switch_user && q->run_as.uid != 0)
-		drop(&p);
+		drop_or_exit(&p);
 }
 
 /* purge.check runs as a handler of its queue does. */
@@ -85,7 +85,7 @@ void rights_of_sweeper(const struct conf *conf)
 		if (conf->queues[i]->purge.check != NULL)
 			p.keep |= needs_of(conf->queues[i]);
 	if (conf->supervisor.as.switch_user)
-		drop(&p);
+		drop_or_exit(&p);
 }
 
 void rights_of_search(const struct conf *conf)
@@ -95,7 +95,7 @@ void rights_of_search(const struct conf *conf)
 		.keep = PRIVILEGES_BIT(CAP_KILL) | PRIVILEGES_BIT(CAP_SYS_PTRACE) | PRIVILEGES_BIT(CAP_DAC_READ_SEARCH) };
 
 	if (conf->supervisor.as.switch_user)
-		drop(&p);
+		drop_or_exit(&p);
 }
 
 void rights_of_keeper(const struct conf *conf)
@@ -103,5 +103,5 @@ void rights_of_keeper(const struct conf *conf)
 	struct privileges p = as_user(conf, 0, true);
 
 	if (conf->supervisor.as.switch_user)
-		drop(&p);
+		drop_or_exit(&p);
 }
