@@ -28,6 +28,14 @@ static inline const char *file_flaw(const struct stat *st)
 }
 
 /*
+ * True: no process that sees our mounts can write to what path names, whatever its mode says, since its file system is mounted read-only.
+ * Kubernetes mounts a ConfigMap so, with directories of mode 0777. Whoever mounted it elsewhere to write there is trusted, as a container
+ * beside ours. A mount of our own, as systemd makes it for ProtectSystem=, hides nothing from other users: so it counts only in the
+ * namespace of process 1. False also if that cannot be found out.
+ */
+bool file_is_frozen(const char *path);
+
+/*
  * Checks that only root and one user can change what a path names.
  *
  * The rule is that of OpenSSH's safe_path() (misc.c there; StrictModes and AuthorizedKeysCommand in sshd_config(5)): every
@@ -40,17 +48,7 @@ static inline const char *file_flaw(const struct stat *st)
  *    directory and the owner of the entry can rename or remove an entry, and by this rule both are root or the user.
  *
  * The mode shows what access control lists allow: their mask is in the bits of the group.
- */
-
-/*
- * True: no process that sees our mounts can write to what path names, whatever its mode says, since its file system is mounted read-only.
- * Kubernetes mounts a ConfigMap so, with directories of mode 0777. Whoever mounted it elsewhere to write there is trusted, as a container
- * beside ours. A mount of our own, as systemd makes it for ProtectSystem=, hides nothing from other users: so it counts only in the
- * namespace of process 1. False also if that cannot be found out.
- */
-bool file_is_frozen(const char *path);
-
-/*
+ *
  * path is absolute. NULL: it is safe, or there is nothing that could be changed. Else a new string that names the component,
  * its flaw, and the repair; *everybody: every user can change it, not only its owner or group.
  */
