@@ -105,7 +105,7 @@ void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char
 {
 	*e = (struct handler_env){0};
 	e->vars = alloc_zero(HANDLER_ENV_JOB + 1, sizeof(*e->vars));
-	set_value(e, "QUREDIS_QUEUE", conf->name);
+	set_variable(e, alloc_format("QUREDIS_QUEUE=%s", conf->name));
 	if (handler_has_reply_fd(conf))
 		set_variable(e, alloc_format("QUREDIS_REPLY_FD=%d", conf->reply_fd));
 	set_passed(e, inherited);
