@@ -17,6 +17,7 @@
 #include "common/base/nitems.h"
 #include "common/base/privileges.h"
 #include "common/base/process.h"
+#include "common/base/put.h"
 #include "common/base/file.h"
 #include "common/base/units.h"
 #include "common/base/unix_socket.h"

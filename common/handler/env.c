@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/base/base.h"
-#include "common/base/put.h"
 #include "common/handler/env.h"
 #include "common/handler/spawn.h"
 

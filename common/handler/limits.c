@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/base/base.h"
-#include "common/base/put.h"
 #include "common/handler/spawn.h"
 
 #define LATE_TRIES 40

@@ -13,7 +13,7 @@
 
 #include "common/handler/persistent_input.h"
 
-#include "common/base/put.h"
+#include "common/base/base.h"
 #include "common/handler/spawn.h"
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
