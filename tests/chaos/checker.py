@@ -25,7 +25,7 @@ OF_A_WORKER = {"kill_worker", "stop_worker", "poison", "fenced"}
 OF_A_HOST = {"kill_master", "kill_tree", "stop_tree", "stall", "drain", "fast_stop"}
 AT_LEAST_A_LEASE = {"stop_worker", "stop_tree", "stall"}        # shorter ones have no such effect
 LEASES = 3                      # how long at most somebody stands still
-_NOTED = r"(crashes|redelivered|outages|solo)=\d+"       # attempts and times would need to travel with a message
+_NOTED = r"(crashes|redelivered|outages|solo|fresh)=\d+"       # attempts and times would need to travel with a message
 NOTE = re.compile(f"{_NOTED}( {_NOTED})*")
 
 COUNTS = ("pushed", "done", "escaped", "escaped after a kill of their handler", "taken by another program",
