@@ -126,10 +126,10 @@ void handler_env_free(struct handler_env *e)
 
 struct writer {
 	char *at;
-	char **next;		/* the place before those that are set */
+	char **next;		/* the first variable that is set; the next one goes before it */
 };
 
-/* Room for variables with these names and values in all; every message pays for what this file writes. */
+/* Every message pays for its variables, so their room is reserved once, and printf writes none of them. */
 #define NAMES_MAX 256		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
 #define NUMBERS_MAX (5 * (PUT_NUMBER_MAX + 1))
 

@@ -220,7 +220,10 @@ static enum persistent_how how_of(const struct persistent *p)
 	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;
 }
 
-/* One that is replaced keeps its input while a job is unanswered (close_stdin()): if it dies then, the reason is not that it was asked. */
+/*
+ * A process that is to be replaced keeps its input while a job is unanswered (close_stdin()). If it dies before that is answered, it was not
+ * asked to exit.
+ */
 static bool is_asked_to_exit(const struct persistent *p)
 {
 	return p->life.drained || (p->life.recycled && p->window.n == 0);

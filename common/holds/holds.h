@@ -32,7 +32,7 @@ struct hold_words {
 	const char *setter;		/* who sets it */
 	const char *end;		/* when it ends */
 	const char *text;		/* what it means, where no reason is known */
-	/* What to do, with the name of the queue between `advice` and `after`, if there is `after`. NULL: the operator ordered it in Redis and knows */
+	/* What an operator can do: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
 	const char *advice, *after;
 };
 
@@ -41,7 +41,7 @@ enum hold holds_by_name(const char *name);	/* HOLDS: this version knows no such 
 
 /* ---- judge.c ---- */
 
-/* What the slots of the scoreboard say of each queue, by its place. It is true for the moment of the read. */
+/* The workers of each queue, by its place, as the slots of the scoreboard had them when holds_read_slots() read them. */
 struct hold_slots {
 	struct worker_errors errors;
 	struct hold_workers {

@@ -137,7 +137,7 @@ static struct rescue_times *times_of(struct rescues *all, const struct rescue *r
 	return is_reported(r) ? &all->reported : &all->others;
 }
 
-/* What decides its place, or is counted, changes only between these two. */
+/* The sweeper changes `why`, `gate` and `error` of a rescue only between take_out() and put_in(), since they decide its tree and the two counts. */
 static void take_out(struct rescues *all, struct rescue *r)
 {
 	RB_REMOVE(rescue_times, times_of(all, r), r);
