@@ -202,27 +202,36 @@ int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, i
 }
 
 /*
- * A raw system call: glibc's sigaction refuses the two signals that its posix_spawn (used by make, for one) leaves ignored. A
+ * Raw system calls: glibc's sigaction refuses the two signals that its posix_spawn (used by make, for one) leaves ignored. A
  * struct of zeros means SIG_DFL, no flags and an empty mask on every architecture.
  */
 #define KERNEL_SIGACTION_WORDS 8
 #define KERNEL_SIGSET_SIZE ((size_t)(NSIG / 8))
+
+static const unsigned long default_action[KERNEL_SIGACTION_WORDS];
 
 void process_reset_signals(void)
 {
 	process_default_signals(process_changed_signals());
 }
 
+/* Flags and mask do not count: exec resets them, and until then nothing runs. */
+static bool has_default_action(int sig)
+{
+	unsigned long raw[KERNEL_SIGACTION_WORDS] = {0};
+	struct sigaction action;
+
+	if (sigaction(sig, NULL, &action) == 0)
+		return action.sa_handler == SIG_DFL;
+	return syscall(SYS_rt_sigaction, sig, NULL, raw, KERNEL_SIGSET_SIZE) == -1 || memcmp(raw, default_action, sizeof(raw)) == 0;
+}
+
 uint64_t process_changed_signals(void)
 {
-	static const unsigned long default_action[KERNEL_SIGACTION_WORDS];
 	uint64_t signals = 0;
 
 	for (int sig = 1; sig < NSIG; sig++) {
-		unsigned long action[KERNEL_SIGACTION_WORDS] = {0};
-
-		if (syscall(SYS_rt_sigaction, sig, NULL, action, KERNEL_SIGSET_SIZE) == 0 &&
-		    memcmp(action, default_action, sizeof(action)) != 0)
+		if (!has_default_action(sig))
 			signals |= UINT64_C(1) << (sig - 1);
 	}
 	return signals;
@@ -230,7 +239,6 @@ uint64_t process_changed_signals(void)
 
 void process_default_signals(uint64_t signals)
 {
-	static const unsigned long default_action[KERNEL_SIGACTION_WORDS];
 	sigset_t none;
 
 	for (; signals != 0; signals &= signals - 1)

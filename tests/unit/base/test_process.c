@@ -145,6 +145,18 @@ static void resets_signals(void **unused)
 	assert_int_equal(status, 0);
 }
 
+static void counts_no_flags_of_a_default_action(void **unused)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL, .sa_flags = SA_RESTART };
+
+	(void)unused;
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	assert_int_equal(process_changed_signals() & UINT64_C(1) << (SIGUSR2 - 1), 0);
+	signal(SIGUSR2, SIG_IGN);
+	assert_int_not_equal(process_changed_signals() & UINT64_C(1) << (SIGUSR2 - 1), 0);
+	signal(SIGUSR2, SIG_DFL);
+}
+
 static void closes_from(void **unused)
 {
 	pid_t pid;
@@ -186,6 +198,7 @@ int main(void)
 		cmocka_unit_test_teardown(spared_zombie, leaves_nothing),
 		cmocka_unit_test_teardown(many, leaves_nothing),
 		cmocka_unit_test_teardown(resets_signals, leaves_nothing),
+		cmocka_unit_test(counts_no_flags_of_a_default_action),
 		cmocka_unit_test_teardown(closes_from, leaves_nothing),
 		cmocka_unit_test(signal_names),
 	};
