@@ -1,6 +1,7 @@
 /*
  * A connection to Redis that never blocks, on hiredis 0.14 or 1.x: connect, write, poll, read. The opening is a pipeline of its own; its
- * answers never reach the caller. command.c formats commands, output.c sends them, reply.c reads answers, and wait.c waits for them.
+ * answers never reach the caller. command.c formats commands, output.c sends them, input.c reads bytes, reply.c reads answers, and
+ * wait.c waits for them.
  * With TLS (tls.h) hiredis still connects the socket and parses the answers, but only tls.c reads and writes the socket.
  */
 #include <assert.h>
@@ -17,6 +18,7 @@
 
 #include "common/base/base.h"
 #include "common/redis/greeting.h"
+#include "common/redis/input.h"
 #include "common/redis/peer.h"
 #include "common/redis/reply.h"
 #include "common/redis/resolve.h"
@@ -351,18 +353,12 @@ static bool in_time(struct redis *r, int64_t now_ms)
 	return now_ms <= r->deadline_ms && (r->state == REDIS_READY || now_ms <= r->open_by_ms);
 }
 
-static bool feed_reader(void *reader, const char *bytes, size_t len)
-{
-	return redisReaderFeed(reader, bytes, len) == REDIS_OK;
-}
-
 /* Reads what has arrived. -1: closed, error set. */
 static int receive_input(struct redis *r)
 {
 	size_t before = r->context->reader->len, received;
-	int rc = r->tls != NULL ? tls_read(r->tls, feed_reader, r->context->reader) : redisBufferRead(r->context) == REDIS_OK ? 0 : -1;
 
-	if (rc == -1)
+	if (redis_input_read(r->context, r->tls, r->state == REDIS_READY) == -1)
 		return fail_io(r);
 	received = r->context->reader->len - before;
 	r->received += (int64_t)received;

@@ -4,7 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -222,6 +225,46 @@ static void the_length_of_what_arrives(void **state)
 	assert_int_equal(arriving_after(s, "$300000000\r\nx"), 300000000);
 }
 
+/* One turn of the caller's loop takes what the kernel holds of a large answer, not 16 KiB of it. */
+static void a_large_answer_in_one_turn(void **state)
+{
+	static char text[128 * 1024];
+	struct redis_peer *s = *state;
+	struct redis_reply reply;
+	int n = snprintf(text, sizeof(text), "$%d\r\n", 100 * 1024);
+
+	redis_peer_greet(s);
+	redis_appendf(&s->r, "GET k");
+	memset(text + n, 'x', 100 * 1024);
+	strcpy(text + n + 100 * 1024, "\r\n");
+	redis_peer_say(s, text);
+	assert_int_equal(redis_pump(&s->r, 0), 0);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_int_equal(reply.len, 100 * 1024);
+}
+
+/* The last answer of a server that closes the connection is read before its end. */
+static void an_end_behind_a_large_answer(void **state)
+{
+	static char text[64 * 1024];
+	struct redis_peer *s = *state;
+	struct redis_reply reply;
+	int n = snprintf(text, sizeof(text), "$%d\r\n", 32 * 1024);
+
+	redis_peer_greet(s);
+	redis_appendf(&s->r, "GET k");
+	redis_appendf(&s->r, "GET k");
+	memset(text + n, 'x', 32 * 1024);
+	strcpy(text + n + 32 * 1024, "\r\n");
+	assert_int_equal(redis_pump(&s->r, 0), 0);
+	redis_peer_say(s, text);
+	shutdown(s->fd, SHUT_RDWR);
+	assert_int_equal(redis_pump(&s->r, 0), 0);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_int_equal(redis_pump(&s->r, 0), -1);
+	assert_int_equal(s->r.state, REDIS_CLOSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +281,8 @@ int main(void)
 		TEST(asking_a_closed_connection),
 		TEST(strings),
 		TEST(the_length_of_what_arrives),
+		TEST(a_large_answer_in_one_turn),
+		TEST(an_end_behind_a_large_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
