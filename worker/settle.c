@@ -290,9 +290,12 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 
 static void end_unrunnable(struct worker *w, bool opened, const char *stage, const char *error)
 {
+	char file[HANDLER_FILE_SIZE];
+
 	env_count(w->env, COUNT_UNRUNNABLE, 1);
 	if (opened)
-		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage), log_str("error", error));
+		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage),
+		    log_str("error", error), log_str("file", handler_file_of(stage, w->env->conf->handler, file)));
 	fetcher_probe_failed(&w->fetcher);
 }
 

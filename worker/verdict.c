@@ -3,7 +3,6 @@
  * The input is an exit status, a signal, a timeout, or the error that prevented the start. settle.c decides what follows from a
  * verdict. A run whose claim was lost changes nothing in Redis, whatever its end.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,11 +74,6 @@ static enum conf_outcome outcome_of(const struct worker *w, const struct handler
 	return CONF_OUTCOME_FAIL;
 }
 
-static bool unrepresentable(const struct handler_result *result)
-{
-	return result->end == HANDLER_UNREPRESENTABLE || (result->end == HANDLER_UNRUNNABLE && result->error == E2BIG);
-}
-
 /* A handler that was ordered to stop may still have finished its message: its exit status then means done. */
 static bool finished_after_stop(const struct worker *w, const struct handler_result *result)
 {
@@ -127,7 +121,7 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 {
 	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */
 		mover_gone(w, p);
-	} else if (unrepresentable(result)) {
+	} else if (result->end == HANDLER_UNREPRESENTABLE) {
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
 	} else if (result->end == HANDLER_UNRUNNABLE) {

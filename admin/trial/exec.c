@@ -71,7 +71,7 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 		t->reason = alloc_string("interrupted");
 		break;
 	case HANDLER_UNRUNNABLE:
-		trial_not_run(t, r->stage, r->error);
+		trial_not_run(t, q->handler, r->stage, r->error);
 		break;
 	case HANDLER_UNREPRESENTABLE:
 		t->outcome = "escape";

@@ -47,7 +47,7 @@ static void judge_answer(const struct handler_reply *r, struct trial *t)
  * The handler ended without an answer. In a worker that opens the queue's breaker, unless the handler read the message and has
  * answered others.
  */
-static void judge_end(const struct persistent_end *e, struct trial *t)
+static void judge_end(const struct conf_queue *q, const struct persistent_end *e, struct trial *t)
 {
 	char why[256];
 
@@ -77,12 +77,12 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 		t->reason = alloc_string("interrupted");
 		break;
 	case PERSISTENT_UNRUNNABLE:
-		trial_not_run(t, e->stage, e->error);
+		trial_not_run(t, q->handler, e->stage, e->error);
 		break;
 	}
 }
 
-static void serve(struct persistent *p, const struct handler_job *job, const sigset_t *open, struct trial *t)
+static void serve(const struct conf_queue *q, struct persistent *p, const struct handler_job *job, const sigset_t *open, struct trial *t)
 {
 	struct handler_reply reply;
 	struct persistent_end end;
@@ -98,7 +98,7 @@ static void serve(struct persistent *p, const struct handler_job *job, const sig
 		persistent_tick(p, clock_monotonic_ms());
 	} while (!persistent_ended(p, &end));
 	if (t->outcome == NULL)
-		judge_end(&end, t);
+		judge_end(q, &end, t);
 }
 
 int trial_persistent(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t)
@@ -107,7 +107,7 @@ int trial_persistent(const struct conf_queue *q, const struct handler_job *job, 
 	int rc = persistent_start(p, job->incarnation, clock_monotonic_ms());
 
 	if (rc == 0)
-		serve(p, job, open, t);
+		serve(q, p, job, open, t);
 	persistent_free(p);
 	return rc;
 }

@@ -26,11 +26,14 @@ int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open
 	return ppoll(fds, n, &(struct timespec){ .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 }, open);
 }
 
-void trial_not_run(struct trial *t, const char *stage, int error)
+void trial_not_run(struct trial *t, char *const *argv, const char *stage, int error)
 {
+	char room[HANDLER_FILE_SIZE];
+	const char *file = handler_file_of(stage, argv, room);
+
 	t->outcome = "not run";
 	t->status = error == EPERM || error == EACCES ? EX_NOPERM : EX_CONFIG;
-	t->reason = alloc_format("%s: %s", stage, strerror(error));
+	t->reason = alloc_format("%s%s%s: %s", stage, file == NULL ? "" : " ", file == NULL ? "" : file, strerror(error));
 }
 
 void trial_replied(struct trial *t, const struct handler_reply *r)

@@ -36,8 +36,8 @@ int trial_persistent(const struct conf_queue *q, const struct handler_job *job, 
 /* One poll, until at_ms at the latest (CLOCK_MONOTONIC; INT64_MAX: no limit). Returns the number of ready descriptors. */
 int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open);
 
-/* The executable did not run: sets outcome, status and reason. */
-void trial_not_run(struct trial *t, const char *stage, int error);
+/* The executable did not run: sets outcome, status and reason. argv: of the handler; stage: of handler_stage_names */
+void trial_not_run(struct trial *t, char *const *argv, const char *stage, int error);
 
 /* Sets outcome, status and reason by the reply of the handler, and the class that it names. */
 void trial_replied(struct trial *t, const struct handler_reply *r);

@@ -8,6 +8,7 @@
 #include "common/base/base.h"
 #include "common/handler/cause.h"
 #include "common/handler/handler.h"
+#include "common/handler/needed.h"
 #include "common/handler/spawn.h"
 
 enum kind { NONE, UNRUNNABLE, MUTE, FAILURES };
@@ -96,12 +97,11 @@ static const char *end_text(const struct cause *c, char out[64])
 	}
 }
 
-/* The kernel's error for a missing interpreter does not name it, and seems to be about a file that is there. */
 static const char *hint(const struct cause *c)
 {
-	return c->stage != HANDLER_STAGE_EXECVE ? "" : c->error == ENOENT ? " (the file, or the interpreter in its first line)"
-	       : c->error == ENOEXEC				     ? " (no program, and no #! in its first line)"
-								       : "";
+	if (c->stage == HANDLER_STAGE_INTERPRETER)
+		return " (the one in its first line, or the loader of a binary)";
+	return c->stage == HANDLER_STAGE_EXECVE && c->error == ENOEXEC ? " (no program, and no #! in its first line)" : "";
 }
 
 /* A path may have any bytes, but the text goes into JSON, which must be UTF-8, also where it is cut. */
@@ -117,16 +117,30 @@ static const char *shown_path(const char *path, char out[256])
 	return out;
 }
 
-static void unrunnable_text(const struct cause *c, const char *program, char out[HANDLER_CAUSE_SIZE])
+/*
+ * The master makes this text, too, which must not wait for a file system: no file is read for it. NULL: the step
+ * concerns no file.
+ */
+static const char *file_of(const struct cause *c, char *const *argv)
 {
-	bool names_it = c->stage == HANDLER_STAGE_EXECVE && program != NULL;
-	char path[256];
-
-	snprintf(out, HANDLER_CAUSE_SIZE, "its handler cannot be executed: %s%s%s: %s%s", stage_name(c), names_it ? " " : "",
-	    names_it ? shown_path(program, path) : "", strerror((int)c->error), hint(c));
+	if (argv == NULL)
+		return NULL;
+	if (c->stage == HANDLER_STAGE_SCRIPT)
+		return handler_script(argv);
+	return c->stage == HANDLER_STAGE_EXECVE || c->stage == HANDLER_STAGE_INTERPRETER ? argv[0] : NULL;
 }
 
-const char *handler_cause_text(uint64_t word, const char *program, char out[HANDLER_CAUSE_SIZE])
+static void unrunnable_text(const struct cause *c, char *const *argv, char out[HANDLER_CAUSE_SIZE])
+{
+	const char *file = file_of(c, argv);
+	char path[256];
+
+	snprintf(out, HANDLER_CAUSE_SIZE, "its handler cannot be executed: %s%s%s: %s%s", stage_name(c),
+	    file == NULL ? "" : c->stage == HANDLER_STAGE_INTERPRETER ? " of " : " ", file == NULL ? "" : shown_path(file, path),
+	    strerror((int)c->error), hint(c));
+}
+
+const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE])
 {
 	struct cause c = unpack(word);
 	char room[64];
@@ -134,7 +148,7 @@ const char *handler_cause_text(uint64_t word, const char *program, char out[HAND
 
 	switch (c.kind) {
 	case UNRUNNABLE:
-		unrunnable_text(&c, program, out);
+		unrunnable_text(&c, argv, out);
 		break;
 	case MUTE:
 		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended before its first answer%s%s", end == NULL ? "" : ", with ", end == NULL ? "" : end);

@@ -20,11 +20,20 @@ uint64_t handler_cause_failures(unsigned messages, const struct handler_result *
 
 #define HANDLER_CAUSE_SIZE 512
 /*
- * A sentence. program: the path of the handler. "its handler cannot be executed: execve /opt/mail: No such file or directory". HANDLER_CAUSE_NONE:
- * the sentence leaves open which of the causes it is. Returns out.
+ * A sentence. argv: the command line of the handler; NULL: not known. "its handler cannot be executed: execve
+ * /opt/mail: No such file or directory". HANDLER_CAUSE_NONE: the sentence leaves open which of the causes it is.
+ * Returns out.
  */
-const char *handler_cause_text(uint64_t word, const char *program, char out[HANDLER_CAUSE_SIZE]);
+const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE]);
 /* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures", "no answer". Returns out. */
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE]);
+
+#define HANDLER_FILE_SIZE 256	/* the kernel reads as much of a first line */
+/*
+ * The file to which the error of a stage of handler_stage_names belongs: the program, the script of its command line,
+ * or the interpreter in the program's first line, which it reads. NULL: the stage concerns no file, or it cannot be
+ * told. The text is of argv, or in out.
+ */
+const char *handler_file_of(const char *stage, char *const *argv, char out[HANDLER_FILE_SIZE]);
 
 #endif

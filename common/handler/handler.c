@@ -19,6 +19,8 @@
 #include "common/handler/spawn.h"
 #include "common/handler/process.h"
 
+#define ARGUMENT_SHORT 4096	/* bytes */
+
 struct handler {
 	const struct conf_queue *conf;
 	char **argv;
@@ -306,9 +308,18 @@ void handler_kill(struct handler *h)
 	handler_process_force(&h->process, h->now_ms);
 }
 
+/*
+ * A short message makes no command line too long, and one on standard input none at all: then the handler's own
+ * arguments and environment do.
+ */
+static bool message_is_too_long(const struct handler *h)
+{
+	return h->conf->input == CONF_INPUT_ARGV && h->process.failure.error == E2BIG && message_payload_len(h->job->message) > ARGUMENT_SHORT;
+}
+
 static enum handler_end end_of(const struct handler *h, int code)
 {
-	if (h->unrepresentable)
+	if (h->unrepresentable || message_is_too_long(h))
 		return HANDLER_UNREPRESENTABLE;
 	if (h->process.failure.error != 0)
 		return HANDLER_UNRUNNABLE;

@@ -43,7 +43,7 @@ enum handler_end {
 	HANDLER_TIMED_OUT,		/* killed after timeout_ms; code or signal say how it ended */
 	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done, or it replied */
 	HANDLER_UNRUNNABLE,		/* could not be executed: see error, stage */
-	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or more than 100 KiB: never started */
+	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or is too long for the command line: never started */
 };
 
 struct handler_result {

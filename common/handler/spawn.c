@@ -34,7 +34,9 @@ const char *const handler_stage_names[HANDLER_STAGES] = {
 	[HANDLER_STAGE_CHDIR] = "chdir",
 	[HANDLER_STAGE_NO_NEW_PRIVS] = "no_new_privs",
 	[HANDLER_STAGE_PDEATHSIG] = "pdeathsig",
+	[HANDLER_STAGE_SCRIPT] = "script",
 	[HANDLER_STAGE_EXECVE] = "execve",
+	[HANDLER_STAGE_INTERPRETER] = "interpreter",
 };
 
 /* ---- pipes, made by the parent ---- */
@@ -184,6 +186,19 @@ static int follow_parent(pid_t parent)
 	return 0;
 }
 
+/*
+ * The program itself could be executed, so the errno of execve is about the interpreter in its first line, or about the
+ * loader that a binary names.
+ */
+static enum handler_stage blamed_by_execve(const char *program)
+{
+	int error = errno;
+	bool executable = (error == ENOENT || error == EACCES || error == ENOTDIR) && access(program, X_OK) == 0;
+
+	errno = error;
+	return executable ? HANDLER_STAGE_INTERPRETER : HANDLER_STAGE_EXECVE;
+}
+
 _Noreturn static void child(const struct handler_plan *plan)
 {
 	const struct conf_run_as *user = &plan->conf->run_as;
@@ -206,8 +221,10 @@ _Noreturn static void child(const struct handler_plan *plan)
 	if (follow_parent(plan->parent) == -1)
 		fail(failure_fd, HANDLER_STAGE_PDEATHSIG);
 	process_default_signals(plan->signals);
+	if (plan->script != NULL && access(plan->script, R_OK) == -1)
+		fail(failure_fd, HANDLER_STAGE_SCRIPT);
 	execve(plan->argv[0], plan->argv, plan->envp);
-	fail(failure_fd, HANDLER_STAGE_EXECVE);
+	fail(failure_fd, blamed_by_execve(plan->argv[0]));
 }
 
 /* No signal handler of the parent may run in the child, on the parent's memory. */

@@ -17,7 +17,7 @@ enum handler_stage {
 	HANDLER_STAGE_NONE, HANDLER_STAGE_SETSID, HANDLER_STAGE_DUP, HANDLER_STAGE_OOM_SCORE_ADJ, HANDLER_STAGE_LIMIT_MEMORY,
 	HANDLER_STAGE_LIMIT_OPEN_FILES, HANDLER_STAGE_LIMIT_PROCESSES, HANDLER_STAGE_LIMIT_CPU, HANDLER_STAGE_LIMIT_FILE_SIZE,
 	HANDLER_STAGE_NICE, HANDLER_STAGE_SETGROUPS, HANDLER_STAGE_SETGID, HANDLER_STAGE_SETUID, HANDLER_STAGE_CHDIR,
-	HANDLER_STAGE_NO_NEW_PRIVS, HANDLER_STAGE_PDEATHSIG, HANDLER_STAGE_EXECVE, HANDLER_STAGES
+	HANDLER_STAGE_NO_NEW_PRIVS, HANDLER_STAGE_PDEATHSIG, HANDLER_STAGE_SCRIPT, HANDLER_STAGE_EXECVE, HANDLER_STAGE_INTERPRETER, HANDLER_STAGES
 };
 extern const char *const handler_stage_names[HANDLER_STAGES];
 
@@ -33,6 +33,7 @@ struct handler_plan {
 	const struct conf_queue *conf;
 	char *const *argv;
 	char *const *envp;
+	const char *script;	/* must be readable by the handler: handler_script(); NULL: none is known */
 	int stdio[3];		/* become 0-2; all >= 3 */
 	int reply_end;		/* becomes conf->reply_fd; >= HANDLER_FD_SAFE; -1: none */
 	int failure_fd;		/* write end of the failure pipe, close-on-exec; >= HANDLER_FD_SAFE */

@@ -25,7 +25,7 @@ static void explain_breaker(const struct board_queue *q, const struct conf_queue
 	const struct queue_breaker *b = &q->workers.breaker;
 	char cause[HANDLER_CAUSE_SIZE];
 
-	strlcpy(out, handler_cause_text(atomic_load(&b->cause), conf == NULL || conf->handler == NULL ? NULL : conf->handler[0], cause), HOLD_TEXT_SIZE);
+	strlcpy(out, handler_cause_text(atomic_load(&b->cause), conf == NULL ? NULL : conf->handler, cause), HOLD_TEXT_SIZE);
 	add_next(atomic_load(&b->until_ms), now_ms, "next attempt", "; next attempt with the next message", out);
 }
 

@@ -139,13 +139,13 @@ static void error_text(const struct reason *r)
 
 static void breaker_text(const struct reason *r)
 {
-	const char *program = r->q->conf == NULL || r->q->conf->handler == NULL ? NULL : r->q->conf->handler[0];
+	char *const *argv = r->q->conf == NULL ? NULL : r->q->conf->handler;
 	const struct queue_breaker *b = r->q->board == NULL ? NULL : &r->q->board->workers.breaker;
 	char cause[HANDLER_CAUSE_SIZE];
 
 	what_text(r);
 	if (b != NULL && atomic_load(&b->step) > 0)
-		add_text(r, ": %s; workers test the handler at least every 30 s", handler_cause_text(atomic_load(&b->cause), program, cause));
+		add_text(r, ": %s; workers test the handler at least every 30 s", handler_cause_text(atomic_load(&b->cause), argv, cause));
 }
 
 static void archive_text(const struct reason *r)

@@ -1,7 +1,9 @@
 """A handler that cannot run costs time, not messages; a worker that cannot live costs a spawn now and then."""
 import collections
+import json
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -67,13 +69,13 @@ def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how)
         put(path, "\x7fELF nonsense")
     c.lpush("ingress:mail", *names)
     line = d.wait_event("breaker_opened", 30, queue="mail")
-    assert line["handler"] == path and line["at"] == "execve" and line["error"]
+    at, file = ("interpreter", "/nonexistent/sh") if how == "no-interpreter" else ("execve", path)
+    assert line["handler"] == path and line["at"] == at and line["file"] == file and line["error"]
     since = time.monotonic()
     c.lpush("ingress:news", "other")
     wait_for(lambda: ledger.count("other"))
     wait_for(lambda: time.monotonic() - since > 2)          # probes go on
-    assert c.llen("escape:mail") <= 5
-    assert len(anywhere(c, "mail")) == n - c.llen("escape:mail")
+    assert c.llen("escape:mail") == 0 and len(anywhere(c, "mail")) == n
     assert {unwrap(m)[0].get("attempts", 0) for m in anywhere(c, "mail")} == {0}
     assert "breaker" in state(d, "mail")
     assert len(d.events("breaker_opened", queue="mail")) == 1         # not a line a probe
@@ -82,6 +84,41 @@ def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how)
     d.wait_event("breaker_closed", queue="mail")
     assert c.llen("escape:mail") == 0 and collections.Counter(ledger.lines()) == collections.Counter(names + ["other"])
     assert d.workers() == workers
+
+
+@pytest.mark.parametrize("how", ["gone", "gone-at-start", "unreadable", "too-large"])
+@pytest.mark.parametrize("mode", POISONED)
+def test_an_interpreter_that_cannot_run_its_script(redis, quredisd, handler, ledger, mode, how):
+    """The program can be executed, but it has nothing to run: its exit would look like an answer of the handler, also with one attempt left."""
+    lang, body, keys = POISONED[mode]
+    path = handler(body, lang, name="deployed")
+    good, names = open(path).read(), [f"m{i}" for i in range(20)]
+    c = redis.client()
+    interpreter = {"sh": "/bin/sh", "python": sys.executable}[lang]
+    if how == "unreadable":
+        keys = {**keys, "run_as": {"user": "nobody"}}
+        os.chmod(os.path.dirname(path), 0o755)
+        os.chmod(ledger.path, 0o666)
+    if how == "gone-at-start":
+        os.unlink(path)
+    d = quredisd(queues=[queue("mail", [interpreter, path], workers=2, max_attempts=1, env=["BIG=" + "x" * (150000 if how == "too-large" else 1)], **keys)])
+    if how in ("gone", "unreadable"):
+        c.lpush("ingress:mail", "before")
+        wait_for(lambda: ledger.count("before") and not anywhere(c, "mail"))
+        os.unlink(path) if how == "gone" else os.chmod(path, 0o600)
+        for pid in d.handlers():
+            os.kill(pid, signal.SIGKILL)
+    c.lpush("ingress:mail", *names)
+    line = d.wait_event("breaker_opened", 30, queue="mail")
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["unrunnable"] >= 3, 30, "probes go on")
+    assert c.llen("escape:mail") == 0 and {unwrap(m)[0].get("attempts", 0) for m in anywhere(c, "mail")} == {0}
+    if how == "too-large":
+        return
+    assert line["at"] == "script" and line["file"] == path and line["handler"] == interpreter
+    assert f"its handler cannot be executed: script {path}: " in state(d, "mail")
+    put(path, good)
+    wait_for(lambda: len(set(ledger.lines()) - {"before"}) == 20 and not anywhere(c, "mail"), 100, "it heals")
+    assert c.llen("escape:mail") == 0
 
 
 def test_failures_in_a_row_open_it_when_asked_to(redis, quredisd, handler, ledger):

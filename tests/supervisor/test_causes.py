@@ -5,7 +5,8 @@ import re
 from harness import queue, wait_for
 from harness.queues import Queue
 
-MISSING = r"its handler cannot be executed: execve \S+/typo: No such file or directory \(the file, or the interpreter in its first line\)"
+MISSING = (r"its handler cannot be executed: interpreter of \S+/typo: No such file or directory "
+           r"\(the one in its first line, or the loader of a binary\)")
 
 
 def typo(tmp):
@@ -54,14 +55,14 @@ def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
     c.hset("quredis:health", "news", json.dumps({**json.loads(c.hget("quredis:health", "news")), "at_ms": 1}))
     assert [q["health"] for q in json.loads(d.quredis("ls", "--json").out)] == ["degraded", None]            # a report that is stale
     row = wait_for(lambda: (q := node_row(c, "web1")).get("breaker") and q, 30)
-    assert re.fullmatch(MISSING, row["reason"]) and row["cause"] == "execve: No such file or directory" and 0 <= row["next_attempt_ms"] <= 30000
+    assert re.fullmatch(MISSING, row["reason"]) and row["cause"] == "interpreter: No such file or directory" and 0 <= row["next_attempt_ms"] <= 30000
     assert "reason" not in node_row(c, "web1", "news")
-    sample = 'quredis_breaker_cause{queue="mail",cause="execve: No such file or directory"} 1\n'
+    sample = 'quredis_breaker_cause{queue="mail",cause="interpreter: No such file or directory"} 1\n'
     wait_for(lambda: sample in (tmp / "q.prom").read_text(), 30)
     attempt = re.search(r'quredis_breaker_next_attempt_seconds\{queue="mail"\} ([\d.]+)\n', (tmp / "q.prom").read_text())
     assert 0 <= float(attempt[1]) <= 30
     top = d.quredis("top", "--once").out
-    assert re.search(r"mail +web1 +(-|[\d.]+m?s) +execve: No such file or directory$", top, re.M), top
+    assert re.search(r"mail +web1 +(-|[\d.]+m?s) +interpreter: No such file or directory$", top, re.M), top
     (tmp / "typo").write_text("#!/bin/cat\n")
     wait_for(lambda: state_of(d)["state"] == "running" and not c.llen("ingress:mail"), 60)
     assert state_of(d)["reason"] is None

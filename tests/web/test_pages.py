@@ -164,7 +164,7 @@ def test_why_a_breaker_is_open(page, redis, quredisd, tmp):
     p = page().open()
     state = "return document.querySelector('.table-overview td.state .badge')?.title ?? ''"
     wait_for(lambda: re.fullmatch(MISSING + r"; next attempt at \d\d:\d\d:\d\d; workers try one message at a time", p.script(state)), 60, "the reason")
-    p.sees("the breaker is open: its handler cannot be executed: execve", ".problems")
+    p.sees("the breaker is open: its handler cannot be executed: interpreter", ".problems")
     p.go("/health")
     said = "the breaker is open: " + MISSING + r"; workers .*; next attempt in [\d.]+ m?s"
     wait_for(lambda: re.fullmatch(said, p.text(".table-health td.reasons")), 60, "the next attempt")

@@ -103,7 +103,7 @@ def test_metrics_say_why_a_breaker_is_open(web, redis, quredisd, tmp):
     (tmp / "typo").chmod(0o755)
     quredisd(queues=[queue("mail", str(tmp / "typo"))], supervisor={"node": "web1"})
     redis.client().lpush("ingress:mail", "x")
-    wanted = ("quredis_breaker_cause", 'node="web1",queue="mail",cause="execve: No such file or directory"')
+    wanted = ("quredis_breaker_cause", 'node="web1",queue="mail",cause="interpreter: No such file or directory"')
     wait_for(lambda: samples(web).get(wanted) == "1", 30)
     found = wait_for(lambda: samples(web).get(("quredis_breaker_next_attempt_seconds", 'node="web1",queue="mail"')), 60)
     assert 0 <= float(found) <= 30

@@ -19,7 +19,7 @@ static void assert_texts(uint64_t word, const char *text, const char *label)
 {
 	char out[HANDLER_CAUSE_SIZE];
 
-	assert_string_equal(handler_cause_text(word, "/opt/mail", out), text);
+	assert_string_equal(handler_cause_text(word, (char *[]){ (char *)"/opt/mail", NULL }, out), text);
 	assert_string_equal(handler_cause_label(word, out), label);
 }
 
@@ -27,8 +27,10 @@ static void what_cannot_be_executed(void **state)
 {
 	(void)state;
 	assert_texts(handler_cause_unrunnable("execve", ENOENT),
-	    "its handler cannot be executed: execve /opt/mail: No such file or directory (the file, or the interpreter in its first line)",
-	    "execve: No such file or directory");
+	    "its handler cannot be executed: execve /opt/mail: No such file or directory", "execve: No such file or directory");
+	assert_texts(handler_cause_unrunnable("interpreter", ENOENT),
+	    "its handler cannot be executed: interpreter of /opt/mail: No such file or directory (the one in its first line, or the loader of a binary)",
+	    "interpreter: No such file or directory");
 	assert_texts(handler_cause_unrunnable("execve", EACCES), "its handler cannot be executed: execve /opt/mail: Permission denied",
 	    "execve: Permission denied");
 	assert_texts(handler_cause_unrunnable("execve", ENOEXEC),
@@ -77,18 +79,18 @@ static void a_path_may_have_any_bytes(void **state)
 	char out[HANDLER_CAUSE_SIZE], path[1000];
 
 	(void)state;
-	handler_cause_text(handler_cause_unrunnable("execve", EACCES), "/opt/\xff\n\xc3\xa9", out);
+	handler_cause_text(handler_cause_unrunnable("execve", EACCES), (char *[]){ (char *)"/opt/\xff\n\xc3\xa9", NULL }, out);
 	assert_string_equal(out, "its handler cannot be executed: execve /opt/????: Permission denied");
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	handler_cause_text(handler_cause_unrunnable("execve", EACCES), path, out);
+	handler_cause_text(handler_cause_unrunnable("execve", EACCES), (char *[]){ path, NULL }, out);
 	assert_non_null(strstr(out, "xxx...: Permission denied"));
 }
 
 /* Any word of another process gives a text. */
 static void a_damaged_word_does_no_harm(void **state)
 {
-	char out[HANDLER_CAUSE_SIZE], path[4096];
+	char out[HANDLER_CAUSE_SIZE], path[4096], *argv[] = { path, path, NULL };
 	uint64_t word = 88172645463325252u;
 
 	(void)state;
@@ -99,7 +101,7 @@ static void a_damaged_word_does_no_harm(void **state)
 		word ^= word << 13;
 		word ^= word >> 7;
 		word ^= word << 17;
-		assert_in_range(strlen(handler_cause_text(i % 2 == 0 ? word : (word & ~UINT64_C(0xff)) | (unsigned)(i % 5), path, out)), 1,
+		assert_in_range(strlen(handler_cause_text(i % 2 == 0 ? word : (word & ~UINT64_C(0xff)) | (unsigned)(i % 5), argv, out)), 1,
 		    HANDLER_CAUSE_SIZE - 1);
 		assert_in_range(strlen(handler_cause_label(word, out)), 1, 100);
 	}

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "common/base/base.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/handler/handler_loop.h"
 #include "tests/unit/under_valgrind.h"
@@ -57,6 +58,88 @@ static void unrunnable(void **unused)
 	loop.conf.run_as.directory = loop_dir;
 	loop_run();					/* and mending it heals */
 	loop_exited_with(0);
+}
+
+static void write_file(const char *text, mode_t mode)
+{
+	int fd = open(loop_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	fchmod(fd, mode);
+	close(fd);
+}
+
+/* The program is there: then the error is of the interpreter that it names. */
+static void interpreter_missing(void **unused)
+{
+	char file[HANDLER_FILE_SIZE];
+
+	(void)unused;
+	if (under_valgrind())
+		skip();
+	loop_set_handler(loop_file, NULL);
+	write_file("#! /usr/bin/python9 -u\n", 0755);
+	unrunnable_with(ENOENT, "interpreter");
+	assert_string_equal(handler_file_of("interpreter", loop.argv, file), "/usr/bin/python9");
+	write_file("#!/etc/passwd\n", 0755);
+	unrunnable_with(EACCES, "interpreter");
+	write_file("#!/bin/sh\n", 0644);
+	unrunnable_with(EACCES, "execve");
+	assert_string_equal(handler_file_of("execve", loop.argv, file), loop_file);
+	unlink(loop_file);
+	unrunnable_with(ENOENT, "execve");
+	assert_null(handler_file_of("interpreter", loop.argv, file));
+	assert_null(handler_file_of("answer", loop.argv, file));
+}
+
+/*
+ * The interpreter is there, and its script is not, or not for the handler's user. Status 127 of a shell that runs is an
+ * answer of the handler.
+ */
+static void script_missing(void **unused)
+{
+	char file[HANDLER_FILE_SIZE];
+
+	(void)unused;
+	loop_set_handler("/bin/sh", "-e", loop_file, NULL);
+	unrunnable_with(ENOENT, "script");
+	assert_string_equal(handler_file_of("script", loop.argv, file), loop_file);
+	write_file("/nowhere/at/all\n", 0644);
+	loop_run();
+	loop_exited_with(127);
+	loop_become_nobody();
+	write_file("exit 0\n", 0600);
+	unrunnable_with(EACCES, "script");
+	write_file("exit 0\n", 0644);
+	loop_run();
+	loop_exited_with(0);
+}
+
+/*
+ * 200 KiB in one string are too much for the kernel. A short message cannot be the reason, and one on standard input
+ * never is.
+ */
+static void environment_too_large(void **unused)
+{
+	char *big = alloc_zero(1, 200 * 1024), *text;
+
+	(void)unused;
+	if (under_valgrind())
+		skip();
+	memset(big, 'x', 200 * 1024 - 1);
+	loop_set_handler("/bin/true", big, NULL);
+	unrunnable_with(E2BIG, "execve");
+	loop.conf.input = CONF_INPUT_ARGV;
+	loop_set_payload("short", 5);
+	unrunnable_with(E2BIG, "execve");
+	text = alloc_zero(1, 90 * 1024);
+	memset(text, 'x', 90 * 1024);
+	loop_set_payload(text, 90 * 1024);
+	loop_run();
+	assert_int_equal(loop.result.end, HANDLER_UNREPRESENTABLE);
+	loop_set_payload("", 0);
+	free(text);
+	free(big);
 }
 
 static void starts_with_less_than(rlim_t needed)
@@ -173,7 +256,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
-		TEST(unrunnable), TEST(no_descriptors), TEST(no_process), TEST(may_not_switch), TEST(not_dumpable),
+		TEST(unrunnable), TEST(interpreter_missing), TEST(script_missing), TEST(environment_too_large),
+		TEST(no_descriptors), TEST(no_process), TEST(may_not_switch), TEST(not_dumpable),
 	};
 
 	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);

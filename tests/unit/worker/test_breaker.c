@@ -285,7 +285,7 @@ static void ids_tell_messages_apart(void **state)
 
 static const char *cause_of(const struct board_queue *b, char out[HANDLER_CAUSE_SIZE])
 {
-	return handler_cause_text(atomic_load(&b->workers.breaker.cause), "/opt/mail", out);
+	return handler_cause_text(atomic_load(&b->workers.breaker.cause), (char *[]){ (char *)"/opt/mail", NULL }, out);
 }
 
 /* The last evidence, also of a probe. */
