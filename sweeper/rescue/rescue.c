@@ -363,7 +363,10 @@ static void sort_anew(struct sweeper *s, struct sweeper_queue *q)
 	}
 }
 
-/* Makes only this rescue wait, also if the connection was lost: other owners and queues go on. */
+/*
+ * Makes only this rescue wait, also if the connection was lost: other owners and queues go on. A list of another type counts as absent, so the gate does not
+ * wait for it: the rescue goes on until the key is mended, and what it then returns may come after newer messages.
+ */
 static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct rescue *r, int64_t now_ms)
 {
 	take_out(rescues_of(q), r);
@@ -371,6 +374,8 @@ static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct resc
 		task_error_note_cut(q, &r->error, "rescue", now_ms);
 	else
 		task_error_note(s, q, &r->error, "rescue", now_ms);
+	if (r->error.kind == QUEUE_ERROR_WRONG_TYPE && r->error.times >= TASK_ERROR_PERSISTS)
+		r->gate = false;
 	put_in(rescues_of(q), r);
 	watch_publish_undecided(q);
 }

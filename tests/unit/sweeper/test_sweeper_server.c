@@ -84,7 +84,7 @@ static void a_broken_queue_delays_no_other_and_heals(void **state)
 	/* Only the lists, and the workers, stop their queue. */
 	static const struct { const char *key; bool stops; } broken[] = { { "ingress:mail", true }, { "transit:mail", true },
 		{ "escape:mail", true }, { "transit:mail:workers", true }, { "escape:mail:log", false },
-		{ "quredis:of:ingress:mail:delayed", false } };
+		{ "quredis:of:ingress:mail:delayed", false }, { "transit:mail:rescue", false } };
 
 	(void)state;
 	conf.nqueues = 2;
