@@ -32,20 +32,23 @@ static void add_type(struct doctor *d, const char *key, const char *is, const ch
 	    "another program uses this key: rename or delete it, or give the queue other names");
 }
 
+/* The first queue stands for all in what they share. */
 int check_types(struct doctor *d, struct queue_check *q)
 {
-	struct queue_type wanted[QUEUE_SURVEY_TYPES];
+	struct queue_types wanted = {0};
 	struct redis_reply reply;
 	int rc = 0;
 
-	queue_survey_types_wanted(&q->keys, wanted);
-	queue_survey_types(&d->a->redis, &q->keys);
-	for (size_t i = 0; i < QUEUE_SURVEY_TYPES && rc == 0; i++) {
+	queue_types_add_queue(&wanted, &q->keys, d->server.now_ms);
+	if (q == d->queues.all)
+		queue_types_add_common(&wanted, d->a->conf->redis.prefix, d->a->conf->supervisor.node);
+	queue_types_ask(&d->a->redis, &wanted);
+	for (size_t i = 0; i < wanted.n && rc == 0; i++) {
 		rc = doctor_reply(d, &reply);
-		if (rc == 0 && reply.type == REDIS_STATUS && strcmp(reply.str, "none") != 0 && strcmp(reply.str, wanted[i].type) != 0)
-			add_type(d, wanted[i].key, reply.str, wanted[i].type);
+		if (rc == 0 && queue_type_is_wrong(&wanted.of[i], &reply))
+			add_type(d, wanted.of[i].key, reply.str, wanted.of[i].type);
 	}
-	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
+	queue_types_free(&wanted);
 	for (size_t i = 0; i < q->lists.nworkers && rc == 0; i++)
 		for (int t = 0; t <= QUEUE_TRAYS; t++)
 			if (q->lists.owners[i].trays[t] == LISTS_WRONG_TYPE) {

@@ -19,6 +19,7 @@
 #include "common/queue/scripts.h"
 #include "common/queue/stats.h"
 #include "common/queue/survey.h"
+#include "common/queue/types.h"
 #include "common/queue/waiting.h"
 #include "common/queue/watch.h"
 

@@ -103,37 +103,3 @@ void queue_record_forget(struct redis *r, const struct queue_keys *k, const char
 {
 	redis_appendf(r, "XDEL %s %s", k->log, record_id);
 }
-
-void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES])
-{
-	const struct queue_type more[] = {
-		{ k->log, "stream" },
-		{ k->delayed, "zset" },
-		{ k->pushed, "zset" },
-		{ k->registered, "string" },
-		{ k->paused, "string" },
-		{ k->sweeper, "string" },
-		{ k->delayed_apart, "hash" },
-		{ k->done, "stream" },
-		{ k->stats, "hash" },
-		{ k->aside, "list" },
-		{ k->aside_log, "stream" },
-		{ k->claimed, "hash" },
-		{ k->operations, "hash" },
-		{ queue_bare_rescue_key(k), "list" },
-	};
-
-	queue_types_wanted(k, out);
-	for (size_t i = 0; i < nitems(more); i++)
-		out[QUEUE_TYPES + i] = more[i];
-}
-
-void queue_survey_types(struct redis *r, const struct queue_keys *k)
-{
-	struct queue_type wanted[QUEUE_SURVEY_TYPES];
-
-	queue_survey_types_wanted(k, wanted);
-	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++)
-		redis_appendf(r, "TYPE %s", wanted[i].key);
-	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
-}

@@ -5,10 +5,9 @@
 #include <stdint.h>
 
 #include "common/queue/moves.h"
-#include "common/queue/watch.h"
 
 /*
- * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor may SCAN; the sweeper also asks for types.
+ * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor may SCAN.
  * As in common/queue/moves.h, every function that takes a struct redis appends commands and returns at once.
  */
 
@@ -38,14 +37,5 @@ void queue_knows_worker(struct redis *r, const struct queue_keys *k, const char 
 void queue_lease_left(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* Deletes the record of a dead letter, whatever escape contains. -> INTEGER 1 */
 void queue_record_forget(struct redis *r, const struct queue_keys *k, const char *record_id);
-
-/*
- * The types of all keys with a fixed name that a queue may have: QUEUE_SURVEY_TYPES answers, STATUS each, in this order. The
- * keys belong to k, except for the last, which the caller frees.
- */
-#define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 14)
-void queue_survey_types(struct redis *r, const struct queue_keys *k);
-void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES]);
-#define QUEUE_SURVEY_OWNED_TYPE (QUEUE_SURVEY_TYPES - 1)
 
 #endif

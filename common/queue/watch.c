@@ -165,34 +165,6 @@ int64_t queue_time_parse(const struct redis_reply *reply)
 	return clock_ms_of(strtod(seconds.str, NULL) * 1000 + strtod(micros.str, NULL) / 1000);
 }
 
-void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES])
-{
-	const struct queue_type wanted[QUEUE_TYPES] = {
-		{ k->ingress, "list" },
-		{ k->transit, "list" },
-		{ k->escape, "list" },
-		{ k->workers, "hash" },		/* a worker that is not in it must not fetch */
-		{ k->notes, "hash" },		/* of a shared queue: without them poison runs again */
-	};
-
-	for (size_t i = 0; i < QUEUE_TYPES; i++)
-		out[i] = wanted[i];
-}
-
-size_t queue_types_asked(const struct queue_keys *k)
-{
-	return k->shared ? QUEUE_TYPES : QUEUE_TYPES - 1;
-}
-
-void queue_types(struct redis *r, const struct queue_keys *k)
-{
-	struct queue_type wanted[QUEUE_TYPES];
-
-	queue_types_wanted(k, wanted);
-	for (size_t i = 0; i < queue_types_asked(k); i++)
-		redis_appendf(r, "TYPE %s", wanted[i].key);
-}
-
 void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms)
 {
 	char *none = queue_lease_key(k, NULL);

@@ -59,14 +59,4 @@ int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by t
  */
 void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms);
 
-/* The types of the keys without which no message may be fetched -> STATUS each, in this order. Any other key of a wrong type counts as absent. */
-#define QUEUE_TYPES 5
-void queue_types(struct redis *r, const struct queue_keys *k);		/* the first queue_types_asked() of them */
-size_t queue_types_asked(const struct queue_keys *k);
-struct queue_type {
-	const char *key;	/* one of k's */
-	const char *type;	/* the type it must have, if it exists */
-};
-void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES]);
-
 #endif

@@ -1,6 +1,7 @@
 /*
  * The errors of queues, for other reports: those of all workers, read once a turn; and which key of a queue has the wrong type. Redis does not name the key
- * in its error, so this task asks for the types of all keys while the queue has such an error, and shows the first wrong one on the scoreboard.
+ * in its error, so this task asks for the types of all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also
+ * asks at the start and every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until the key is mended.
  */
 #include "sweeper/report/errors.h"
 
@@ -13,6 +14,13 @@
 #include "sweeper/core/core.h"
 
 #define EVERY_MS 2000
+#define TYPES_MS (5 * 60000)
+
+/* In one queue. */
+struct types_look {
+	int64_t next_ms;		/* CLOCK_MONOTONIC: the next look, also if no error is shown */
+	struct queue_types wanted;	/* only between request and answers */
+};
 
 static void read_errors(struct sweeper *s, int64_t now_ms)
 {
@@ -27,50 +35,72 @@ uint32_t errors_shown(const struct sweeper *s, const struct sweeper_queue *q)
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
+	(void)s;
+	return q->board != NULL;
+}
+
+static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
+{
 	return queue_error_in(errors_shown(s, q)) == QUEUE_ERROR_WRONG_TYPE;
+}
+
+static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	const struct types_look *look = task_state(q, &errors_task);
+
+	return now_ms >= look->next_ms || is_shown(s, q);
+}
+
+static int64_t redis_now_ms(const struct sweeper *s)
+{
+	struct age_clock clock;
+
+	return server_clock_age(&s->clock, clock_boottime_ms(), &clock) ? clock.now_ms : clock_realtime_ms();
 }
 
 static bool ask_types(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
-	(void)budget;
-	(void)now_ms;
-	queue_survey_types(&s->redis, &q->keys);
-	return true;
-}
+	struct types_look *look = task_state(q, &errors_task);
 
-static void say_type(char why[SLOT_TEXT_MAX], const struct queue_type *wanted, const struct redis_reply *is)
-{
-	if (why[0] == '\0' && is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 && strcmp(is->str, wanted->type) != 0)
-		snprintf(why, SLOT_TEXT_MAX, "%s is a %s, but quredis needs a %s", wanted->key, is->str, wanted->type);
+	(void)budget;
+	if (!is_due(s, q, now_ms))
+		return false;
+	look->next_ms = now_ms + TYPES_MS;
+	queue_types_free(&look->wanted);	/* of a request whose connection was lost */
+	queue_types_add_queue(&look->wanted, &q->keys, redis_now_ms(s));
+	queue_types_add_common(&look->wanted, s->conf->redis.prefix, s->conf->supervisor.node);
+	queue_types_ask(&s->redis, &look->wanted);
+	return true;
 }
 
 /* Also without the right to read types the error itself is shown. */
 static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	struct queue_type wanted[QUEUE_SURVEY_TYPES];
+	struct types_look *look = task_state(q, &errors_task);
 	char why[SLOT_TEXT_MAX] = "";
 	struct redis_reply reply;
 
-	(void)now_ms;
-	queue_survey_types_wanted(&q->keys, wanted);
-	for (size_t i = 0; i < QUEUE_SURVEY_TYPES && s->redis.state != REDIS_CLOSED; i++)
-		if (connection_answer(s, &reply) == 0)
-			say_type(why, &wanted[i], &reply);
-	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
+	for (size_t i = 0; i < look->wanted.n && s->redis.state != REDIS_CLOSED; i++)
+		if (connection_answer(s, &reply) == 0 && why[0] == '\0' && queue_type_is_wrong(&look->wanted.of[i], &reply))
+			snprintf(why, sizeof(why), "%s is a %s, but quredis needs a %s", look->wanted.of[i].key, reply.str, look->wanted.of[i].type);
+	queue_types_free(&look->wanted);
 	core_publish_why(q, QUEUE_ERROR_WRONG_TYPE, why);
-	return TASK_DONE;
+	if (why[0] == '\0')
+		return TASK_DONE;
+	look->next_ms = now_ms;
+	if (is_shown(s, q) && !task_fails(q, &errors_task))
+		return TASK_DONE;	/* the error of a command has its line in the log */
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, why);
+	return TASK_FAILED;
 }
 
-/* The error is over: another one must not show this key until it is known. */
-static bool forget_key(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+static void free_look(struct sweeper_queue *q)
 {
-	(void)s;
-	(void)now_ms;
-	core_publish_why(q, QUEUE_ERROR_WRONG_TYPE, "");
-	return true;
+	struct types_look *look = task_state(q, &errors_task);
+
+	queue_types_free(&look->wanted);
 }
 
-const struct task errors_task = { .name = "errors", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
-    .take = take_types,
-	.steady = true,
-	.stop = forget_key, .each_turn = read_errors, .own_size = sizeof(struct worker_errors) };
+const struct task errors_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
+    .take = take_types, .steady = true, .each_turn = read_errors, .own_size = sizeof(struct worker_errors), .state_size = sizeof(struct types_look),
+    .free = free_look };

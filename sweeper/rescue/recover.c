@@ -58,25 +58,27 @@ bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w)
 
 /* ---- keys ---- */
 
+/* Reads all answers; reports the first key of another type. */
 static int check_types(struct sweeper *s, struct sweeper_queue *q)
 {
-	struct queue_type wanted[QUEUE_TYPES];
+	struct queue_types wanted = {0};
 	struct redis_reply reply;
-	char error[256];
+	char error[256] = "";
+	int rc = 0;
 
-	queue_types_wanted(&q->keys, wanted);
-	queue_types(&s->redis, &q->keys);
-	for (size_t i = 0; i < queue_types_asked(&q->keys); i++) {
-		if (connection_answer(s, &reply) == -1)
-			return -1;
-		if (reply.type != REDIS_STATUS || strcmp(reply.str, "none") == 0 || strcmp(reply.str, wanted[i].type) == 0)
-			continue;
-		snprintf(error, sizeof(error), "WRONGTYPE key %s is a %s, expected a %s", wanted[i].key, reply.str,
-		    wanted[i].type);
+	queue_types_add_gates(&wanted, &q->keys);
+	queue_types_ask(&s->redis, &wanted);
+	for (size_t i = 0; i < wanted.n && rc == 0; i++) {
+		rc = connection_answer(s, &reply);
+		if (rc == 0 && error[0] == '\0' && queue_type_is_wrong(&wanted.of[i], &reply))
+			snprintf(error, sizeof(error), "WRONGTYPE key %s is a %s, expected a %s", wanted.of[i].key, reply.str, wanted.of[i].type);
+	}
+	queue_types_free(&wanted);
+	if (rc == 0 && error[0] != '\0') {
 		connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, error);
 		return -1;
 	}
-	return 0;
+	return rc;
 }
 
 static int recover_keys(struct sweeper *s, struct sweeper_queue *q)

@@ -1,0 +1,129 @@
+/* The table of keys and their types. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue/types.h"
+
+#include "common/base/base.h"
+
+#define MINUTE_MS 60000
+#define HOUR_MS (60 * INT64_C(60000))
+
+static char *this_minute(const struct queue_keys *k, int64_t now_ms)
+{
+	return queue_rate_key(k, now_ms / MINUTE_MS);
+}
+
+static char *last_minute(const struct queue_keys *k, int64_t now_ms)
+{
+	return queue_rate_key(k, now_ms / MINUTE_MS - 1);
+}
+
+static char *this_hour(const struct queue_keys *k, int64_t now_ms)
+{
+	return queue_backlog_key(k, now_ms / HOUR_MS);
+}
+
+static char *bare_rescue(const struct queue_keys *k, int64_t now_ms)
+{
+	(void)now_ms;
+	return queue_bare_rescue_key(k);
+}
+
+/* Whether a key of another type shuts the gate. */
+enum gate { GATE_STAYS_OPEN, GATE_SHUTS, GATE_SHUTS_IF_SHARED };
+
+#define FIELD(name) offsetof(struct queue_keys, name), NULL
+#define MADE(function) 0, function
+static const struct {
+	size_t field;			/* of struct queue_keys */
+	char *(*make)(const struct queue_keys *k, int64_t now_ms);	/* instead of a field: a new string */
+	const char *type;
+	enum gate gate;
+} of_queue[] = {
+	{ FIELD(ingress), "list", GATE_SHUTS },
+	{ FIELD(transit), "list", GATE_SHUTS },
+	{ FIELD(escape), "list", GATE_SHUTS },
+	{ FIELD(workers), "hash", GATE_SHUTS },			/* a worker that is not in it must not fetch */
+	{ FIELD(notes), "hash", GATE_SHUTS_IF_SHARED },		/* without them poison runs again */
+	{ FIELD(log), "stream", GATE_STAYS_OPEN },
+	{ FIELD(delayed), "zset", GATE_STAYS_OPEN },
+	{ FIELD(pushed), "zset", GATE_STAYS_OPEN },
+	{ FIELD(registered), "string", GATE_STAYS_OPEN },
+	{ FIELD(paused), "string", GATE_STAYS_OPEN },
+	{ FIELD(sweeper), "string", GATE_STAYS_OPEN },
+	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN },
+	{ FIELD(done), "stream", GATE_STAYS_OPEN },
+	{ FIELD(stats), "hash", GATE_STAYS_OPEN },
+	{ MADE(this_minute), "hash", GATE_STAYS_OPEN },
+	{ MADE(last_minute), "hash", GATE_STAYS_OPEN },
+	{ MADE(this_hour), "hash", GATE_STAYS_OPEN },
+	{ FIELD(aside), "list", GATE_STAYS_OPEN },
+	{ FIELD(aside_log), "stream", GATE_STAYS_OPEN },
+	{ FIELD(forwarded), "string", GATE_STAYS_OPEN },
+	{ FIELD(claimed), "hash", GATE_STAYS_OPEN },
+	{ FIELD(operations), "hash", GATE_STAYS_OPEN },
+	{ MADE(bare_rescue), "list", GATE_STAYS_OPEN },
+};
+
+static const struct {
+	enum queue_key key;
+	const char *type;
+	bool of_node;
+} common[] = {
+	{ QUEUE_KEY_REGISTRY, "zset", false },
+	{ QUEUE_KEY_SCHEMA, "string", false },
+	{ QUEUE_KEY_HEALTH, "hash", false },
+	{ QUEUE_KEY_NODE, "string", true },
+	{ QUEUE_KEY_CLOCK, "string", true },
+};
+_Static_assert(nitems(of_queue) + nitems(common) <= QUEUE_TYPES_MAX, "one list holds all");
+
+static void add_type(struct queue_types *t, char *key, const char *type)
+{
+	t->of[t->n++] = (struct queue_type){ key, type };
+}
+
+static char *key_of_row(size_t i, const struct queue_keys *k, int64_t now_ms)
+{
+	char *const *field = (char *const *)((const char *)k + of_queue[i].field);
+
+	return of_queue[i].make != NULL ? of_queue[i].make(k, now_ms) : alloc_string(*field);
+}
+
+void queue_types_add_gates(struct queue_types *t, const struct queue_keys *k)
+{
+	for (size_t i = 0; i < nitems(of_queue); i++)
+		if (of_queue[i].gate == GATE_SHUTS || (of_queue[i].gate == GATE_SHUTS_IF_SHARED && k->shared))
+			add_type(t, key_of_row(i, k, 0), of_queue[i].type);
+}
+
+void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, int64_t now_ms)
+{
+	for (size_t i = 0; i < nitems(of_queue); i++)
+		add_type(t, key_of_row(i, k, now_ms), of_queue[i].type);
+}
+
+void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node)
+{
+	for (size_t i = 0; i < nitems(common); i++)
+		add_type(t, queue_key(prefix, common[i].key, common[i].of_node ? node : NULL), common[i].type);
+}
+
+void queue_types_ask(struct redis *r, const struct queue_types *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		redis_appendf(r, "TYPE %s", t->of[i].key);
+}
+
+bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is)
+{
+	return is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 && strcmp(is->str, t->type) != 0;
+}
+
+void queue_types_free(struct queue_types *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->of[i].key);
+	*t = (struct queue_types){0};
+}
