@@ -95,7 +95,7 @@ static const struct {
 	[QUEUE_ERROR_NO_PERMISSION] = { "Redis refuses password or permission", false, true, false },
 	[QUEUE_ERROR_NO_COMMAND] = { "Redis refuses a command that quredis needs: quredis doctor", false, false, true },
 	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false, false, true },
-	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis: the log has their layout", false, false, true },
+	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis", false, true, true },
 	[QUEUE_ERROR_SECRET] = { "no secret for wrappers", false, true, true },
 	[QUEUE_ERROR_EVICTION] = { "maxmemory-policy may evict queues", true, false, false },
 	[QUEUE_ERROR_TRANSIENT] = { "Redis refuses commands for now", true, true, false },

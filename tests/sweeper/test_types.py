@@ -119,3 +119,15 @@ def test_each_key_that_queues_share(redis, quredisd, handler, ledger, row):
     def alarms():
         return key in (status(d, "mail").get("reason") or "") and (key in d.quredis("doctor").out)
     wait_for(lambda: alarms() or (row in REPLACED and c.type(key).decode() in (kind, "none")), 60)
+
+
+def test_a_layout_of_another_type(redis, quredisd, handler, ledger):
+    """It may be the form of a later version: nothing runs until it is mended, and the reason names it."""
+    c = redis.client()
+    c.rpush("quredis:schema", "oops")
+    c.lpush("ingress:mail", "waits")
+    d = quredisd(wait=False, queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])
+    wait_for(lambda: "quredis:schema is a list" in d.quredis("status", "--json").out, 60)
+    assert "quredis:schema is a list" in d.quredis("doctor").out and not ledger.lines()
+    c.delete("quredis:schema")
+    wait_for(lambda: ledger.lines() == ["waits"], 90)

@@ -96,7 +96,7 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 		{ QUEUE_ERROR_NO_PERMISSION, HOLD_ERROR, "Redis refuses password or permission" },
 		{ QUEUE_ERROR_NO_COMMAND, HOLD_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
 		{ QUEUE_ERROR_CLUSTER, HOLD_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
-		{ QUEUE_ERROR_SCHEMA, HOLD_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
+		{ QUEUE_ERROR_SCHEMA, HOLD_ERROR, "another version of quredis wrote the keys in Redis" },
 		{ QUEUE_ERROR_SECRET, HOLD_ERROR, "no secret for wrappers" },
 		{ QUEUE_ERROR_EVICTION, HOLD_NO_REDIS, "maxmemory-policy may evict queues" },
 		{ QUEUE_ERROR_NO_REDIS, HOLD_NO_REDIS, "no connection to Redis" },
