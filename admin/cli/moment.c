@@ -141,5 +141,5 @@ int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms)
 		*ms += DAY_MS;
 	while (form == FORM_CLOCK && *ms >= now_ms + DAY_MS)
 		*ms -= DAY_MS;
-	return form == FORM_NONE || *ms < now_ms ? -1 : 0;
+	return form == FORM_NONE ? -1 : 0;
 }

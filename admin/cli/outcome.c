@@ -40,6 +40,10 @@ static void say_json(struct admin *a, const struct outcome *o)
 	add(&l, "held", cell_int(o->held));
 	add(&l, "interrupted", cell_bool(o->interrupted));
 	add(&l, "dry_run", cell_bool(a->options.dry_run));
+	if (o->delay_ms > 0) {
+		add(&l, "due", cell_time(o->due_ms));
+		add(&l, "due_ms", cell_int(o->due_ms));
+	}
 	if (d != NULL) {
 		add(&l, "confirmed", cell_bool(d->confirmed));
 		add(&l, "on_disk", cell_bool(d->on_disk));
@@ -72,6 +76,14 @@ static char *durability_text(const struct outcome_durability *d)
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
+/* ", due 2026-11-27T02:00:00.000Z, in 6h54m": a new string. Empty: the messages are not delayed. */
+static char *due_text(const struct outcome *o)
+{
+	char at[CLOCK_RFC3339_SIZE], in[UNITS_SIZE];
+
+	return o->delay_ms <= 0 ? alloc_string("") : alloc_format(", due %s, in %s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in));
+}
+
 /* "; 40 matching messages are left" */
 static void append_left(struct buffer *text, const struct outcome *o)
 {
@@ -102,19 +114,20 @@ static char *rest_text(const struct outcome *o)
 void outcome_say(struct admin *a, const struct outcome *o)
 {
 	char *count = outcome_count(o->count), *held = outcome_count(o->held), *durability = durability_text(o->durability);
-	char *rest = rest_text(o);
+	char *rest = rest_text(o), *due = due_text(o);
 
 	if (a->options.json)
 		say_json(a, o);
 	else
-		printf("%s %s%s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
-		    o->list == NULL ? "" : o->list, a->options.dry_run && o->what != NULL ? o->what : "", durability, rest);
+		printf("%s %s%s%s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
+		    o->list == NULL ? "" : o->list, a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)
-		admin_note("interrupted; run it again to continue");
+		admin_note("interrupted; run the command again to continue");
 	free(count);
 	free(held);
 	free(durability);
+	free(due);
 	free(rest);
 }

@@ -32,7 +32,7 @@ struct push {
 	size_t nunder_way;
 	int64_t sent, acknowledged;
 	struct durable durable;			/* with --wait */
-	int64_t server_ms, asked_ms;		/* with --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
+	int64_t server_ms, asked_ms;		/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 };
 
 static int take_answer(struct push *p)
@@ -224,7 +224,7 @@ static int check_options(struct admin *a)
 	const struct options *o = &a->options;
 
 	if (o->lines && o->nul)
-		return admin_fail(a, EX_USAGE, "--lines and --null exclude each other");
+		return admin_fail(a, EX_USAGE, "--lines and --null cannot be combined");
 	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
 		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
 	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
@@ -234,22 +234,29 @@ static int check_options(struct admin *a)
 	if (o->wait_timeout_ms == 0 || o->wait_timeout_ms > WAIT_TIMEOUT_MAX_MS)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is not between 1ms and 1h");
 	if (o->at != NULL && o->delay_ms >= 0)
-		return admin_fail(a, EX_USAGE, "--at and --delay exclude each other");
+		return admin_fail(a, EX_USAGE, "--at and --delay cannot be combined");
 	if ((o->at != NULL || o->delay_ms >= 0) && a->keys.shared)
 		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
 	return 0;
 }
 
-/* By the clock of Redis, which also decides when the message is due. */
-static int delay_until(struct admin *a)
+/* By the clock of Redis, which also decides when a message is due or expired. */
+static int read_clock(struct push *p)
 {
-	int64_t now_ms, at_ms;
+	struct admin *a = p->a;
+	char at[CLOCK_RFC3339_SIZE];
+	int64_t at_ms;
 
-	if (admin_server_time(a, &now_ms) == -1)
+	if (admin_server_time(a, &p->server_ms) == -1)
 		return -1;
-	if (moment_parse_coming(a->options.at, now_ms, &at_ms) == -1)
+	p->asked_ms = clock_monotonic_ms();
+	if (a->options.at == NULL)
+		return 0;
+	if (moment_parse_coming(a->options.at, p->server_ms, &at_ms) == -1)
 		return admin_fail(a, EX_USAGE, "--at: expected " MOMENT_COMING_WANTED);
-	a->options.delay_ms = at_ms - now_ms;
+	if (at_ms < p->server_ms)
+		return admin_fail(a, EX_USAGE, "--at: %s is in the past", clock_rfc3339(at_ms, at));
+	a->options.delay_ms = at_ms - p->server_ms;
 	return 0;
 }
 
@@ -262,9 +269,9 @@ static int wait_and_report(struct push *p)
 	int rc = waits ? durable_wait(a, &p->durable, &why) : 0;
 
 	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push", .count = p->acknowledged,
-	    .durability = waits ? &p->durable.reached : NULL });
+	    .delay_ms = a->options.delay_ms, .due_ms = p->server_ms + a->options.delay_ms, .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)
-		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may double it", why.data);
+		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may duplicate it", why.data);
 	buffer_free(&why);
 	return rc;
 }
@@ -277,15 +284,12 @@ int cmd_push(struct admin *a)
 
 	if (check_options(a) == -1)
 		return -1;
-	if (a->options.at != NULL && delay_until(a) == -1)
+	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) && read_clock(&p) == -1)
 		return -1;
 	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)
 		return -1;
-	if (a->options.ttl_ms >= 0 && admin_server_time(a, &p.server_ms) == -1)
-		return -1;
 	if (a->options.delay_ms >= 0 && !a->options.dry_run && admin_seals(a) == -1)
 		return -1;
-	p.asked_ms = clock_monotonic_ms();
 	interrupt_begin();
 	progress_begin(&p.progress, "push", 0, 0);
 	if (many)

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -142,7 +143,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["retry", "mail", "ingress"], "type ingress is not one of transit escape delayed"),
     (["scale", "mail"], "usage: quredis scale QUEUE WORKERS\n"),
     (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID...|--all"),
-    (["push", "mail", "--lines", "--null"], "--lines and --null exclude each other"),
+    (["push", "mail", "--lines", "--null"], "--lines and --null cannot be combined"),
     (["push", "mail", "--lines", "x"], "no MESSAGE"),
     (["push", "mail", "x", "--id", "a b"], "--id: expected 1 to 128 letters"),
 ])
@@ -402,15 +403,15 @@ def test_push_at_a_time(quredis, redis):
     of_2099 = 4_070_908_800_000 - now
     for at, least, most in (("90m", 5_400_000, 5_460_000), ("1h30m", 5_400_000, 5_460_000),
                             ("2099-01-01T00:00Z", of_2099 - 60_000, of_2099 + 60_000), ("00:00", 0, 86_460_000)):
-        assert quredis("push", "mail", at, "--at", at).out == "pushed 1 message\n"
+        assert re.fullmatch(r"pushed 1 message, due 20[0-9T:.-]+Z, in [0-9dhms.]+\n", quredis("push", "mail", at, "--at", at).out)
         due, = [score - now for m, score in c.zrange(q.delayed, 0, -1, withscores=True) if strip(m) == at.encode()]
         assert least <= due <= most, at
     assert c.llen(q.ingress) == 0
 
 
 @pytest.mark.parametrize("words, error", [
-    (["--at", "2020-01-01"], "--at: expected a time to come"), (["--at", "tomorrow"], "--at: expected a time to come"),
-    (["--at", "02:00", "--delay", "5m"], "exclude each other"),
+    (["--at", "2020-01-01"], "--at: 2020-01-01T00:00:00.000Z is in the past"), (["--at", "tomorrow"], "--at: expected a time to come"),
+    (["--at", "02:00", "--delay", "5m"], "cannot be combined"),
 ])
 def test_push_at_no_time(quredis, redis, words, error):
     q = Queue(redis.client())
@@ -600,7 +601,7 @@ def test_a_search_is_bounded_and_says_so(quredis, redis):
     r = quredis("peek", "mail", "ingress", "--json", "--text", "needle", "-n", "1")
     assert len(json.loads(r.out)) == 1 and r.err == "found the first 1; -n N shows more\n"
     assert quredis("peek", "mail", "ingress", "--text", "").code == 64
-    assert "goes with --text" in quredis("peek", "mail", "ingress", "--search", "5").err
+    assert "requires --text" in quredis("peek", "mail", "ingress", "--search", "5").err
 
 
 def test_peek_at_another_type(quredis, redis):
