@@ -14,7 +14,7 @@
  *	not		a move is unanswered	takes the move for done
  *	not		a DEL is unanswered	takes the DEL for done
  *	not		it is in the tray	has lost its claim: another owner has the message
- *	it		nothing of it		adds it: an answer to a fetch was lost, or the message reappeared
+ *	it		no record of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
  * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the same script, and
  * then the reads, all on one connection. Only this worker writes to trays of the new name, and it starts, moves and deletes nothing

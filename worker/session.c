@@ -301,8 +301,8 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 }
 
 /*
- * Redis executed an earlier registration of this name, its answer was lost, and the lease has run out since: a sweeper may hold the
- * name for dead. The trays lie under it, so the next connection takes them over under a new name.
+ * Redis executed an earlier registration of this name, its answer was lost, and the lease has run out since: a sweeper may consider
+ * its owner dead. The trays lie under it, so the next connection takes them over under a new name.
  */
 static void name_is_used_up(struct worker *w, int64_t now_ms)
 {

@@ -268,7 +268,7 @@ int cmd_peek(struct admin *a)
 	if (p.text != NULL && p.text[0] == '\0')
 		return admin_fail(a, EX_USAGE, "--text: expected a text");
 	if (p.text == NULL && a->options.search > 0)
-		return admin_fail(a, EX_USAGE, "--search goes with --text");
+		return admin_fail(a, EX_USAGE, "--search requires --text");
 	if (p.text != NULL)
 		p.unread = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT;
 	if (admin_show_ages(a) == -1)

@@ -293,7 +293,7 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 
 static void show_one(struct admin *a, const struct stats *s)
 {
-	static const char *const titles[nitems(percents)] = { "half of runs", "90 % of runs", "99 % of runs" };
+	static const char *const titles[nitems(percents)] = { "median run", "90 % of runs", "99 % of runs" };
 	static const struct column table[] = { { NULL, "Counter", COLUMN_NAME }, { NULL, "Number", COLUMN_NUMBER }, { NULL, "Meaning", COLUMN_TEXT } };
 	struct figures f = { .output = &a->output };
 	size_t zeros;

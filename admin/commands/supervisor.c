@@ -142,7 +142,7 @@ int cmd_scale(struct admin *a)
 		return -1;
 	}
 	return no_queue(a, send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
-	    "workers are started, or finish what they run; the next reload goes by the configuration again"));
+	    "workers start, or finish what they run; the next reload restores the configuration"));
 }
 
 int cmd_quiet(struct admin *a)

@@ -44,7 +44,7 @@
 	SYSTEM(redis, NEEDS_NOTHING, "Redis answers") \
 	SYSTEM(sentinels, NEEDS_NOTHING, "every Sentinel names the master") \
 	SYSTEM(certificates, NEEDS_NOTHING, "no certificate has expired, or expires soon") \
-	SYSTEM(cluster, NEEDS_NOTHING, "Redis is not a Cluster, so that keys may be in any slot") \
+	SYSTEM(cluster, NEEDS_NOTHING, "Redis is not a Cluster; key slots do not matter") \
 	SYSTEM(role, NEEDS_CONNECTION, "Redis is a master") \
 	SYSTEM(version, NEEDS_INFO, "new enough") \
 	SYSTEM(commands, NEEDS_CONNECTION, "Redis offers every command of quredis") \

@@ -102,7 +102,7 @@ static void add_failure(struct doctor *d)
 	else
 		doctor_drain(d);
 	findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "the check failed: %s", d->why),
-	    d->away ? "run it again when Redis is back" : "correct that, and run it again");
+	    d->away ? "run doctor again when Redis is back" : "fix this, then run doctor again");
 }
 
 static void run_for_queues(struct doctor *d, const struct check *c)

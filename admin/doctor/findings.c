@@ -104,7 +104,7 @@ void findings_end_check(struct doctor *d)
 	more = kept == NULL ? 0 : remove_after(d, kept, &worst);
 	if (more > 0)
 		findings_advise(append_finding(d, worst, NULL, alloc_format("%zu more findings like these", more)),
-		    d->a->options.fix ? "run doctor again to fix more of them" : "correct these, and run doctor again");
+		    d->a->options.fix ? "run doctor again to fix more of them" : "fix these, then run doctor again");
 	d->findings.before = STAILQ_LAST(&d->findings.list, finding, next);
 }
 

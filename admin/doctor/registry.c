@@ -264,7 +264,7 @@ static int for_queues(struct doctor *d, int (*check)(struct doctor *d, struct qu
 			if (d->a->redis.state == REDIS_CLOSED)
 				return -1;
 			doctor_drain(d);
-			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "it cannot be checked: %s", d->why), "correct that, and run doctor again");
+			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "it cannot be checked: %s", d->why), "fix this, then run doctor again");
 		}
 		findings_end_check(d);
 	}

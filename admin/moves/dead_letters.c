@@ -25,9 +25,9 @@ static int fail_without_all(struct admin *a, const char *action, uint64_t given)
 	char *command = by_filter_command(a, action, json);
 
 	if (command == NULL)
-		admin_fail(a, EX_USAGE, "--%s goes with --all", option_of_bit(given & -given)->name);
+		admin_fail(a, EX_USAGE, "--%s requires --all", option_of_bit(given & -given)->name);
 	else
-		admin_fail(a, EX_USAGE, "--%s goes with --all: %s%s%s", option_of_bit(given & -given)->name, command, a->options.anew ? " --anew" : "",
+		admin_fail(a, EX_USAGE, "--%s requires --all: %s%s%s", option_of_bit(given & -given)->name, command, a->options.anew ? " --anew" : "",
 		    a->options.dry_run ? " --dry-run" : "");
 	json_decref(json);
 	free(command);
@@ -40,7 +40,7 @@ static int check_operands(struct admin *a, const char *action)
 	uint64_t given = a->options.given & (OPTION_FILTER | OPTION_PACE);
 
 	if (given != 0 && a->noperands > 1)
-		return admin_fail(a, EX_USAGE, "--%s goes with --all, not with ids", option_of_bit(given & -given)->name);
+		return admin_fail(a, EX_USAGE, "--%s requires --all, and no ids", option_of_bit(given & -given)->name);
 	if (given != 0 && !a->options.all)
 		return fail_without_all(a, action, given);
 	if (a->options.all == (a->noperands > 1))

@@ -95,7 +95,7 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
 	if (o->is_damaged && !a->options.anew)
-		return admin_fail(a, EX_DATAERR, "what %s holds of this %s is damaged: --anew forgets it", a->keys.operations, o->verb);
+		return admin_fail(a, EX_DATAERR, "the saved state of this %s (in %s) is damaged: --anew discards it", o->verb, a->keys.operations);
 	return o->bound[0] != '\0';
 }
 

@@ -100,7 +100,7 @@ static int copy_from(struct admin *a, struct source *from)
 	if (admin_list_parse(a, a->options.from, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	if (a->options.id != NULL && list != LIST_ESCAPE)
-		return admin_fail(a, EX_USAGE, "--id names a dead letter, by its record or its message: it goes with --from escape");
+		return admin_fail(a, EX_USAGE, "--id names a dead letter, by its record or its message: it requires --from escape");
 	if (connection_open(a) == -1)
 		return -1;
 	queue_keys_from_conf(&a->keys, a->conf, a->queue);
@@ -115,9 +115,9 @@ static int copy_from(struct admin *a, struct source *from)
 static int get_message(struct admin *a, struct source *from)
 {
 	if (a->options.from != NULL && a->noperands > 1)
-		return admin_fail(a, EX_USAGE, "a MESSAGE and --from exclude each other");
+		return admin_fail(a, EX_USAGE, "MESSAGE and --from cannot be combined");
 	if (a->options.id != NULL && a->options.from == NULL)
-		return admin_fail(a, EX_USAGE, "--id names a dead letter: it goes with --from escape");
+		return admin_fail(a, EX_USAGE, "--id names a dead letter: it requires --from escape");
 	buffer_append(&from->message, "", 0);
 	if (a->options.from != NULL)
 		return copy_from(a, from);

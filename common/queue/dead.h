@@ -66,7 +66,7 @@ bool dead_missed(struct absence *a, int64_t asked_ms, int64_t answered_ms, int64
 /* A look at the queue failed before it reached this owner: the next look starts the count anew. */
 void dead_unseen(struct absence *a);
 
-/* The owner has had no lease for its patience and three leases, and is still not proven dead: calm.doubt says why. */
+/* No lease for patience + 3 leases, and death not proven: calm.doubt says why. */
 bool dead_is_undecided(const struct absence *a, int64_t now_ms, int64_t patience_ms);
 
 #endif

@@ -40,7 +40,7 @@ enum queue_operation_field {
 	OPERATION_FIELDS
 };
 
-/* instead: a holder that is dead; "": none. values: of a new one; NULL: none. -> ARRAY of STRING, as operation_hold.lua says */
+/* instead: the dead holder to replace, or "". values: fields of a new operation; NULL: one is continued. -> ARRAY of STRING, as operation_hold.lua says */
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
     const char *const values[OPERATION_FIELDS]);
 /*

@@ -37,7 +37,7 @@ void policy_reset(struct policy *p);	/* as new: another handler, or another conf
 /* A message was done. */
 void policy_success(struct policy *p);
 
-/* Ends states whose time is over. alive: how many of the children live. */
+/* Leaves backoff and quarantine when they expire. alive: how many of the children live. */
 void policy_tick(struct policy *p, size_t alive, int64_t now_ms);
 
 /* policy_allowed() returns how many children may be spawned now, so that `wanted` live. Call policy_spawned() after each fork. */

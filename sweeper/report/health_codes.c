@@ -17,7 +17,7 @@
 
 /* ---- the texts ---- */
 
-/* The parts of a text. value -1: not known now, but the level of the last look stays. */
+/* The parts of a text. value -1: unknown in this look; the previous level is kept. */
 struct reason {
 	const struct sweeper *s;
 	const struct sweeper_queue *q;

@@ -199,7 +199,7 @@ def test_retry_interrupted_and_run_again(quredis, redis, sig):
     p.send_signal(sig)
     out, err = p.communicate(timeout=60)
     said = json.loads(out)
-    assert p.returncode == -sig and b"run it again" in err and said["interrupted"] is True
+    assert p.returncode == -sig and b"run the command again" in err and said["interrupted"] is True
     moved = c.llen(q.ingress)
     assert said["count"] == moved < 40000 and c.llen(q.escape) == 40000 - moved == c.xlen(q.log)
     assert json.loads(quredis("retry", "mail", "escape", "--json", timeout=200).out)["count"] == 40000 - moved

@@ -163,7 +163,7 @@ def test_the_last_ones_fail_again(service):
 
 
 @pytest.mark.parametrize("args, why", [
-    (["--canary", "m"], "--canary goes with --all, not with ids\n"),
+    (["--canary", "m"], "--canary requires --all, and no ids\n"),
     (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
     (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"), (["--all", "--rate", "-5"], "such as 50/s"),
     (["--all", "--rate", "5s"], "such as 50/s"),

@@ -106,22 +106,22 @@ def test_a_filter_that_makes_no_sense(quredis, letters, options, why):
 def test_a_filter_goes_with_all(quredis, letters):
     for option in ("--class", "--cause", "--text", "--worker", "--since", "--until"):
         r = quredis("dlq", "retry", "mail", option, "1h", "1-1")
-        assert r.code == 64 and f"{option} goes with --all" in r.err
+        assert r.code == 64 and f"{option} requires --all" in r.err
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])
 def test_without_all_the_error_has_the_whole_command(quredis, letters, redis, command):
-    """Also the Redis that it asks, but for a password; and with --dry-run it is one, too. Ids and a filter exclude each other."""
+    """Also the Redis that it asks, but for a password; and with --dry-run it is one, too. Ids and a filter cannot be combined."""
     cause = "SMTPServerDisconnected exit 3: connection to # lost: 421"
     words = ["dlq", command, "mail", "--cause", cause, "--since", "1h", *(["--rate", "100000"] if command == "retry" else [])]
     r = quredis(*words, "--dry-run", url="redis://ada:secret@127.0.0.1:1/0")
     assert "secret" not in r.err and (r.code == 69 or "-u redis://ada@127.0.0.1:1/0 dlq" in r.err), r
     r = quredis(*words, "some-id")
-    assert r.code == 64 and "goes with --all, not with ids" in r.err and "mail --all" not in r.err, r
+    assert r.code == 64 and "requires --all, and no ids" in r.err and "mail --all" not in r.err, r
     assert quredis(*words, "--dry-run").err.endswith(" --dry-run\n")
     r = quredis(*words)
     said, = r.err.splitlines()
-    assert r.code == 64 and f" goes with --all: quredis -u {redis.url} dlq {command} mail --all --cause 'SMTP" in said, r
+    assert r.code == 64 and f" requires --all: quredis -u {redis.url} dlq {command} mail --all --cause 'SMTP" in said, r
     r = run_quredis(*shlex.split(said.split(" --all: quredis ")[1]), "--yes")
     assert r.code == 0 and f" {ROUNDS} messages of escape" in r.out, r
 
@@ -130,7 +130,7 @@ def test_a_command_without_its_filter_is_not_printed(quredis, redis):
     """A text that is no UTF-8 cannot be printed; without it the command would act on all dead letters."""
     Queue(redis.client(), "mail")
     r = quredis("dlq", "rm", "mail", "--text", "Ger\udce4t")
-    assert (r.code, r.err) == (64, "quredis: --text goes with --all\n")
+    assert (r.code, r.err) == (64, "quredis: --text requires --all\n")
     r = quredis("dlq", "rm", "mail", "--class", "X", "--anew")
     assert r.code == 64 and r.err.endswith("dlq rm mail --all --class X --anew\n"), r
 

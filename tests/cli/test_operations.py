@@ -62,7 +62,7 @@ def test_what_fails_again_is_not_taken_twice_and_is_a_new_operation(quredis, red
         q.dead_letters(m, error_class="SMTPServerDisconnected", error_message="connection to 10.0.0.17 lost: 421")
     r.send_signal(signal.SIGINT)
     said = r.communicate(timeout=30)
-    assert r.returncode == -signal.SIGINT and "run it again to continue" in said[1]
+    assert r.returncode == -signal.SIGINT and "run the command again to continue" in said[1]
     r = quredis(*paced, "--rate", "100000/s")
     assert r.code == 0 and "continues the retry begun at" in r.err and f"10 of {len(wanted)} messages moved back became dead letters again so far" in r.err
     counts = collections.Counter(failed + [strip(m) for m in q.fetched()])

@@ -99,7 +99,7 @@ def test_a_damaged_operation_is_refused_and_forgotten(yesterday, quredis, forged
     id_ = q.client.hkeys(f"{q.escape}:operations")[0].split(b":")[0].decode()
     q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:{k}": v for k, v in forged.items()})
     r = quredis("dlq", "rm", *RELATIVE, "--yes")
-    assert r.code == 65 and "is damaged: --anew forgets it" in r.err and left(q) == OLD + NEW, r
+    assert r.code == 65 and "is damaged: --anew discards it" in r.err and left(q) == OLD + NEW, r
     r = quredis("dlq", "rm", *RELATIVE, "--yes", "--anew")
     assert r.code == 0 and left(q) == [] and not remembered(q), r
 

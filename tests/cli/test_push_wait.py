@@ -14,7 +14,7 @@ from harness.queues import Queue
 from harness.redis_proxy import CUT, Tap
 
 DEBIAN_13 = BUILD.parent / "servers"
-AGAIN = "; pushing again may double it\n"
+AGAIN = "; pushing again may duplicate it\n"
 
 
 def use(monkeypatch, name):

@@ -497,7 +497,7 @@ def test_run_refused(quredis, redis, handler, tmp):
     assert quredis("run", "mail", "--from", "transit", conf=conf).code == 64
     for args in (["--id", "1-1"], ["x", "--id", "1-1"], ["--from", "ingress", "--id", "1-1"]):
         r = quredis("run", "mail", *args, conf=conf, input=b"")
-        assert r.code == 64 and "goes with --from escape" in r.err
+        assert r.code == 64 and "requires --from escape" in r.err
     conf = write_conf(tmp, redis, queue("mail", "/no/such/handler"))
     r = quredis("run", "mail", "x", conf=conf)
     assert r.code == 78 and "/no/such/handler" in r.err

@@ -28,7 +28,7 @@ def test_redis_that_goes_away_meanwhile(clinic, redis_proxy):
     clinic.registered()
     r = clinic.doctor("-u", proxy.url)
     assert r.code == 69
-    r.one("keys", "error", "the check failed", advice="run it again")
+    r.one("keys", "error", "the check failed", advice="run doctor again when Redis is back")
     assert not [x for x in r.rows if x["check"] in ("lost", "records")]
 
 

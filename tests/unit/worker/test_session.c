@@ -129,7 +129,7 @@ static void a_name_that_was_never_confirmed_is_registered_again(void **state)
 	}
 }
 
-/* A sweeper may hold that name for dead: the trays move on to the next one. */
+/* A sweeper may consider the owner of that name dead: the trays move on to the next one. */
 static void a_name_whose_lease_ran_out_before_its_answer_is_given_up(void **state)
 {
 	(void)state;
