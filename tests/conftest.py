@@ -1,5 +1,6 @@
 """Fixtures; harness/__init__.py says how to use them."""
 import contextlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -22,6 +23,7 @@ from harness.sentinels import Watched
 from harness.terminal import Terminal
 
 TEST_LIMIT_S = 120
+LONG_S = 600        # a test that may take so long begins first
 # the environment of the tests; what else begins so is for the programs
 OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_DEAD_LETTERS", "QUREDIS_TEST_PICTURES",
         "QUREDIS_TEST_REACH", "QUREDIS_TEST_SERVER", "QUREDIS_VALGRIND")
@@ -49,6 +51,22 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if reason := reach.why_absent(item.path.name, {item.originalname, *item.fixturenames}):
             item.add_marker(pytest.mark.skip(reason=reason))
+    items[:] = long_ones_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def limit_of(item):
+    marker = item.get_closest_marker("limit")
+    return marker.args[0] if marker else TEST_LIMIT_S
+
+
+def long_ones_first(items, processes):
+    """xdist begins with a quarter of each process's share, in the order of the tests: the longest stand at the head of these, one or two in
+    each, so that no process has many of them, and none waits for one at the end."""
+    long = sorted((i for i in items if limit_of(i) >= LONG_S), key=limit_of, reverse=True)
+    others = iter([i for i in items if limit_of(i) < LONG_S])
+    share = max(2, len(items) // processes // 4)
+    heads = [long[n::processes] for n in range(processes)]
+    return [item for head in heads for item in (*head, *itertools.islice(others, max(0, share - len(head))))] + list(others)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -61,8 +79,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(autouse=True)
 def _limit(request):
     """No test hangs for ever."""
-    marker = request.node.get_closest_marker("limit")
-    seconds = marker.args[0] if marker else TEST_LIMIT_S
+    seconds = limit_of(request.node)
 
     def expired(signum, frame):
         raise TimeoutError(f"the test took longer than {seconds} s")

@@ -49,7 +49,7 @@ CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-
 
 
 @needs("cppcheck")
-@pytest.mark.limit(300)
+@pytest.mark.limit(600)
 @pytest.mark.parametrize("folder", ["common", "worker", "sweeper", "supervisor", "admin"])
 def test_c(folder):
     assert said(*CPPCHECK, folder) == ""

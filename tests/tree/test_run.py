@@ -128,3 +128,22 @@ def test_what_fails_among_others_runs_again_alone(run, run_files, tmp, capfd, mo
     assert run_files("2", ["verdict"]) == (3, 1, 0)            # the others pass, and chance does not decide any more
     (tmp / "test_chance.seen").unlink()
     assert run_files("1", ["chance"]) == (3, 1, 0)             # whoever runs alone has nobody to blame
+
+
+class Item:
+    def __init__(self, name, limit=None):
+        self.name, self.limit = name, limit
+
+    def get_closest_marker(self, _):
+        return self.limit and pytest.mark.limit(self.limit).mark
+
+
+@pytest.mark.parametrize("processes, first", [(1, "ABC01234"), (2, "AC0B123456"), (4, "A0B1C234567")])
+def test_the_longest_begin_first_each_in_its_process(processes, first):
+    """Each process begins with a quarter of its share: of 24 tests and 2 processes 3 each."""
+    loader = importlib.machinery.SourceFileLoader("tests_conftest", str(ROOT / "tests/conftest.py"))
+    conftest = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_conftest", loader))
+    loader.exec_module(conftest)
+    items = [Item(c) for c in "0123456789abcdefghijk"] + [Item("C", 600), Item("A", 900), Item("B", 700)]
+    ordered = "".join(i.name for i in conftest.long_ones_first(items, processes))
+    assert ordered.startswith(first) and sorted(ordered) == sorted(i.name for i in items), ordered
