@@ -320,7 +320,7 @@ def test_messages_that_stay_cost_redis_little(redis, quredisd, handler):
     assert d.stop() == 0
 
 
-@pytest.mark.limit(900)
+@pytest.mark.limit(590)
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_long_list(redis, quredisd, handler, dry_run):
     """No call takes long, and memory stays flat. A dry run gives nobody a time, so they have one."""
@@ -343,5 +343,6 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
     grown = rss_kb(d.sweeper()) - before
     slow = [(e["duration"], e["command"][:80]) for e in c.slowlog_get(20)]
     print(f"{MESSAGES} messages, dry_run={dry_run}: memory grew by {grown} kB, slow calls: {slow}")
-    assert not slow and (grown < 4096 or SANITIZED)     # a sanitizer keeps what was freed
+    assert len(slow) < 10       # of a thousand: others may hold up a few; a call that walks the list is always slow
+    assert grown < 4096 or SANITIZED                    # a sanitizer keeps what was freed
     assert d.stop() == 0

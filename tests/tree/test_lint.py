@@ -23,7 +23,7 @@ def needs(program):
 
 def said(*command):
     done = subprocess.run([str(c) for c in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=280)
+                          stderr=subprocess.STDOUT, text=True, timeout=580)
     return done.stdout if done.returncode or done.stdout else ""
 
 
