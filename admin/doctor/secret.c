@@ -11,29 +11,6 @@
 #include "common/message/message.h"
 #include "common/queue/queue.h"
 
-/* Two answers: the key need not be there to be renamed. */
-static int replace_secret(struct doctor *d, const struct finding *f)
-{
-	struct redis_reply reply;
-	bool is_taken;
-
-	(void)f;
-	queue_secret_replace(&d->a->redis);
-	if (doctor_reply(d, &reply) == -1)
-		return -1;
-	is_taken = reply.type == REDIS_INTEGER && reply.integer == 0;
-	if (doctor_reply(d, &reply) == -1)
-		return -1;
-	if (is_taken && reply.type == REDIS_ERROR)
-		return admin_fail(d->a, EX_CONFIG, "quredis:secret:aside holds what an earlier repair moved there: rename it, then repeat this repair");
-	if (reply.type == REDIS_ERROR)
-		return admin_refused(d->a, &reply, NULL);
-	return queue_secret_learn(&reply) == -1 ? admin_fail(d->a, EX_PROTOCOL, "unexpected reply from Redis when writing the secret") : 0;
-}
-
-static const struct fix replacing = { "rename what stands there to quredis:secret:aside, and create a new secret: messages that the old one sealed escape as "
-				      MESSAGE_UNKNOWN_SEAL ", unread", replace_secret };
-
 static int read_secret(struct doctor *d)
 {
 	struct redis_reply reply;
@@ -44,6 +21,45 @@ static int read_secret(struct doctor *d)
 	queue_secret_learn(&reply);
 	return reply.type == REDIS_ERROR ? admin_refused(d->a, &reply, NULL) : 0;
 }
+
+/* Every earlier one may be what an operator needs, so none is overwritten. */
+static int set_aside(struct doctor *d)
+{
+	for (int n = 1; n <= QUEUE_SECRET_ASIDES; n++) {
+		struct redis_reply reply;
+
+		queue_secret_set_aside(&d->a->redis, n);
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		if (reply.type != REDIS_INTEGER || reply.integer != 0)
+			return 0;	/* renamed; or there is nothing, or it must stay: the next command says why */
+	}
+	return admin_fail(d->a, EX_CONFIG, "quredis:secret:aside to quredis:secret:aside:%d hold what earlier repairs moved there: delete those that hold no secret, "
+	    "then repeat this repair", QUEUE_SECRET_ASIDES);
+}
+
+/* Reads it again: it may have been restored while the operator was asked. */
+static int replace_secret(struct doctor *d, const struct finding *f)
+{
+	struct redis_reply reply;
+
+	(void)f;
+	if (read_secret(d) == -1)
+		return -1;
+	if (queue_secret_lost()[0] == '\0')
+		return 0;
+	if (set_aside(d) == -1)
+		return -1;
+	queue_secret_replace(&d->a->redis);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_ERROR)
+		return admin_refused(d->a, &reply, NULL);
+	return queue_secret_learn(&reply) == -1 ? admin_fail(d->a, EX_PROTOCOL, "unexpected reply from Redis when writing the secret") : 0;
+}
+
+static const struct fix replacing = { "rename what stands there to quredis:secret:aside (if taken, quredis:secret:aside:2 and so on), and create a new secret: "
+				      "messages that the old one sealed escape as " MESSAGE_UNKNOWN_SEAL ", unread", replace_secret };
 
 int check_secret(struct doctor *d)
 {

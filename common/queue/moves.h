@@ -43,7 +43,7 @@ enum queue_key {
 	QUEUE_KEY_REGISTRY,	/* quredis:queues */
 	QUEUE_KEY_REGISTERED,	/* quredis:queue:NAME */
 	QUEUE_KEY_SECRET,	/* quredis:secret. A string; no command or page of quredis shows it */
-	QUEUE_KEY_SECRET_ASIDE,	/* quredis:secret:aside: what an operator let doctor take away from there */
+	QUEUE_KEY_SECRET_ASIDE,	/* quredis:secret:aside, quredis:secret:aside:2 …: what an operator let doctor take away from there */
 	QUEUE_KEY_SCHEMA,	/* quredis:schema: the layout of all keys, and the lowest one of a program that may use them */
 	QUEUE_KEY_HEALTH,	/* quredis:health */
 	QUEUE_KEY_NODE,		/* quredis:node:NODE */
@@ -99,10 +99,12 @@ int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no
 #define QUEUE_SECRET_LOST_SIZE 200
 const char *queue_secret_lost(void);
 /*
- * For an operator: renames what stands in quredis:secret to quredis:secret:aside, and creates a secret although the old one is lost. Two answers: of the
- * renaming, an error if there is no such key; and as of queue_secret().
+ * For an operator: renames what stands in quredis:secret to the n-th name of quredis:secret:aside, from 1 on. -> INTEGER 1; 0: something stands there; ERROR:
+ * nothing is to be renamed
  */
-void queue_secret_replace(struct redis *r);
+#define QUEUE_SECRET_ASIDES 99
+void queue_secret_set_aside(struct redis *r, int n);
+void queue_secret_replace(struct redis *r);	/* creates a secret although the old one is lost. -> as of queue_secret() */
 
 /* ---- moves (queue/moves.c) ---- */
 

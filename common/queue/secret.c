@@ -16,6 +16,7 @@
  * "Owner" below is a worker or a command that seals lines: it creates the first secret, and its connection fails if that is lost. A command that only reads
  * (create false) creates none, so that reading changes nothing in Redis. Nor does a connection of the sweeper, which reports the loss.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,14 +63,20 @@ void queue_secret(struct redis *r, bool create)
 	send_secret(r, create, false);
 }
 
-void queue_secret_replace(struct redis *r)
+void queue_secret_set_aside(struct redis *r, int n)
 {
-	char *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL), *aside = queue_key_of(r, QUEUE_KEY_SECRET_ASIDE, NULL);
+	char number[8], *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL), *aside;
 
+	snprintf(number, sizeof(number), ":%d", n);
+	aside = queue_key_of(r, QUEUE_KEY_SECRET_ASIDE, n == 1 ? NULL : number);
 	redis_appendf(r, "RENAMENX %s %s", secret, aside);
-	send_secret(r, true, true);
 	free(aside);
 	free(secret);
+}
+
+void queue_secret_replace(struct redis *r)
+{
+	send_secret(r, true, true);
 }
 
 const char *queue_secret_lost(void)

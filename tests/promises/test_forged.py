@@ -274,6 +274,22 @@ def test_doctor_makes_a_new_secret_after_a_question(redis, quredisd, ledger, the
     assert [(r.payload, r.attempt) for r in ledger.runs()] == [(b"body", "2")]
 
 
+def test_doctor_keeps_everything_that_it_took_away(redis, quredis):
+    """Three damages one after the other, each of another kind; a secret that is there stays."""
+    c = redis.client()
+    c.set("quredis:schema", "2 2")
+    for i, (damage, read) in enumerate([(lambda: c.set(SECRET, "x"), lambda k: c.get(k)), (lambda: c.rpush(SECRET, "y"), lambda k: c.lindex(k, 0)),
+                                        (lambda: c.sadd(SECRET, "z"), lambda k: c.srandmember(k))]):
+        c.delete(SECRET)
+        damage()
+        assert quredis("doctor", "--fix", "--yes").code != 78
+        assert len(c.get(SECRET)) == 64
+        kept = ["quredis:secret:aside", "quredis:secret:aside:2", "quredis:secret:aside:3"][:i + 1]
+        assert sorted(k.decode() for k in c.keys("quredis:secret:aside*")) == kept and read(kept[-1]) == b"xyz"[i:i + 1]
+    quredis("doctor", "--fix", "--yes")
+    assert c.exists(SECRET) and len(c.keys("quredis:secret:aside*")) == 3
+
+
 @pytest.mark.parametrize("used", [False, True])
 def test_a_first_secret_is_made_only_where_quredis_has_not_been(redis, quredis, used):
     """Lists and the registry do not count: producers and the Ruby gem write them before the first start."""
