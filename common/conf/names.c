@@ -10,7 +10,9 @@
 #include "common/base/base.h"
 #include "common/conf/load.h"
 
-/* Names of the systems before quredis, accepted in any group: some were global, others in groups of other names. */
+/*
+ * Names of other systems. One without a group is known in any: some were global, others in groups of other names. One with its group is known there.
+ */
 static const struct {
 	const char *old, *now;
 } renamed[] = {
@@ -45,6 +47,12 @@ static const struct {
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "password", "redis.password_file" },
+	{ "retry", "max_attempts and backoff (of a queue)" },
+	{ "backoff.max", "backoff.cap" },
+	{ "backoff.max_delay", "backoff.cap" },
+	{ "backoff.min", "backoff.base" },
+	{ "backoff.initial", "backoff.base" },
+	{ "backoff.multiplier", "backoff.factor" },
 };
 
 static const char *last_part(const char *path)
@@ -176,9 +184,12 @@ static char *advice_for(const struct conf_schema *schema, const char *prefix, co
 
 char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name)
 {
-	const char *now = renamed_to(name);
-	char *hint, *text;
+	char *path = alloc_format("%s%s", prefix, name), *hint, *text;
+	const char *now = renamed_to(path);
 
+	free(path);
+	if (now == NULL)
+		now = renamed_to(name);
 	if (now != NULL)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
 	hint = advice_for(schema, prefix, name);
