@@ -114,8 +114,10 @@ static int print_totals(const struct listing *l)
 	redis_appendf(&a->redis, "XLEN %s", a->keys.log);
 	if (admin_integer(a, &entries, a->keys.escape) == -1 || admin_integer(a, &records, a->keys.log) == -1)
 		return -1;
-	if (l->shown == 0 && !filter_is_empty(&l->filter))
+	if (entries > 0 && l->shown == 0 && !filter_is_empty(&l->filter))
 		admin_note("none of %" PRId64 " dead letters matches", entries);
+	else if (entries == 0)
+		admin_note("no dead letters");
 	else if (entries > records)
 		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek %s escape shows them)",
 		    l->shown, which, entries, entries - records, a->keys.name);

@@ -113,6 +113,7 @@ def test_empty_lists_say_so(quredis, redis, tmp):
     for words in ("ingress", "transit", "escape", "delayed"):
         assert quredis("peek", "mail", words).err == "no messages\n" and quredis("peek", "mail", words, "--json").err == ""
     assert quredis("done", "ls", "mail").err == "no messages\n"
+    assert quredis("dlq", "ls", "mail").err == quredis("dlq", "ls", "mail", "--class", "TooLarge").err == "no dead letters\n"
     for keep, said in (("", "no messages: the queue keeps no history, since done.keep is not set\n"), ("done = { keep = 5; };", "no messages\n")):
         (tmp / "q.conf").write_text(f'redis = {{ url = "{redis.url}"; }};\nqueues = ( {{ name = "mail"; handler = [ "/bin/cat" ]; {keep} }} );\n')
         assert quredis("done", "ls", "mail", conf=tmp / "q.conf").err == said
