@@ -14,6 +14,7 @@
 #include "admin/commands/commands.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 #include "common/queue/queue.h"
 
 #define STATUS_UNKNOWN 3		/* exit status, and level after those of the reports: no sweeper reports */
@@ -183,6 +184,26 @@ static struct cell stuck_cell(const json_t *document)
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
 
+/* Why the queue does not fetch on the node of the report, unless a reason of its health says that. */
+static void append_state(struct buffer *all, const json_t *document)
+{
+	const char *state = json_string_value(json_object_get(document, "state"));
+	const char *why = json_string_value(json_object_get(document, "reason"));
+	const json_t *reason;
+	size_t i;
+
+	if (state == NULL || holds_by_name(state) == HOLD_NONE)
+		return;
+	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
+		const char *code = json_string_value(json_object_get(reason, "code"));
+		enum hold hold = holds_by_name(state);
+
+		if (code != NULL && hold != HOLDS && strcmp(code, holds_table[hold].code) == 0)
+			return;
+	}
+	buffer_format(all, "%s%s%s", state, why == NULL ? "" : ": ", why == NULL ? "" : why);
+}
+
 char *health_reasons(const struct queue_health *report, int64_t server_ms)
 {
 	struct buffer all = {0};
@@ -191,6 +212,7 @@ char *health_reasons(const struct queue_health *report, int64_t server_ms)
 	char elapsed[UNITS_SIZE], *text;
 	size_t i;
 
+	append_state(&all, report->document);
 	json_array_foreach(json_object_get(report->document, "reasons"), i, reason) {
 		const char *said = json_string_value(json_object_get(reason, "text"));
 		const json_t *next = json_object_get(reason, "next_attempt_ms");

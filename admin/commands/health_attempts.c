@@ -12,6 +12,7 @@
 #include "admin/commands/commands.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 #include "common/queue/queue.h"
 
 /* The reason "breaker" of a report; NULL: the breaker is not open. */
@@ -23,7 +24,7 @@ static json_t *breaker_reason(const struct queue_health *h)
 	json_array_foreach(json_object_get(h->document, "reasons"), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
-		if (code != NULL && strcmp(code, "breaker") == 0)
+		if (code != NULL && strcmp(code, holds_table[HOLD_BREAKER].code) == 0)
 			return reason;
 	}
 	return NULL;

@@ -10,17 +10,15 @@
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 #include "common/queue/queue.h"
 
 #define REASONS_MOST 32
 #define REASON_COLUMNS 640
 
-/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. */
+/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. The check "supervisor" finds all holds. */
 static const struct { const char *code, *check, *begins; } found_by[] = {
 	{ "paused", "paused", "" },
-	{ "breaker", "supervisor", "breaker:" },
-	{ "error", "supervisor", "error:" },
-	{ "error", "supervisor", "no redis:" },
 	{ "error", "types", "" },
 	{ "bounds", "bounds", "" },
 	{ "orphans", "registrations", "" },
@@ -67,6 +65,9 @@ static const char *check_that_found(const struct doctor *d, const struct queue_c
 	for (size_t i = 0; i < nitems(found_by); i++)
 		if (strcmp(found_by[i].code, code) == 0 && has_found(d, q, found_by[i].check, found_by[i].begins))
 			return found_by[i].check;
+	for (int hold = HOLD_NONE + 1; hold < HOLDS; hold++)
+		if (strcmp(holds_table[hold].code, code) == 0 && has_found(d, q, "supervisor", holds_table[hold].name))
+			return "supervisor";
 	return NULL;
 }
 

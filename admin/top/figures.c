@@ -85,7 +85,8 @@ static void collect_lists(struct collected *c, const json_t *queues)
 		if (name == NULL)
 			continue;
 		json_object_set_new(c->places, name, json_integer((json_int_t)c->f->n));
-		c->f->queues[c->f->n++] = (struct top_queue){ .name = name, .state = json_is_true(json_object_get(row, "paused")) ? "paused" : NULL,
+		c->f->queues[c->f->n++] = (struct top_queue){ .name = name,
+			.state = json_is_true(json_object_get(row, "paused")) ? holds_table[HOLD_PAUSED].name : NULL,
 			.ingress = admin_count_in(row, "ingress_size"), .transit = admin_count_in(row, "transit_size"),
 			.delayed = admin_count_in(row, "delayed_size"), .escape = admin_count_in(row, "escape_size"), .oldest_ms = -1 };
 	}

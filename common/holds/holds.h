@@ -14,7 +14,8 @@
 
 /* By rank: of several holds the last one counts, since an operator must know it first. */
 enum hold {
-	HOLD_NONE, HOLD_QUIET, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_WORKER, HOLD_ERROR, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
+	HOLD_NONE, HOLD_QUIET, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_WORKER, HOLD_ERROR,
+	HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
 	HOLDS
 };
 
@@ -26,12 +27,22 @@ enum hold_level {
 	HOLD_WARNING, HOLD_BAD
 };
 
+enum hold_patience {
+	HOLD_AT_ONCE,
+	HOLD_FOR_A_MOMENT,		/* it usually ends by itself within seconds */
+	HOLD_FOR_A_WHILE		/* as long as a queue may be paused: health.thresholds.paused_max */
+};
+
 struct hold_words {
 	const char *name;		/* the state of the queue in every document */
 	enum hold_level level;
 	const char *setter;		/* who sets it */
 	const char *end;		/* when it ends */
 	const char *text;		/* what it means, where no reason is known */
+	const char *code;		/* of the reason in the health of the queue; several holds may share one. NULL: none */
+	bool unhealthy;			/* such a queue is unhealthy; otherwise it is degraded */
+	enum hold_patience patience;	/* for how long it is no reason yet */
+	const char *over;		/* the reason while the queue recovers from it */
 	/* What an operator can do: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
 	const char *advice, *after;
 };
@@ -59,6 +70,10 @@ struct judged {
 	uint32_t error;		/* the error's word of HOLD_ERROR and HOLD_NO_REDIS */
 };
 struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots);
+/* All holds that apply, the worst first. Returns how many. */
+size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    struct judged all[HOLDS]);
+bool holds_passing(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
 const char *holds_undecided(const struct board_queue *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */

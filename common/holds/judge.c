@@ -93,63 +93,110 @@ static const char *reason_to_warn(const struct scoreboard *b, const struct board
 	return NULL;
 }
 
-/* ---- the holds ---- */
+/* ---- the holds: each returns its reason, or NULL if it does not apply ---- */
 
-/* A part of the queue fails; *stops: nothing of it works. */
-static const char *find_error(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, uint32_t *word, bool *stops)
+struct hold_view {
+	const struct scoreboard *b;
+	const struct board_queue *q;
+	const struct hold_workers *w;
+	const char *error;		/* the reason of an error; NULL: there is none */
+	uint32_t word;
+	bool stops;			/* the error: nothing of the queue works; otherwise a part of it fails */
+};
+
+static const char *judge_quiet(const struct hold_view *v)
 {
-	const struct hold_workers *w = &slots->of_queue[q - b->queues];
-
-	*word = queue_error_judge(queue_error_shown(b, q, &slots->errors), w->serving > 0 && w->connected == 0,
-	    atomic_load(&q->sweeper.gate) == QUEUE_REFUSED, stops);
-	return queue_error_reason(*word);
+	if (atomic_load(&v->q->master.left) != 0)
+		return "left the configuration";
+	return atomic_load(&v->q->master.quiet) != 0 ? "an operator stopped its fetches" : NULL;
 }
 
-static const char *find_missing(const struct board_queue *q, const struct hold_workers *w)
+static const char *judge_paused(const struct hold_view *v)
 {
-	if (w->serving > 0 || atomic_load(&q->master.wanted) == 0)
+	return atomic_load(&v->q->sweeper.gate) == QUEUE_PAUSED ? "paused in Redis" : NULL;
+}
+
+static const char *judge_recovering(const struct hold_view *v)
+{
+	if (atomic_load(&v->q->sweeper.gate) != QUEUE_RECOVERING)
 		return NULL;
-	return atomic_load(&q->master.waits) != 0 ? waits_for_leavers : "no worker lives";
+	return queue_error_in(atomic_load(&v->q->sweeper.error)) == QUEUE_ERROR_LEFTOVERS ?
+	    "processes of a dead supervisor are being killed" : "messages of dead workers are being returned";
 }
 
-static struct judged judge_gate(const struct board_queue *q)
+static const char *judge_breaker(const struct hold_view *v)
 {
-	switch (atomic_load(&q->sweeper.gate)) {
-	case QUEUE_RECOVERING:
-		return (struct judged){ HOLD_RECOVERING, queue_error_in(atomic_load(&q->sweeper.error)) == QUEUE_ERROR_LEFTOVERS ?
-		    "processes of a dead supervisor are being killed" : "messages of dead workers are being returned", 0 };
-	case QUEUE_PAUSED:
-		return (struct judged){ HOLD_PAUSED, "paused in Redis", 0 };
-	default:
-		return (struct judged){ HOLD_NONE, NULL, 0 };
+	return atomic_load(&v->q->workers.breaker.step) > 0 ?
+	    "its handler cannot be executed, or failed too often in a row" : NULL;
+}
+
+static const char *judge_no_worker(const struct hold_view *v)
+{
+	if (v->w->serving > 0 || atomic_load(&v->q->master.wanted) == 0)
+		return NULL;
+	return atomic_load(&v->q->master.waits) != 0 ? waits_for_leavers : "no worker lives";
+}
+
+static const char *judge_error(const struct hold_view *v)
+{
+	return v->stops ? NULL : v->error;
+}
+
+static const char *judge_no_redis(const struct hold_view *v)
+{
+	return v->stops ? v->error : NULL;
+}
+
+static const char *judge_backoff(const struct hold_view *v)
+{
+	return atomic_load(&v->q->master.policy) == QUEUE_BACKOFF ? "its workers died five times in thirty seconds" : NULL;
+}
+
+static const char *judge_quarantine(const struct hold_view *v)
+{
+	return atomic_load(&v->q->master.policy) == QUEUE_QUARANTINE ?
+	    "its workers died ten times in five minutes, no message done; one is tried each minute" : NULL;
+}
+
+static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
+	[HOLD_QUIET] = judge_quiet, [HOLD_PAUSED] = judge_paused,
+	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_WORKER] = judge_no_worker,
+	[HOLD_ERROR] = judge_error, [HOLD_NO_REDIS] = judge_no_redis, [HOLD_BACKOFF] = judge_backoff,
+	[HOLD_QUARANTINE] = judge_quarantine,
+};
+
+size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    struct judged all[HOLDS])
+{
+	struct hold_view v = { .b = b, .q = q, .w = &slots->of_queue[q - b->queues] };
+	size_t n = 0;
+
+	v.word = queue_error_judge(queue_error_shown(b, q, &slots->errors), v.w->serving > 0 && v.w->connected == 0,
+	    atomic_load(&q->sweeper.gate) == QUEUE_REFUSED, &v.stops);
+	v.error = queue_error_reason(v.word);
+	for (int hold = HOLDS - 1; hold > HOLD_NONE; hold--) {
+		const char *reason = judges[hold](&v);
+
+		if (reason != NULL)
+			all[n++] = (struct judged){ (enum hold)hold, reason,
+			    hold == HOLD_ERROR || hold == HOLD_NO_REDIS ? v.word : 0 };
 	}
+	return n;
 }
 
 struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots)
 {
-	const struct hold_workers *w = &slots->of_queue[q - b->queues];
-	uint32_t policy = atomic_load(&q->master.policy), word;
-	const char *error, *missing = find_missing(q, w);
-	struct judged gate;
-	bool stops;
+	struct judged all[HOLDS];
 
-	if (policy == QUEUE_QUARANTINE)
-		return (struct judged){ HOLD_QUARANTINE, "its workers died ten times in five minutes, no message done; one is tried each minute", 0 };
-	if (policy == QUEUE_BACKOFF)
-		return (struct judged){ HOLD_BACKOFF, "its workers died five times in thirty seconds", 0 };
-	error = find_error(b, q, slots, &word, &stops);
-	if (error != NULL)
-		return (struct judged){ stops ? HOLD_NO_REDIS : HOLD_ERROR, error, word };
-	if (missing != NULL)
-		return (struct judged){ HOLD_NO_WORKER, missing, 0 };
-	if (atomic_load(&q->workers.breaker.step) > 0)
-		return (struct judged){ HOLD_BREAKER, "its handler cannot be executed, or failed too often in a row", 0 };
-	gate = judge_gate(q);
-	if (gate.hold != HOLD_NONE)
-		return gate;
-	if (atomic_load(&q->master.left) != 0)
-		return (struct judged){ HOLD_QUIET, "left the configuration", 0 };
-	if (atomic_load(&q->master.quiet) != 0)
-		return (struct judged){ HOLD_QUIET, "an operator stopped its fetches", 0 };
-	return (struct judged){ HOLD_NONE, reason_to_warn(b, q, w), 0 };
+	if (holds_list(b, q, slots, all) > 0)
+		return all[0];
+	return (struct judged){ HOLD_NONE, reason_to_warn(b, q, &slots->of_queue[q - b->queues]), 0 };
+}
+
+bool holds_passing(const struct judged *judged)
+{
+	enum queue_error error = queue_error_in(judged->error);
+
+	return holds_table[judged->hold].patience == HOLD_FOR_A_MOMENT || error == QUEUE_ERROR_NO_REDIS ||
+	    error == QUEUE_ERROR_TRANSIENT;
 }

@@ -1,7 +1,8 @@
 /*
- * The errors of queues, for other reports: those of all workers, read once a turn; and which key of a queue has the wrong type. Redis does not name the key
- * in its error, so this task asks for the types of all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also
- * asks at the start and every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until the key is mended.
+ * What the slots of all workers say of their queues, read once a turn for the judge of holds; and which key of a queue has
+ * the wrong type. Redis does not name the key in its error, so this task asks for the types of all keys while the queue
+ * has such an error, and shows the first wrong one on the scoreboard. It also asks at the start and every five minutes,
+ * because commands use some keys seldom: a wrong type is an error of this task, until the key is mended.
  */
 #include "sweeper/report/errors.h"
 
@@ -25,12 +26,17 @@ struct types_look {
 static void read_errors(struct sweeper *s, int64_t now_ms)
 {
 	(void)now_ms;
-	queue_error_read_workers(s->child->board, task_own(s, &errors_task));
+	holds_read_slots(s->child->board, task_own(s, &errors_task));
 }
 
-uint32_t errors_shown(const struct sweeper *s, const struct sweeper_queue *q)
+const struct hold_slots *errors_slots(const struct sweeper *s)
 {
-	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, task_own(s, &errors_task));
+	return task_own(s, &errors_task);
+}
+
+static uint32_t error_shown(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, &errors_slots(s)->errors);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -41,7 +47,7 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return queue_error_in(errors_shown(s, q)) == QUEUE_ERROR_WRONG_TYPE;
+	return queue_error_in(error_shown(s, q)) == QUEUE_ERROR_WRONG_TYPE;
 }
 
 static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
@@ -102,5 +108,5 @@ static void free_look(struct sweeper_queue *q)
 }
 
 const struct task errors_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
-    .take = take_types, .steady = true, .each_turn = read_errors, .own_size = sizeof(struct worker_errors), .state_size = sizeof(struct types_look),
-    .free = free_look };
+    .take = take_types, .steady = true, .each_turn = read_errors, .own_size = sizeof(struct hold_slots),
+    .state_size = sizeof(struct types_look), .free = free_look };

@@ -1,11 +1,11 @@
 #ifndef SWEEPER_REPORT_ERRORS_H
 #define SWEEPER_REPORT_ERRORS_H
 
+#include "common/holds/holds.h"
 #include "sweeper/core/core.h"
 
 extern const struct task errors_task;
 
-/* queue_error_shown() in this turn */
-uint32_t errors_shown(const struct sweeper *s, const struct sweeper_queue *q);
+const struct hold_slots *errors_slots(const struct sweeper *s);	/* of this turn */
 
 #endif

@@ -27,27 +27,34 @@
 
 /* ---- one queue ---- */
 
-/* True: Redis refuses something. Processes of dead supervisors and the archive have health codes of their own. */
-static bool is_refused(enum queue_error error)
+/* For how long a hold is no reason yet. */
+static int64_t patience_ms(const struct sweeper *s, const struct sweeper_queue *q, const struct judged *judged)
 {
-	return error != QUEUE_ERROR_NONE && error != QUEUE_ERROR_LEFTOVERS && error != QUEUE_ERROR_ARCHIVE;
+	if (holds_passing(judged))
+		return PASSING_MS;
+	return holds_table[judged->hold].patience == HOLD_FOR_A_WHILE ? gauge_thresholds(s, q)->paused_max_ms : 0;
 }
 
-/* An error that may end by itself counts only after PASSING_MS. */
-static enum queue_error error_that_counts(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+/* Judges the queue in each turn, and remembers since when each hold applies. */
+static void note_holds(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	enum queue_error error = queue_error_in(errors_shown(s, q));
-	struct health *h = health_of(q);
+	struct health_holds *h = &health_of(q)->holds;
+	struct judged all[HOLDS];
+	size_t n = q->board == NULL ? 0 : holds_list(s->child->board, q->board, errors_slots(s), all);
 
-	if (!is_refused(error))
-		error = QUEUE_ERROR_NONE;
-	if (error != QUEUE_ERROR_NO_REDIS && error != QUEUE_ERROR_TRANSIENT) {
-		h->passing_since_ms = 0;
-		return error;
+	memset(h->now, 0, sizeof(h->now));
+	h->worst = (struct judged){0};
+	if (n > 0)
+		h->worst = all[0];
+	for (size_t i = 0; i < n; i++)
+		h->now[all[i].hold] = all[i];
+	for (int i = 0; i < HOLDS; i++) {
+		if (h->now[i].reason == NULL)
+			h->since_ms[i] = 0;
+		else if (h->since_ms[i] == 0)
+			h->since_ms[i] = now_ms;
+		h->counts[i] = h->now[i].reason != NULL && now_ms - h->since_ms[i] >= patience_ms(s, q, &h->now[i]);
 	}
-	if (h->passing_since_ms == 0)
-		h->passing_since_ms = now_ms;
-	return now_ms - h->passing_since_ms >= PASSING_MS ? error : QUEUE_ERROR_NONE;
 }
 
 static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum queue_health_level before)
@@ -55,12 +62,13 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
 	static const enum log_level levels[QUEUE_HEALTH_LEVELS] = {
 		[QUEUE_HEALTHY] = LOG_LEVEL_INFO, [QUEUE_DEGRADED] = LOG_LEVEL_WARNING, [QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
 	};
+	enum health_code list[HEALTH_CODES];
+	size_t n = health_codes_list(health_of(q), list);
 	struct buffer why = {0};
 	char text[HEALTH_TEXT_SIZE];
 
-	for (int i = 0; i < HEALTH_CODES; i++)
-		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
-			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_codes_text(s, q, (enum health_code)i, text));
+	for (size_t i = 0; i < n; i++)
+		buffer_format(&why, "%s%s", i > 0 ? "; " : "", health_codes_text(s, q, list[i], text));
 	log_event(levels[health_of(q)->status], "health_changed", log_str("queue", q->keys.name),
 	    log_str("status", queue_health_names[health_of(q)->status]), log_str("before", queue_health_names[before]),
 	    log_str("reason", why.data));
@@ -81,8 +89,11 @@ static void resume_from(struct health *h, const struct queue_health *last)
 		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
 			continue;
 		for (int c = 0; c < HEALTH_CODES; c++)
-			if (strcmp(code, health_code_names[c]) == 0 && queue_health_level_of(status) > QUEUE_HEALTHY)
+			if (health_codes_name((enum health_code)c) != NULL && strcmp(code, health_codes_name((enum health_code)c)) == 0 &&
+			    queue_health_level_of(status) > QUEUE_HEALTHY) {
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
+				break;
+			}
 	}
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)
@@ -111,9 +122,8 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 	if (h->since_ms == 0)
 		recall_report(s, q);
 	before = h->status;
-	h->error = error_that_counts(s, q, clock_monotonic_ms());
+	note_holds(s, q, clock_monotonic_ms());
 	health_codes_measure(s, q, h->figures);
-	h->error_word = errors_shown(s, q);
 	for (int i = 0; i < HEALTH_CODES; i++)
 		health_rule_look(&h->checks[i], h->figures[i].value, &h->figures[i].limit);
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
@@ -139,23 +149,26 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 
 static struct health_news news_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	const struct queue_breaker *b;
+	const struct health_holds *h = &health_of(q)->holds;
+	struct health_news news = {0};
 
 	if (q->board == NULL)
-		return (struct health_news){0};
-	b = &q->board->workers.breaker;
-	return (struct health_news){
-		.gate = atomic_load(&q->board->sweeper.gate),
-		.undecided = atomic_load(&q->board->sweeper.undecided),
-		.error = error_that_counts(s, q, now_ms),
-		.error_text = atomic_load(&q->board->sweeper.why.turn),
-		.breaker_open = atomic_load(&b->step) > 0,
-		.breaker_cause = atomic_load(&b->step) > 0 ? atomic_load(&b->cause) : 0,
-		.archive_fails = archiver_fails(q),
-		.bounds_exceeded = bounds_are_exceeded(q),
-		.leftovers = atomic_load(&s->child->board->sweeper.leftovers) > 0,
-		.aside = aside_of(q)->n > 0,
-	};
+		return news;
+	note_holds(s, q, now_ms);
+	for (int i = 0; i < HOLDS; i++) {
+		news.counting |= (uint64_t)h->counts[i] << i;
+		news.error |= h->counts[i] ? h->now[i].error : 0;
+	}
+	news.state = h->worst.hold;
+	news.gate = atomic_load(&q->board->sweeper.gate);
+	news.undecided = atomic_load(&q->board->sweeper.undecided);
+	news.error_text = atomic_load(&q->board->sweeper.why.turn);
+	news.breaker_cause = h->counts[HOLD_BREAKER] ? atomic_load(&q->board->workers.breaker.cause) : 0;
+	news.archive_fails = archiver_fails(q);
+	news.bounds_exceeded = bounds_are_exceeded(q);
+	news.leftovers = atomic_load(&s->child->board->sweeper.leftovers) > 0;
+	news.aside = aside_of(q)->n > 0;
+	return news;
 }
 
 /* True: the pause that the last look saw has passed its limit since. Another pause changes the gate. */

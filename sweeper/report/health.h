@@ -4,10 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/holds/holds.h"
 #include "sweeper/report/health_rule.h"
 #include "sweeper/core/core.h"
 
-/* The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. */
+/*
+ * The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. After them stand the holds, whose rows
+ * are in common/holds/table.c.
+ */
 enum health_code {
 	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
 	HEALTH_DELAYED,		/* messages */
@@ -16,15 +20,15 @@ enum health_code {
 	HEALTH_FAILURES,	/* percent of the attempts that failed, rounded up: health_rule_failure_rate() */
 	HEALTH_ORPHANS,		/* registrations without a lease, and messages without a living owner */
 	HEALTH_PAUSED,		/* ms */
-	HEALTH_BREAKER,		/* 1: it is open */
-	HEALTH_ERROR,		/* 1: Redis refuses something of this queue */
 	HEALTH_ARCHIVE,		/* 1: dead letters must leave, and the archive accepts none */
 	HEALTH_BOUNDS,		/* 1: there are more dead letters than the bounds allow, and nothing can remove them */
 	HEALTH_LEFTOVERS,	/* processes of a dead supervisor that did not die */
 	HEALTH_ASIDE,		/* messages that Redis refused to move */
-	HEALTH_CODES
+	/* + enum hold: 1: the hold lasts for longer than it may. Holds that share a code share the place of the first one */
+	HEALTH_HOLDS,
+	HEALTH_CODES = HEALTH_HOLDS + HOLDS
 };
-extern const char *const health_code_names[HEALTH_CODES];	/* "ingress", "dead_letters", … */
+const char *health_codes_name(enum health_code code);	/* "ingress", "breaker", …; NULL: a place that is not used */
 
 struct health_figure {
 	int64_t value;			/* -1: not known */
@@ -33,16 +37,21 @@ struct health_figure {
 
 /* The figures of a queue that this process has without Redis, and that may change at any moment. Only uint64_t, so that memcmp() compares them. */
 struct health_news {
-	uint64_t gate, undecided, error, error_text, breaker_open, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
+	uint64_t state;			/* enum hold: the report says it, too */
+	uint64_t counting;		/* bits by enum hold: holds that count */
+	uint64_t gate, undecided, error, error_text, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
 };
 
 /* The health of one queue. A new leader continues with the last report; without one it begins at healthy. */
 struct health {
 	struct health_check checks[HEALTH_CODES];
 	struct health_figure figures[HEALTH_CODES];	/* at the last look */
-	enum queue_error error;		/* that counts at the last look */
-	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
-	uint32_t error_word;		/* errors_shown() at the last look */
+	struct health_holds {
+		struct judged now[HOLDS];	/* reason NULL: it does not apply */
+		int64_t since_ms[HOLDS];	/* CLOCK_MONOTONIC; 0: it does not apply */
+		bool counts[HOLDS];		/* it lasts for longer than it may */
+		struct judged worst;		/* HOLD_NONE: none applies */
+	} holds;				/* in this turn */
 	enum queue_health_level status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */
@@ -80,6 +89,8 @@ bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, 
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
 
 /* health_codes.c */
+/* Those that are not healthy, the worst first */
+size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CODES]);
 void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES]);
 int64_t health_codes_limit(const struct health *h, enum health_code code);	/* the limit of the present level */
 bool health_codes_is_recovering(const struct health *h, enum health_code code);	/* health_rule_is_recovering() */

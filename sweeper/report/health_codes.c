@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/base/base.h"
-#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 #include "sweeper/rescue/rescue.h"
+#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
 #include "sweeper/dead_letters/dead_letters.h"
@@ -118,36 +118,6 @@ static void delayed_text(const struct reason *r)
 		add_text(r, "; %" PRIu64 " retries in the last minute", g->rate.n[COUNT_RETRIED]);
 }
 
-static void error_text(const struct reason *r)
-{
-	static const char *const texts[] = {
-		[QUEUE_ERROR_WRONG_TYPE] = "one of its keys has the wrong type",
-		[QUEUE_ERROR_NO_REDIS] = "a worker has no connection to Redis",
-		[QUEUE_ERROR_TRANSIENT] = "Redis refuses commands for now: it loads, is a replica, or has no memory",
-	};
-	const struct health *h = health_of(r->q);
-	enum command_name refused = queue_error_command(h->error_word);
-	char more[QUEUE_ERROR_MORE_SIZE];
-
-	if (refused != COMMAND_UNNAMED)
-		add_text(r, "Redis refuses %s, which the queue needs", command_name_text(refused));
-	else
-		add_text(r, "%s", h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : r->what);
-	if (queue_error_in(h->error_word) == h->error && r->q->board != NULL)
-		add_text(r, "%s", queue_error_more(r->s->child->board, r->q->board, h->error_word, more));
-}
-
-static void breaker_text(const struct reason *r)
-{
-	char *const *argv = r->q->conf == NULL ? NULL : r->q->conf->handler;
-	const struct queue_breaker *b = r->q->board == NULL ? NULL : &r->q->board->workers.breaker;
-	char cause[HANDLER_CAUSE_SIZE];
-
-	what_text(r);
-	if (b != NULL && atomic_load(&b->step) > 0)
-		add_text(r, ": %s; workers test the handler at least every 30 s", handler_cause_text(atomic_load(&b->cause), argv, cause));
-}
-
 static void archive_text(const struct reason *r)
 {
 	const char *archive = archiver_error(r->q);
@@ -187,15 +157,68 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const struct gau
 	return g->ingress.size > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
 }
 
-static bool breaker_is_open(const struct sweeper_queue *q)
+/* ---- the holds ---- */
+
+/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table below comes first, then the first hold of this code. */
+static int code_of_hold(enum hold hold)
 {
-	return q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
+	const char *name = holds_table[hold].code;
+	int code = 0;
+
+	while (name != NULL && code < HEALTH_CODES && (health_codes_name((enum health_code)code) == NULL ||
+	    strcmp(health_codes_name((enum health_code)code), name) != 0))
+		code++;
+	return name == NULL ? HEALTH_CODES : code;
+}
+
+/* Processes of dead supervisors and the archive have codes of their own. */
+static bool has_own_code(const struct judged *judged)
+{
+	enum queue_error error = queue_error_in(judged->error);
+
+	return error == QUEUE_ERROR_LEFTOVERS || error == QUEUE_ERROR_ARCHIVE;
+}
+
+static void measure_holds(const struct health_holds *holds, struct health_figure figures[HEALTH_CODES])
+{
+	for (int code = HEALTH_HOLDS; code < HEALTH_CODES; code++)
+		figures[code] = (struct health_figure){ 0, { HEALTH_NO_LIMIT, HEALTH_NO_LIMIT, 1 } };
+	for (int i = 0; i < HOLDS; i++) {
+		int code = code_of_hold((enum hold)i);
+		bool unhealthy = holds_table[i].unhealthy;
+
+		if (code < HEALTH_HOLDS || code == HEALTH_CODES)
+			continue;
+		figures[code].limit = (struct health_limit){ unhealthy ? HEALTH_NO_LIMIT : 0, unhealthy ? 0 : HEALTH_NO_LIMIT, 1 };
+		if (holds->counts[i] && !has_own_code(&holds->now[i]))
+			figures[code].value = 1;
+	}
+}
+
+/* In the words of `quredis status`, without times: the report is read later. */
+static void hold_text(const struct reason *r, enum hold first)
+{
+	const struct health_holds *holds = &health_of(r->q)->holds;
+	const struct judged *judged = NULL;
+	char text[HOLD_TEXT_SIZE];
+
+	for (int i = (int)first; i < HOLDS; i++)
+		if (holds->now[i].reason != NULL && code_of_hold((enum hold)i) == HEALTH_HOLDS + (int)first)
+			judged = &holds->now[i];
+	if (judged == NULL || r->q->board == NULL)
+		add_text(r, "%s", holds_table[first].text);
+	else if (judged->hold == HOLD_BREAKER)
+		add_text(r, "the breaker is open: %s; workers test the handler at least every 30 s",
+		    holds_explain(r->s->child->board, r->q->board, errors_slots(r->s), judged, r->q->conf, 0, text));
+	else
+		add_text(r, "%s", holds_explain(r->s->child->board, r->q->board, errors_slots(r->s), judged, r->q->conf, 0,
+		    text));
 }
 
 /* ---- the table ---- */
 
 /*
- * The only list of the codes beside their enum. Each row has
+ * The only list of the figures beside their enum. Each row has
  *	name		in reports
  *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), g (its
  *			gauge) and t (its thresholds)
@@ -220,9 +243,6 @@ static bool breaker_is_open(const struct sweeper_queue *q)
 	X(HEALTH_ORPHANS, "orphans", sum_known(g->orphan_owners, g->orphans), 0, NONE, 2, orphans_text, \
 	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
 	X(HEALTH_PAUSED, "paused", g->paused_ms, paused_limit_ms(t, g), NONE, 1, paused_text, "paused for", "the queue is not paused") \
-	X(HEALTH_BREAKER, "breaker", breaker_is_open(q), 0, NONE, 1, breaker_text, "the breaker is open", "the breaker is closed") \
-	X(HEALTH_ERROR, "error", health_of(q)->error != QUEUE_ERROR_NONE, NONE, 0, 1, error_text, "Redis refuses something of this queue", \
-	    "Redis refuses nothing of this queue") \
 	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
 	    "the archive refuses no dead letters") \
 	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
@@ -232,12 +252,31 @@ static bool breaker_is_open(const struct sweeper_queue *q)
 	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them", "no message is set aside")
 
 #define ONE(...) + 1
-_Static_assert(0 CODES(ONE) == HEALTH_CODES, "each code of health has one row");
+_Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");
 
-const char *const health_code_names[HEALTH_CODES] = {
+const char *health_codes_name(enum health_code code)
+{
+	static const char *const names[HEALTH_HOLDS] = {
 #define NAME(code, name, ...) [code] = (name),
-	CODES(NAME)
-};
+		CODES(NAME)
+	};
+
+	return code < HEALTH_HOLDS ? names[code] : holds_table[code - HEALTH_HOLDS].code;
+}
+
+size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CODES])
+{
+	size_t n = 0;
+
+	for (int level = QUEUE_UNHEALTHY; level > QUEUE_HEALTHY; level--)
+		for (int i = 0; i < HEALTH_CODES; i++) {
+			int code = (i + HEALTH_HOLDS) % HEALTH_CODES;		/* holds first: a figure may exceed its limit because of one */
+
+			if ((int)h->checks[code].level == level)
+				list[n++] = (enum health_code)code;
+		}
+	return n;
+}
 
 void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES])
 {
@@ -246,6 +285,7 @@ void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q
 
 #define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = (struct health_figure){ figure, { degraded, unhealthy, looks } };
 	CODES(FIGURE)
+	measure_holds(&health_of(q)->holds, figures);
 }
 
 int64_t health_codes_limit(const struct health *h, enum health_code code)
@@ -274,19 +314,23 @@ const char *health_codes_text(const struct sweeper *s, const struct sweeper_queu
 	static const struct {
 		void (*text)(const struct reason *r);
 		const char *what, *over;
-	} rows[HEALTH_CODES] = {
+	} rows[HEALTH_HOLDS] = {
 #define TEXT(code, name, figure, degraded, unhealthy, looks, text, what, over) [code] = { text, what, over },
 		CODES(TEXT)
 	};
 	const struct health *h = health_of(q);
-	const struct reason r = { .s = s, .q = q, .value = h->figures[code].value, .limit = health_codes_limit(h, code), .what = rows[code].what, .out = out };
-	bool recovering = health_codes_is_recovering(h, code);
+	bool recovering = health_codes_is_recovering(h, code), holds = code >= HEALTH_HOLDS;
+	const char *over = holds ? holds_table[code - HEALTH_HOLDS].over : rows[code].over;
+	const struct reason r = { .s = s, .q = q, .value = h->figures[code].value, .limit = health_codes_limit(h, code),
+		.what = holds ? NULL : rows[code].what, .out = out };
 
 	out[0] = '\0';
 	if (recovering)
 		add_text(&r, "recovering: ");
-	if (recovering && r.value == 0 && rows[code].over != NULL)
-		add_text(&r, "%s", rows[code].over);
+	if (recovering && r.value == 0 && over != NULL)
+		add_text(&r, "%s", over);
+	else if (holds)
+		hold_text(&r, (enum hold)(code - HEALTH_HOLDS));
 	else
 		rows[code].text(&r);
 	if (recovering)

@@ -4,7 +4,10 @@
  *
  *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms", "interval_ms", "node",
  *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
- *	  "reasons": [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value", "limit", "text" } ],
+ *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; no reason
+ *	  while it runs,
+ *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value",
+ *	  "limit", "text" } ],
  *	  "ingress", "transit", "escape": { "size", "oldest_age", "avg_age", "stuck_count" }, "delayed": { "size" },
  *	  "workers": { "alive", "active", "waiting" }, "rates": { "minute": RFC 3339, "done", "failed", … } in it,
  *	  "failures": { "attempts", "failed", "window" in seconds },
@@ -19,6 +22,7 @@
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
+#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/core/core.h"
 
@@ -26,20 +30,31 @@
 
 static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 {
+	const struct health *h = health_of(q);
+	enum health_code list[HEALTH_CODES];
+	size_t n = health_codes_list(h, list);
 	json_t *all = json_array();
 	char text[HEALTH_TEXT_SIZE];
 
-	for (int i = 0; i < HEALTH_CODES; i++) {
-		enum health_code code = (enum health_code)i;
-		enum queue_health_level level = health_of(q)->checks[i].level;
-
-		if (level != QUEUE_HEALTHY)
-			json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_code_names[i],
-			    "status", queue_health_names[level], "recovering", health_codes_is_recovering(health_of(q), code),
-			    "value", (json_int_t)health_of(q)->figures[i].value, "limit", (json_int_t)health_codes_limit(health_of(q), code),
-			    "text", health_codes_text(s, q, code, text)));
-	}
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_codes_name(list[i]),
+		    "status", queue_health_names[h->checks[list[i]].level], "recovering", health_codes_is_recovering(h, list[i]),
+		    "value", (json_int_t)h->figures[list[i]].value, "limit", (json_int_t)health_codes_limit(h, list[i]),
+		    "text", health_codes_text(s, q, list[i], text)));
 	return all;
+}
+
+static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_queue *q)
+{
+	const struct judged *worst = &health_of(q)->holds.worst;
+	char text[HOLD_TEXT_SIZE];
+
+	if (q->board == NULL)
+		return;
+	json_object_set_new(o, "state", json_string(holds_table[worst->hold].name));
+	if (worst->hold != HOLD_NONE)		/* NULL, and left out: the text of another process is torn */
+		json_object_set_new(o, "reason", json_string(holds_explain(s->child->board, q->board, errors_slots(s), worst,
+		    q->conf, 0, text)));
 }
 
 static void set_count(json_t *object, const char *key, int64_t n)
@@ -138,6 +153,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "orphans", "registrations", (json_int_t)g->orphan_owners, "messages", (json_int_t)g->orphans,
 	    "paused", g->paused_ms > 0);
 
+	set_state(o, s, q);
 	dumped = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
 	text = alloc_string(dumped == NULL ? "{}" : dumped);
 	free(dumped);

@@ -227,11 +227,19 @@ def metrics():
 
 
 def health_codes():
-    return re.findall(r'X\(HEALTH_\w+, "(\w+)"', (ROOT / "sweeper/report/health_codes.c").read_text())
+    """Those of figures, and those of holds, of which several may share one."""
+    figures = re.findall(r'X\(HEALTH_\w+, "(\w+)"', (ROOT / "sweeper/report/health_codes.c").read_text())
+    return list(dict.fromkeys(figures + [row["code"] for row in holds() if "code" in row]))
+
+
+def holds():
+    """The rows of the table of holds by rank: a dict of the columns that each row sets."""
+    rows = re.split(r"^\t\[HOLD_\w+\] = ", (ROOT / "common/holds/table.c").read_text(), flags=re.M)[1:]
+    return [dict(re.findall(r'\.(\w+) = "?(.*?)"?(?:,\s|\s\},)', row, re.S)) for row in rows]
 
 
 def queue_states():
-    return re.findall(r'^\t\[HOLD_\w+\] = \{ "([^"]+)"', (ROOT / "common/holds/table.c").read_text(), re.M)
+    return [row["name"] for row in holds()]
 
 
 def worker_states():

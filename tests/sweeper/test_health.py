@@ -403,8 +403,7 @@ def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, qure
         doc = wait_for(lambda: "attempts" in (r := next_report(c))["failures"] and r, 30)     # a look that Redis answered too late has no figures
         return doc["status"], doc["failures"]["attempts"], doc["failures"]["failed"]
     minutes(m2=(30, 70))
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s", failure_window="5m", failure_min=8),
-                 metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s", failure_window="5m", failure_min=8))
     assert wait_for(lambda: report(c), 30)["status"] == "degraded"         # 70 % is not above the limit
     assert judged(m2=(29, 71)) == ("unhealthy", 100, 71)
     wait_for(lambda: 'quredis_health_reason{queue="mail",code="failures"} 2\n' in (tmp / "q.prom").read_text(), 30)
@@ -446,6 +445,26 @@ def test_a_queue_is_paused_for_too_long(redis, quredisd, handler):
     assert re.fullmatch(r"paused for [3-9]\.\ds, the limit is 3s; 1 message waits", found["text"]), found
     c.delete("quredis:of:ingress:soon:paused")
     wait_for(lambda: not report(c, "soon")["paused"], 30)
+    assert d.stop() == 0
+
+
+def test_a_report_says_at_once_why_a_queue_does_not_fetch(redis, quredisd, handler, tmp):
+    """And that is a reason once it lasts for longer than a pause may. The next look would be in an hour."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat")), queue("news", handler("cat"))], health=health("1h", paused_max="3s"),
+                 metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    wait_for(lambda: all(report(c, n) and report(c, n)["state"] == "running" for n in ("mail", "news")), 30)
+    assert "reason" not in report(c)
+    d.quredis("quiet", "mail")
+    quiet = wait_for(lambda: (r := report(c))["state"] == "quiet" and r, 30)
+    assert quiet["reason"] == "an operator stopped its fetches"
+    assert quiet["status"] == "healthy" and quiet["reasons"] == []
+    assert "quiet: an operator stopped its fetches" in d.quredis("health", "mail").out
+    found = wait_for(lambda: reason(c, "quiet"), 30)
+    assert found["text"] == "an operator stopped its fetches" and report(c)["status"] == "degraded"
+    d.quredis("quiet", "mail", "--off")
+    wait_for(lambda: (r := report(c))["state"] == "running" and "reason" not in r, 30)
+    assert report(c, "news")["status"] == "healthy"
     assert d.stop() == 0
 
 

@@ -264,6 +264,24 @@ static void a_queue_that_left_is_quiet(void **state)
 	assert_string_equal(holds_table[judge()].name, "quiet");
 }
 
+static void all_holds_are_listed_the_worst_first(void **state)
+{
+	struct judged all[HOLDS];
+	struct hold_slots slots;
+
+	(void)state;
+	queues_set_quiet(qs, MAIL, true, 0);
+	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
+	atomic_store(&mail()->workers.breaker.step, 1);
+	queues_publish(qs);
+	holds_read_slots(m.board, &slots);
+	assert_int_equal(holds_list(m.board, mail(), &slots, all), 3);
+	assert_int_equal(all[0].hold, HOLD_BREAKER);
+	assert_int_equal(all[1].hold, HOLD_PAUSED);
+	assert_int_equal(all[2].hold, HOLD_QUIET);
+	assert_string_equal(all[2].reason, "an operator stopped its fetches");
+}
+
 static void a_pause_in_redis_is_shown_before_quiet(void **state)
 {
 	(void)state;
@@ -341,6 +359,9 @@ static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
 		assert_non_null(holds_table[h].end);
 		assert_non_null(holds_table[h].text);
 		assert_int_equal(holds_by_name(holds_table[h].name), h);
+		assert_int_equal(h == HOLD_NONE, holds_table[h].level == HOLD_WELL);
+		assert_int_equal(h == HOLD_NONE, holds_table[h].code == NULL);
+		assert_int_equal(h == HOLD_NONE, holds_table[h].over == NULL);
 	}
 	assert_int_equal(holds_by_name("of a later version"), HOLDS);
 	assert_int_equal(holds_by_name(NULL), HOLDS);
@@ -367,6 +388,7 @@ int main(void)
 		T(the_breaker_comes_before_the_gate),
 		T(a_queue_recovers_until_its_gate_opens),
 		T(a_queue_that_left_is_quiet),
+		T(all_holds_are_listed_the_worst_first),
 		T(a_pause_in_redis_is_shown_before_quiet),
 		T(a_running_queue_warns_of_the_most_important_of_several),
 		T(messages_set_aside_have_the_reason_of_redis),
