@@ -28,6 +28,7 @@ static void enter_phase(struct master *m, enum stop_phase phase, int64_t now_ms)
 
 	assert(legal[m->stop.phase][phase]);
 	m->stop.phase = phase;
+	atomic_store(&m->board->master.stopping, 1);
 	m->stop.since_ms = now_ms;
 }
 

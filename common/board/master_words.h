@@ -31,6 +31,7 @@ struct board_master {
 	_Atomic uint64_t buried[SCOREBOARD_SLOTS];
 	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others finish. Reader: each sweeper */
 	_Atomic int32_t active_sweeper;
+	_Atomic uint32_t stopping;	/* 1: the supervisor stops; never 0 again. Reader: the judge (common/holds/) */
 	_Atomic int64_t started_ms;	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
 	/* USR1 raises it by one. It may wrap: children compare it by log_follow(). Readers: all children */
 	_Atomic uint32_t log_epoch;

@@ -106,9 +106,14 @@ struct hold_view {
 
 static const char *judge_quiet(const struct hold_view *v)
 {
-	if (atomic_load(&v->q->master.left) != 0)
-		return "left the configuration";
 	return atomic_load(&v->q->master.quiet) != 0 ? "an operator stopped its fetches" : NULL;
+}
+
+static const char *judge_draining(const struct hold_view *v)
+{
+	if (atomic_load(&v->b->master.stopping) != 0)
+		return "the supervisor stops";
+	return atomic_load(&v->q->master.left) != 0 ? "left the configuration" : NULL;
 }
 
 static const char *judge_paused(const struct hold_view *v)
@@ -132,7 +137,7 @@ static const char *judge_breaker(const struct hold_view *v)
 
 static const char *judge_no_worker(const struct hold_view *v)
 {
-	if (v->w->serving > 0 || atomic_load(&v->q->master.wanted) == 0)
+	if (v->w->serving > 0 || atomic_load(&v->q->master.wanted) == 0 || judge_draining(v) != NULL)
 		return NULL;
 	return atomic_load(&v->q->master.waits) != 0 ? waits_for_leavers : "no worker lives";
 }
@@ -159,7 +164,7 @@ static const char *judge_quarantine(const struct hold_view *v)
 }
 
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
-	[HOLD_QUIET] = judge_quiet, [HOLD_PAUSED] = judge_paused,
+	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
 	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_WORKER] = judge_no_worker,
 	[HOLD_ERROR] = judge_error, [HOLD_NO_REDIS] = judge_no_redis, [HOLD_BACKOFF] = judge_backoff,
 	[HOLD_QUARANTINE] = judge_quarantine,

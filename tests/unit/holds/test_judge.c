@@ -256,12 +256,21 @@ static void a_queue_recovers_until_its_gate_opens(void **state)
 	assert_hold(HOLD_RECOVERING, "processes of a dead supervisor are being killed");
 }
 
-static void a_queue_that_left_is_quiet(void **state)
+static void a_queue_that_left_drains(void **state)
 {
 	(void)state;
 	queues_leave(qs, MAIL, 0, 0);
-	assert_hold(HOLD_QUIET, "left the configuration");
-	assert_string_equal(holds_table[judge()].name, "quiet");
+	assert_hold(HOLD_DRAINING, "left the configuration");
+}
+
+static void a_queue_drains_while_the_supervisor_stops_and_misses_no_worker(void **state)
+{
+	(void)state;
+	atomic_store(&m.board->master.stopping, 1);
+	assert_hold(HOLD_DRAINING, "the supervisor stops");
+	for (int i = 0; i < 2; i++)
+		master_end_worker(processes_slot(&m.processes, worker(i)), true, 1000);
+	assert_hold(HOLD_DRAINING, "the supervisor stops");
 }
 
 static void all_holds_are_listed_the_worst_first(void **state)
@@ -387,7 +396,8 @@ int main(void)
 		T(a_gate_that_is_shut_for_an_error_shows_the_error),
 		T(the_breaker_comes_before_the_gate),
 		T(a_queue_recovers_until_its_gate_opens),
-		T(a_queue_that_left_is_quiet),
+		T(a_queue_that_left_drains),
+		T(a_queue_drains_while_the_supervisor_stops_and_misses_no_worker),
 		T(all_holds_are_listed_the_worst_first),
 		T(a_pause_in_redis_is_shown_before_quiet),
 		T(a_running_queue_warns_of_the_most_important_of_several),
