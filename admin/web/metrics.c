@@ -31,7 +31,7 @@ struct page {
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
 static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_classes, write_durations, write_lags,
-    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_causes, write_node_attempts;
+    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_words, write_node_attempts;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -83,8 +83,9 @@ static const struct source {
 	{ METRIC_NODE_REPORTED, NODES, write_number, NULL, NULL, "at_ms" },
 	{ METRIC_WORKERS, NODES, write_node_workers, NULL, NULL, NULL },
 	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
+	{ METRIC_QUEUE_STATE, NODES, write_node_words, NULL, NULL, "state" },
 	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
-	{ METRIC_BREAKER_CAUSE, NODES, write_node_causes, NULL, NULL, "cause" },
+	{ METRIC_BREAKER_CAUSE, NODES, write_node_words, NULL, NULL, "cause" },
 	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, NULL, NULL, QUEUE_NODE_NEXT_ATTEMPT },
 };
 
@@ -267,7 +268,7 @@ static void write_node_queues(struct page *p, const struct source *s, const char
 
 /* The label is a step and an error of the system, so there are few. Another program may write anything. */
 #define CAUSE_MAX 100
-static void write_node_causes(struct page *p, const struct source *s, const char *name, const json_t *node)
+static void write_node_words(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
 	const json_t *queue;
 	size_t i;

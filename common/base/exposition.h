@@ -41,6 +41,8 @@
 	X(PURGE_DRY_RUN, "quredis_purge_dry_run_total", "counter", UNIT_ONE, "What purge would remove without dry_run.", "queue") \
 	X(WORKERS, "quredis_workers", "gauge", UNIT_ONE, "Workers of a supervisor by state.", "node", "queue", "state") \
 	X(WORKER_RESTARTS, "quredis_worker_restarts_total", "counter", UNIT_ONE, "Workers started in place of dead ones.", "node", "queue") \
+	X(QUEUE_STATE, "quredis_queue_state", "gauge", UNIT_ONE, \
+	    "Always 1; the label state says whether a queue fetches, or why not.", "node", "queue", "state") \
 	X(BREAKER_OPEN, "quredis_breaker_open", "gauge", UNIT_ONE, "1 while the breaker of a queue is open.", "node", "queue") \
 	X(BREAKER_CAUSE, "quredis_breaker_cause", "gauge", UNIT_ONE, "Always 1, while the breaker is open; the label cause says why.", \
 	    "node", "queue", "cause") \

@@ -10,6 +10,7 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 #include "sweeper/report/gauge.h"
+#include "sweeper/report/errors.h"
 #include "sweeper/report/health.h"
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/core/core.h"
@@ -196,6 +197,13 @@ static void write_workers(struct page *p, const struct sweeper_queue *q)
 		write_sample(p, q, slot_state_names[state], n[state]);
 }
 
+static void write_state(struct page *p, const struct sweeper_queue *q)
+{
+	struct judged judged = holds_judge(p->s->child->board, q->board, errors_slots(p->s));
+
+	write_sample(p, q, holds_table[judged.hold].name, 1);
+}
+
 static void write_breaker(struct page *p, const struct sweeper_queue *q)
 {
 	write_sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
@@ -247,6 +255,7 @@ static const struct queue_metric {
 	{ METRIC_PURGE_DRY_RUN, OURS, write_purge_dry_run },
 	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
 	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
+	{ METRIC_QUEUE_STATE, OURS_WITHOUT_NODE, write_state },
 	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
 	{ METRIC_BREAKER_NEXT_ATTEMPT, OURS_WITHOUT_NODE, write_breaker_attempt },
 	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },

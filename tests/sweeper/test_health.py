@@ -403,7 +403,8 @@ def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, qure
         doc = wait_for(lambda: "attempts" in (r := next_report(c))["failures"] and r, 30)     # a look that Redis answered too late has no figures
         return doc["status"], doc["failures"]["attempts"], doc["failures"]["failed"]
     minutes(m2=(30, 70))
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s", failure_window="5m", failure_min=8))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s", failure_window="5m", failure_min=8),
+                 metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
     assert wait_for(lambda: report(c), 30)["status"] == "degraded"         # 70 % is not above the limit
     assert judged(m2=(29, 71)) == ("unhealthy", 100, 71)
     wait_for(lambda: 'quredis_health_reason{queue="mail",code="failures"} 2\n' in (tmp / "q.prom").read_text(), 30)
@@ -460,6 +461,7 @@ def test_a_report_says_at_once_why_a_queue_does_not_fetch(redis, quredisd, handl
     assert quiet["reason"] == "an operator stopped its fetches"
     assert quiet["status"] == "healthy" and quiet["reasons"] == []
     assert "quiet: an operator stopped its fetches" in d.quredis("health", "mail").out
+    wait_for(lambda: 'quredis_queue_state{queue="mail",state="quiet"} 1\n' in (tmp / "q.prom").read_text(), 30)
     found = wait_for(lambda: reason(c, "quiet"), 30)
     assert found["text"] == "an operator stopped its fetches" and report(c)["status"] == "degraded"
     d.quredis("quiet", "mail", "--off")
