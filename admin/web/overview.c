@@ -1,4 +1,4 @@
-/* The overview: one document with the answers of ls, stats, health and nodes, made in a child. */
+/* The overview: one document with the table of holds and the answers of ls, stats, health and nodes, made in a child. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -9,6 +9,7 @@
 #include "admin/web/web.h"
 
 #include "common/base/base.h"
+#include "common/holds/holds.h"
 
 json_t *web_answer_of(const struct admin *server, struct options *options, const char *command, const char *queue, int *status)
 {
@@ -27,12 +28,28 @@ json_t *web_answer_of(const struct admin *server, struct options *options, const
 	return answer;
 }
 
+/* The worst first. The pages have no list of states. */
+static json_t *table_of_holds(void)
+{
+	static const char *const levels[] = {
+		[HOLD_WELL] = "well", [HOLD_ORDERED] = "ordered", [HOLD_PASSING] = "passing", [HOLD_WARNING] = "warning",
+		[HOLD_BAD] = "bad",
+	};
+	json_t *all = json_array();
+
+	for (int i = HOLDS - 1; i >= HOLD_NONE; i--)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s*}", "state", holds_table[i].name, "level",
+		    levels[holds_table[i].level], "text", holds_table[i].text, "code", holds_table[i].code));
+	return all;
+}
+
 json_t *web_overview(const struct admin *server, int *status)
 {
 	static const struct { const char *key, *command; } parts[] = { { "queues", "ls" }, { "stats", "stats" }, { "health", "health" }, { "nodes", "nodes" } };
 	json_t *all = json_object();
 
 	json_object_set_new(all, "time", json_integer(clock_realtime_ms()));
+	json_object_set_new(all, "holds", table_of_holds());
 	for (size_t i = 0; i < nitems(parts); i++) {
 		struct options options = options_none();
 		json_t *answer = web_answer_of(server, &options, parts[i].command, NULL, status);

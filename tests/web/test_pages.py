@@ -170,6 +170,18 @@ def test_why_a_breaker_is_open(page, redis, quredisd, tmp):
     wait_for(lambda: re.fullmatch(said, p.text(".table-health td.reasons")), 60, "the next attempt")
 
 
+def test_the_state_is_that_of_the_worst_hold(page, redis, quredisd, tmp):
+    """In the words of the program: an open breaker although the queue is paused, and quiet."""
+    d = quredisd(queues=[queue("mail", typo(tmp)), queue("news", "/bin/cat")], supervisor={"node": "web1"})
+    redis.client().lpush("ingress:mail", "x")
+    d.wait_event("breaker_opened", queue="mail")
+    d.quredis("pause", "mail")
+    d.quredis("quiet", "news")
+    p = page().open()
+    wait_for(lambda: (cell(p, "mail", "State"), cell(p, "news", "State")) == ("breaker", "quiet"), 60, "the states")
+    assert p.script("return document.querySelector('.table-overview td.state .badge-off').title") == "an operator stopped its fetches"
+
+
 def test_a_key_with_the_wrong_type_is_named(page, redis, quredisd):
     """The state of the queue and of its node has the reason of the host; the page Health says when the queue was judged."""
     d = quredisd(queues=[queue("mail", "/bin/cat")], health={"enabled": True, "interval": "1h"})

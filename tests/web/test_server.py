@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from harness import BUILD, QUREDIS, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, wait_for
+from harness import BUILD, QUREDIS, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, sources, wait_for
 from harness.console import Stream
 from harness.queues import Queue, dumps, incarnation, now_ms
 
@@ -85,7 +85,8 @@ def test_events(web, redis):
     stream = Stream(web)
     assert stream.answer.status == 200 and stream.answer.headers["Content-Type"] == "text/event-stream"
     event, first = stream.next()
-    assert event == "overview" and set(first) == {"time", "queues", "stats", "health", "nodes"}
+    assert event == "overview" and set(first) == {"time", "holds", "queues", "stats", "health", "nodes"}
+    assert [(hold["state"], hold.get("code")) for hold in first["holds"]] == [(row["name"], row.get("code")) for row in reversed(sources.holds())]
     assert first["queues"] == web.get("/api/v1/queues") and first["stats"] == web.get("/api/v1/queue/stats")
     redis.client().lpush("ingress:mail", "x")
     document = stream.until(lambda e, d: d["queues"][0]["ingress_size"] == 1)

@@ -4,7 +4,7 @@ import { draw, h, setText } from "./dom.js";
 import { bytes, count, now, plural, progressText, setElapsed, setTime } from "./format.js";
 import { badge } from "./icons.js";
 import { command, empty, notice, Poll, queueLink, setNotice } from "./parts.js";
-import { LEVEL, store, WHY } from "./store.js";
+import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
 
 const EVERY_MS = 2000;
@@ -63,7 +63,8 @@ const WORKERS = [
 const SERVED = [
 	{ id: "queue", title: "Queue", header: true, value: (s) => s.name, cell: (td, s) => queueLink(td, s.name) },
 	{ id: "node", title: "Node", value: (s) => s.node, cell: textCell((s) => s.node) },
-	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, [s.state, s.reason], () => badge(LEVEL[s.state] ?? "unknown", s.state, s.reason ?? WHY[s.state])) },
+	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, [s.state, s.reason, store.hold(s.state)],
+		() => badge(store.hold(s.state).level, s.state, s.reason ?? store.hold(s.state).text)) },
 	{ id: "workers", title: "Workers", css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
 	{ id: "doing", title: "Doing", css: "long second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
 	{ id: "memory", title: "Memory", css: "number third", hint: MEMORY, value: memoryOf, first: "down", cell: textCell((s) => bytes(memoryOf(s))) },

@@ -9,7 +9,6 @@ import { store } from "./store.js";
 import { Table } from "./table.js";
 
 const FILTER_FROM = 8;
-const SAYS_STATE = ["breaker", "error"];	// codes of health reasons that say why the state is bad
 const OF_DEAD_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
 const PROBLEMS_SHOWN = 6;
 const NAMES_SHOWN = 4;
@@ -131,7 +130,7 @@ export class OverviewPage {
 	#problemsOf(queue) {
 		const reasons = (queue.health?.reasons ?? []).map((r) => r.text);
 		const level = queue.health ? HEALTH[queue.health.status] : queue.state.level;
-		if (queue.state.level === "bad" && !(queue.health?.reasons ?? []).some((r) => SAYS_STATE.includes(r.code)))
+		if (queue.state.level === "bad" && !(queue.health?.reasons ?? []).some((r) => r.code === queue.state.code))
 			reasons.unshift(queue.state.why);
 		else if (queue.state.word === "no workers" && queue.ingress_size > 0 && queue.wanted === 0)
 			reasons.unshift("messages wait, but no worker fetches");

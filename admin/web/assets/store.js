@@ -66,18 +66,7 @@ class Past {
 export const AWAY = { redis: "Redis has not answered", console: "The console has not answered", full: "The console has sent this page no figures" };
 
 const UNSERVED = "no supervisor serves this queue: quredisd does not run, or its configuration does not have the queue";
-const BAD_STATES = ["quarantine", "backoff", "no redis", "error", "no worker", "breaker", "recovering", "quiet"];	// common/holds/table.c, by rank
-export const WHY = {
-	"no redis": "its workers cannot reach Redis, or Redis refuses their commands",
-	error: "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
-	quarantine: "its workers keep dying; the supervisor starts one each minute",
-	backoff: "its workers die; the supervisor waits longer before each start",
-	"no worker": "no worker lives; the supervisor starts the next one",
-	breaker: "its handler cannot be executed, or failed too often in a row; workers try one message at a time",
-	recovering: "the sweeper returns messages of dead workers",
-	quiet: "an operator stopped fetching on this host",
-};
-export const LEVEL = { "no redis": "bad", "no worker": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
+const LEVEL = { well: "ok", ordered: "off", passing: "run", warning: "warn", bad: "bad" };	// of the table of holds
 
 /** Of the handler while the breaker is open, of a worker to connect while Redis is away. */
 function nextAttempt(state, served) {
@@ -85,23 +74,27 @@ function nextAttempt(state, served) {
 	return at > now() ? `; next attempt at ${absolute(at).split(" ")[1]}` : "";
 }
 
-/** Why the queue is in this state, on each host by its last report; without a reason in the report, what the state means. */
-function whyOf(state, served) {
-	const causes = served.filter((s) => s.reason && (s.state === state || (state === "breaker" && s.breaker)))
-		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(state, s)}`);
-	return causes.length > 0 ? `${causes.join("; ")}${state === "breaker" ? "; workers try one message at a time" : ""}` : WHY[state];
+/** Why the queue has this hold, on each host by its last report; without a reason in the report, what the hold means. */
+function whyOf(hold, served) {
+	const breaker = hold.state === "breaker";
+	const causes = served.filter((s) => s.reason && (s.state === hold.state || (breaker && s.breaker)))
+		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(hold.state, s)}`);
+	return causes.length > 0 ? `${causes.join("; ")}${breaker ? "; workers try one message at a time" : ""}` : hold.text;
 }
 
-/** The state of a queue over all hosts, in one word. */
-function stateOf(queue, served) {
+/** The state of a queue over all hosts, in one word: that of the worst hold. */
+function stateOf(queue, served, holds) {
+	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]).filter((t) => t);
 	if (queue.paused)
-		return { level: "off", word: "paused", why: "no worker fetches from it until it is resumed" };
+		states.push("paused");
+	const strange = states.find((t) => !holds.some((hold) => hold.state === t));
+	if (strange)
+		return { level: "unknown", word: strange, why: "a newer version reports this state" };
+	const worst = holds.find((hold) => hold.level !== "well" && states.includes(hold.state));
+	if (worst)
+		return { level: LEVEL[worst.level], word: worst.state, why: whyOf(worst, served), code: worst.code };
 	if (served.length === 0)
 		return { level: "none", word: "no workers", why: UNSERVED };
-	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]);
-	const worst = BAD_STATES.find((t) => states.includes(t));
-	if (worst)
-		return { level: LEVEL[worst], word: worst, why: whyOf(worst, served) };
 	if (served.every((s) => s.wanted === 0))
 		return { level: "none", word: "no workers", why: "workers = 0 on every host" };
 	return queue.transit_size > 0 ? { level: "run", word: "running", why: "" } : { level: "idle", word: "idle", why: "" };
@@ -113,6 +106,7 @@ export class Store extends EventTarget {
 		super();
 		this.known = false;
 		this.queues = [];       // views, in the order of the server
+		this.holds = [];        // the table of holds, the worst first
 		this.nodes = [];
 		this.health = null;
 		this.pasts = new Map();
@@ -122,6 +116,7 @@ export class Store extends EventTarget {
 	take(overview) {
 		setServerTime(overview.time);
 		this.time = overview.time;
+		this.holds = overview.holds ?? [];
 		this.nodes = overview.nodes ?? [];
 		this.health = overview.health?.queues?.length > 0 ? overview.health : null;
 		const stats = new Map((overview.stats ?? []).map((s) => [s.name, s]));
@@ -149,7 +144,7 @@ export class Store extends EventTarget {
 			past.add(this.time, stats.counters);
 		const workers = served.map((s) => Object.values(s.workers ?? {}).reduce((a, b) => a + b, 0));
 		return {
-			...queue, stats, health, served, past, state: stateOf(queue, served),
+			...queue, stats, health, served, past, state: stateOf(queue, served, this.holds),
 			wanted: served.reduce((n, s) => n + s.wanted, 0), alive: workers.reduce((a, b) => a + b, 0),
 		};
 	}
@@ -165,6 +160,12 @@ export class Store extends EventTarget {
 			if (minutes)
 				this.past(name).seed(minutes);
 		this.dispatchEvent(new Event("change"));
+	}
+
+	/** Of a state that a supervisor reports: the level of its badge, and what it means. */
+	hold(state) {
+		const hold = this.holds.find((t) => t.state === state);
+		return { level: LEVEL[hold?.level] ?? "unknown", text: hold && hold.level !== "well" ? hold.text : "" };
 	}
 
 	queue(name) {
