@@ -123,6 +123,11 @@ void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms)
 	f->ahead_at_ms = until_ms;
 }
 
+void fetcher_wait(struct fetcher *f, int64_t until_ms)
+{
+	retry_not_before(&f->retry, until_ms);
+}
+
 void fetcher_retry_now(struct fetcher *f)
 {
 	retry_not_before(&f->retry, 0);

@@ -14,6 +14,7 @@
 
 #define RELIEVED_BASE_MS 20
 #define RELIEVED_CAP_MS 10000
+#define PUT_OFF_MAX 4		/* failed forks in a row, most of a second, after which other workers get the messages */
 #define LOOK_AGAIN_MS 10	/* at a message whose start depends on events without a deadline: the end of a handler, answers to moves */
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
@@ -87,11 +88,22 @@ void starter_succeeded(struct starter *s)
 	retry_succeeded(&s->retry);
 }
 
+/*
+ * Other workers may have handlers already, or get the next process that the system allows. So this one does not keep messages
+ * that it cannot start.
+ */
 void starter_put_off(struct worker *w, int64_t now_ms)
 {
+	const struct place none = { -1, -1 };
+	int error = errno;
+
 	retry_failed(&w->starter.retry, &backoff, now_ms);
 	if (w->starter.retry.errors == 1)
-		log_warning("handler_not_started", log_str("error", strerror(errno)));
+		log_warning("handler_not_started", log_str("error", strerror(error)));
+	if (w->starter.retry.errors < PUT_OFF_MAX)
+		return;
+	settle_relieve(w, none);
+	fetcher_wait(&w->fetcher, w->starter.retry.at_ms);
 }
 
 /* No other message is in any tray: if the worker dies now, this message is the cause. */

@@ -276,6 +276,13 @@ def test_no_handler_reaches_the_supervisors_descriptors(redis, quredisd, handler
     assert not [t for t in targets if "socket" in t or "lock" in t], targets
 
 
+def leave_one_descriptor(pid):
+    """Too few for the pipes of a handler. Returns the limits before."""
+    taken = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    second_free = [fd for fd in range(1024) if fd not in taken][1]
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (second_free, 1024))
+
+
 def test_no_descriptors_left_for_a_handler(redis, quredisd, handler, ledger):
     """It is not started, the message waits where it is, and nothing is charged."""
     c = redis.client()
@@ -283,15 +290,35 @@ def test_no_descriptors_left_for_a_handler(redis, quredisd, handler, ledger):
     worker = d.wait_workers("mail", 1)["mail/0"]
     c.lpush("ingress:mail", "first")
     wait_for(lambda: ledger.lines() and not anywhere(c, "mail"))
-    taken = {int(fd) for fd in os.listdir(f"/proc/{worker}/fd")}
-    second_free = [fd for fd in range(1024) if fd not in taken][1]
-    resource.prlimit(worker, resource.RLIMIT_NOFILE, (second_free, 1024))
+    leave_one_descriptor(worker)
     c.lpush("ingress:mail", "a")
     assert d.wait_event("handler_not_started")["error"]
     assert anywhere(c, "mail") == [b"a"]
     resource.prlimit(worker, resource.RLIMIT_NOFILE, (1024, 1024))
     wait_for(lambda: not anywhere(c, "mail"), 30)
     assert ledger.lines() == ["first 1 0", "a 1 0"] and d.workers("mail") == {"mail/0": worker}
+
+
+@pytest.mark.parametrize("mode, window", [("exec", None), ("persistent", 4)], ids=["exec", "window"])
+def test_a_worker_that_cannot_start_a_handler_leaves_its_messages_to_another(redis, quredisd, handler, ledger, mode, window):
+    c = redis.client()
+    body = 'read -r m; echo "$m $QUREDIS_REDELIVERED" >>@LEDGER@'
+    if window:
+        body = """while read -r _ serial rest; do
+            read -r m
+            case $rest in *redelivered=*) m="$m again";; esac
+            echo "$m 0" >>@LEDGER@
+            echo "OK $serial"
+        done"""
+    d = quredisd(queues=[queue("mail", handler(body), workers=2, mode=mode, window=window)])
+    starved = d.wait_workers("mail", 2)["mail/0"]
+    limits = leave_one_descriptor(starved)
+    names = [f"m{i}" for i in range(12)]
+    for name in names:
+        c.lpush("ingress:mail", name)
+    d.wait_event("handler_not_started", worker="mail/0")
+    wait_for(lambda: sorted(ledger.lines()) == sorted(f"{n} 0" for n in names) and not anywhere(c, "mail"), 60)
+    assert resource.prlimit(starved, resource.RLIMIT_NOFILE)[0] < limits[0] and c.llen("escape:mail") == 0
 
 
 def test_a_log_that_nobody_reads_stops_nobody(redis, quredisd, handler, ledger):
