@@ -1,4 +1,4 @@
-/* Prints on standard error: notices, errors, and suggestions for words that were misspelled. */
+/* Prints lines for people: notices, errors, what a command did, and suggestions for words that were misspelled. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,23 @@ void notice_print(const char *prefix, const char *fmt, ...)
 	va_start(ap, fmt);
 	notice_print_args(prefix, fmt, ap);
 	va_end(ap);
+}
+
+void notice_say(const char *fmt, ...)
+{
+	char *text = NULL, *shown;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (len == -1)
+		return;
+	shown = visible_line(text);
+	puts(shown);
+	free(shown);
+	free(text);
 }
 
 char *notice_suggest(const char *word, const char *const *known, size_t n, const char *before)

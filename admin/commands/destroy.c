@@ -122,7 +122,7 @@ static void print_destroyed(struct admin *a, const struct lists *l, int64_t remo
 		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known_length(l->ingress)), cell_int(known_length(l->transit)),
 			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
 	else
-		printf("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed\n",
+		notice_say("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed",
 		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known_length(l->ingress), known_length(l->transit),
 		    known_length(l->escape), known_length(l->delayed));
 	if (a->queue != NULL)

@@ -1,6 +1,5 @@
 /* quredis pause, quredis resume: stop and allow the fetches of a queue on all hosts. Both can be repeated without harm. */
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -62,11 +61,11 @@ static void say_in_words(const struct admin *a, bool paused, bool changed, const
 	char *who = why == NULL ? alloc_string("") : in_words(why);
 
 	if (!changed)
-		printf("%s was %s already%s\n", name, paused ? "paused" : "running", who);
+		notice_say("%s was %s already%s", name, paused ? "paused" : "running", who);
 	else if (a->options.dry_run)
-		printf("would %s %s%s%s\n", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
+		notice_say("would %s %s%s%s", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
 	else
-		printf("%s is %s%s%s\n", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused", who);
+		notice_say("%s is %s%s%s", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused", who);
 	free(who);
 }
 

@@ -1,6 +1,5 @@
 /* quredis reload, stop, restart, scale, quiet: send orders to the supervisor on this host. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -33,7 +32,7 @@ static void print_text(struct admin *a, const char *action, const char *text)
 		output_object(&a->output, columns, 3, (struct cell[]){ cell_str(action), cell_bool(true),
 		    cell_bool(a->options.dry_run) });
 	else
-		printf("%s%s\n", a->options.dry_run ? "would be done: " : "", text);
+		notice_say("%s%s", a->options.dry_run ? "would be done: " : "", text);
 }
 
 /* Warns of messages in a queue that left the configuration. The master never talks to Redis; its sweeper logs the same a moment later. */

@@ -208,6 +208,15 @@ def test_names_of_keys_cannot_steer_the_terminal(terminal, redis):
         assert "\\033[2J" in t.text
 
 
+def test_a_name_from_the_registry_cannot_steer_the_terminal(terminal, redis):
+    Queue(redis.client(), "a\x1b[2J\x9b31m")
+    for words in (["pause"], ["pause"], ["resume", "--dry-run"], ["resume"], ["destroy", "--dry-run"]):
+        t = terminal(words[0], "a\x1b[2J\x9b31m", *words[1:], env={"NO_COLOR": "1"}, columns=300)
+        assert t.end() == 0, t.text
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", t.text.replace("\r\n", "\n")), repr(t.text)
+        assert "a\\033[2J" in t.text
+
+
 # ---- progress ----
 
 def many(client, q, n):
