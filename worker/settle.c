@@ -246,6 +246,7 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 	bool escapes;
 
 	env_count(w->env, COUNT_FAILED, 1);
+	slot_note_failure(w->env->slot, f->words, f->words_len, now_ms);
 	if (f->verdict == CONF_OUTCOME_FAIL)
 		note_failure(w, m, f, now_ms);
 	if (!f->mute)

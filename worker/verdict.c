@@ -11,40 +11,45 @@
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
-/* The last line that the handler wrote to stderr becomes the error_message of the record. */
-static int last_line(const struct handler_result *result, const char **line)
+size_t verdict_last_line(const char *data, size_t len, const char **line)
 {
-	const char *data = result->stderr_tail;
-	size_t end = result->stderr_len, start;
+	size_t end = len, start;
 
 	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
 		end--;
 	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
 		;
 	*line = data + start;
-	return (int)(end - start);
+	return end - start;
+}
+
+/* The last line that the handler wrote to stderr becomes the error_message of the record. */
+static void append_last_line(struct failure *f, const struct handler_result *result)
+{
+	size_t n = strlen(f->text);
+
+	f->words_len = verdict_last_line(result->stderr_tail, result->stderr_len, &f->words);
+	if (f->words_len > 0)
+		snprintf(f->text + n, sizeof(f->text) - n, ": %.*s", (int)f->words_len, f->words);
 }
 
 void verdict_describe(struct failure *f, const struct handler_result *result)
 {
-	const char *words;
-	int len = last_line(result, &words), n;
 	size_t size = sizeof(f->text);
 
 	f->result = result;
 	if (result->end == HANDLER_TIMED_OUT) {
 		f->class = "HandlerTimeout";
-		n = snprintf(f->text, size, "timed out after %lld ms%s", (long long)result->duration_ms,
+		snprintf(f->text, size, "timed out after %lld ms%s", (long long)result->duration_ms,
 		    result->limit == NULL ? "" : result->limit);
 	} else if (result->signal != 0) {
 		f->class = "HandlerSignal";
-		n = snprintf(f->text, size, "killed by %s", process_signal_name(result->signal));
+		snprintf(f->text, size, "killed by %s", process_signal_name(result->signal));
 	} else {
 		f->class = f->verdict == CONF_OUTCOME_ESCAPE ? "Rejected" : "HandlerExit";
-		n = snprintf(f->text, size, "exit status %d", result->code);
+		snprintf(f->text, size, "exit status %d", result->code);
 	}
-	if (len > 0)
-		snprintf(f->text + n, size - (size_t)n, ": %.*s", len, words);
+	append_last_line(f, result);
 }
 
 void verdict_of_reply(struct failure *f, const struct handler_reply *r)
@@ -65,6 +70,8 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named))
 		f->class = f->named;
 	handler_reply_describe(r, f->text, sizeof(f->text));
+	f->words = r->reason;
+	f->words_len = r->reason_len;
 }
 
 static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
@@ -84,14 +91,10 @@ static bool finished_after_stop(const struct worker *w, const struct handler_res
 static void settle_replied(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	struct failure f = { .result = result };
-	const char *words;
-	int len = result->verdict->reason_len > 0 ? 0 : last_line(result, &words);
-	size_t n;
 
 	verdict_of_reply(&f, result->verdict);
-	n = strlen(f.text);
-	if (len > 0)
-		snprintf(f.text + n, sizeof(f.text) - n, ": %.*s", len, words);
+	if (f.words_len == 0)
+		append_last_line(&f, result);
 	settle_failed(w, p, &f, now_ms);
 }
 

@@ -37,6 +37,12 @@ void slot_observe(struct slot *s, int64_t duration_ms)
 		atomic_fetch_add(&s->duration_ms, (uint64_t)duration_ms);
 }
 
+void slot_note_failure(struct slot *s, const char *words, size_t len, int64_t now_ms)
+{
+	slot_text_set(&s->failure, 0, words, len, SLOT_TEXT_MAX);
+	atomic_store(&s->failed_ms, now_ms);
+}
+
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms)
 {
 	slot_text_set(&s->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
@@ -75,6 +81,8 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
 	slot_text_clear(&s->progress);
+	slot_text_clear(&s->failure);
+	atomic_store(&s->failed_ms, 0);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)

@@ -48,6 +48,8 @@ struct slot {
 	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
 	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
 	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
+	struct slot_text failure;		/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */
+	_Atomic int64_t failed_ms;		/* CLOCK_MONOTONIC: when that was; 0: none was */
 	/*
 	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
 	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
@@ -73,6 +75,8 @@ void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generat
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 /* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when they have one. */
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
+/* The handler failed. words: the last line of its stderr, or the reason of its reply; may be empty */
+void slot_note_failure(struct slot *s, const char *words, size_t len, int64_t now_ms);
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
 
 /* ---- the master calls these for a child that has ended ---- */

@@ -162,6 +162,13 @@ const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLE
 	return out;
 }
 
+bool handler_cause_has_words(uint64_t word)
+{
+	struct cause c = unpack(word);
+
+	return c.kind == MUTE || c.kind == FAILURES;
+}
+
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
 {
 	struct cause c = unpack(word);

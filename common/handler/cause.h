@@ -1,6 +1,7 @@
 #ifndef COMMON_HANDLER_CAUSE_H
 #define COMMON_HANDLER_CAUSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct handler_result;
@@ -25,6 +26,7 @@ uint64_t handler_cause_failures(unsigned messages, const struct handler_result *
  * Returns out.
  */
 const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE]);
+bool handler_cause_has_words(uint64_t word);	/* the handler ran, so it may have said why */
 /* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures", "no answer". Returns out. */
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE]);
 

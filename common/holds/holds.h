@@ -59,6 +59,7 @@ struct hold_slots {
 		int serving;		/* workers that live and do not leave */
 		int connected;		/* of these, those with a connection to Redis */
 		const struct slot *next;	/* of these, the one without a connection that tries next; NULL: all are connected */
+		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
 	} of_queue[SCOREBOARD_QUEUES];
 	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */
 };

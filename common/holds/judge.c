@@ -17,6 +17,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 	if (atomic_load(&b->master.leaving[place]) != 0)
 		return;
 	w->serving++;
+	if (atomic_load(&s->failed_ms) > (w->failed == NULL ? 0 : atomic_load(&w->failed->failed_ms)))
+		w->failed = s;
 	if (atomic_load(&s->redis_down) == 0)
 		w->connected++;
 	else if (w->next == NULL || atomic_load(&s->redis_retry_ms) < atomic_load(&w->next->redis_retry_ms))

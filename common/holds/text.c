@@ -20,12 +20,19 @@ static void add_next(int64_t at_ms, int64_t now_ms, const char *what, const char
 		strlcat(out, due, HOLD_TEXT_SIZE);
 }
 
-static void explain_breaker(const struct board_queue *q, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+static void explain_breaker(const struct board_queue *q, const struct slot *failed, const struct conf_queue *conf, int64_t now_ms,
+    char out[HOLD_TEXT_SIZE])
 {
 	const struct queue_breaker *b = &q->workers.breaker;
+	uint64_t word = atomic_load(&b->cause);
 	char cause[HANDLER_CAUSE_SIZE];
+	struct slot_text_seen words;
 
-	strlcpy(out, handler_cause_text(atomic_load(&b->cause), conf == NULL ? NULL : conf->handler, cause), HOLD_TEXT_SIZE);
+	strlcpy(out, handler_cause_text(word, conf == NULL ? NULL : conf->handler, cause), HOLD_TEXT_SIZE);
+	if (failed != NULL && handler_cause_has_words(word)) {
+		words = slot_text_read(&failed->failure);
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "%s%s", words.text[0] == '\0' ? "" : ": ", words.text);
+	}
 	add_next(atomic_load(&b->until_ms), now_ms, "next attempt", "; next attempt with the next message", out);
 }
 
@@ -65,7 +72,7 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 		return NULL;
 	strlcpy(out, judged->reason, HOLD_TEXT_SIZE);
 	if (judged->hold == HOLD_BREAKER)
-		explain_breaker(q, conf, now_ms, out);
+		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, now_ms, out);
 	else if (judged->hold == HOLD_NO_WORKER)
 		explain_no_worker(q, now_ms, out);
 	else if (judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)

@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ import time
 import pytest
 
 from harness import queue, wait_for
+from harness.control import status
 from harness.messages import anywhere, unwrap
 
 GOOD = 'read -r m; echo "$m" >>@LEDGER@'
@@ -122,13 +124,15 @@ def test_an_interpreter_that_cannot_run_its_script(redis, quredisd, handler, led
 
 
 def test_failures_in_a_row_open_it_when_asked_to(redis, quredisd, handler, ledger):
-    path = handler("exit 1", name="deployed")
+    path = handler("echo unable to open database file >&2; exit 1", name="deployed")
     names = [f"m{i}" for i in range(200)]
     c = redis.client()
     d = quredisd(queues=[queue("mail", path, workers=2, breaker={"failures": 5})])
     c.lpush("ingress:mail", *names)
     d.wait_event("breaker_opened", 30, queue="mail")
     since = time.monotonic()
+    reason = status(d, "mail")["reason"]
+    assert re.search("messages failed in a row, the last one with exit status 1: unable to open database file(;|$)", reason), reason
     wait_for(lambda: time.monotonic() - since > 2)
     lost = c.llen("escape:mail")
     print(f"\n{lost} of {len(names)} escaped before and during the breaker")

@@ -13,6 +13,7 @@
 
 #include "common/base/nitems.h"
 #include "common/handler/cause.h"
+#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 
 static struct queues *qs = &m.queues;
@@ -160,6 +161,29 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 	assert_string_equal(explained(1000), "no connection to Redis: Connection refused; next attempt in 2.5s");
 	assert_string_equal(explained(0), "no connection to Redis: Connection refused");
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
+}
+
+static void fails(int slot, const char *words, int64_t at_ms)
+{
+	slot_note_failure(slot_of(slot), words, strlen(words), at_ms);
+}
+
+static void an_open_breaker_has_the_last_words_of_the_handler(void **state)
+{
+	struct queue_breaker *b = &mail()->workers.breaker;
+	struct handler_result last = { .end = HANDLER_EXITED, .code = 1 };
+
+	(void)state;
+	atomic_store(&b->step, 1);
+	atomic_store(&b->cause, handler_cause_failures(3, &last));
+	fails(1, "unable to open database file", 20);
+	fails(0, "an earlier one", 10);
+	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1: unable to open database file");
+	fails(1, "", 30);
+	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1");
+	fails(1, "words of a process that could be executed", 40);
+	atomic_store(&b->cause, handler_cause_unrunnable("execve", ENOENT));
+	assert_null(strstr(explained(0), "words"));
 }
 
 static void an_error_has_the_text_of_redis_or_the_key(void **state)
@@ -391,6 +415,7 @@ int main(void)
 		T(an_error_has_the_text_of_redis_or_the_key),
 		T(the_text_of_an_error_that_ended_is_not_shown),
 		T(an_open_breaker_has_its_cause_and_the_next_attempt),
+		T(an_open_breaker_has_the_last_words_of_the_handler),
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
 		T(a_gate_that_is_shut_for_an_error_shows_the_error),
