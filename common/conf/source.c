@@ -99,6 +99,22 @@ static const char *add_file(struct conf_loading *l, const char *path)
 	return conf->files[l->nfiles++];
 }
 
+/* libconfig takes a comment on the last line for a mistake unless a newline follows. */
+static void end_last_line(struct conf_source *s)
+{
+	char *whole;
+
+	if (s->len == 0 || s->text[s->len - 1] == '\n')
+		return;
+	whole = alloc_zero(s->len + 2, 1);
+	memcpy(whole, s->text, s->len);
+	whole[s->len] = '\n';
+	explicit_bzero(s->text, s->len);
+	free(s->text);
+	s->text = whole;
+	s->len++;
+}
+
 int conf_source_read(struct conf_loading *l, const char *path, struct conf_source *s)
 {
 	char *why;
@@ -106,8 +122,10 @@ int conf_source_read(struct conf_loading *l, const char *path, struct conf_sourc
 
 	*s = (struct conf_source){ .name = add_file(l, path) };
 	s->text = read_file(path, S_IWGRP | S_IWOTH, false, &s->len, &l->modes[l->nfiles - 1], &why, &missing);
-	if (s->text != NULL)
+	if (s->text != NULL) {
+		end_last_line(s);
 		return 0;
+	}
 	conf_error(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, s->name }, "the configuration file %s", why);
 	free(why);
 	return -1;

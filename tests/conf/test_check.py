@@ -46,6 +46,14 @@ def test_the_shipped_configuration_is_right(tmp):
     assert call("-T", conf).returncode == 0
 
 
+@pytest.mark.parametrize("end", ["# the end", "// the end", "/* the end */", " ", ""])
+def test_the_last_line_needs_no_newline(tmp, end):
+    queues = 'queues = ( { name = "mail"; handler = ["/bin/true"]; } );'
+    for text in (queues + end, queues + "\n" + end):
+        done = call("-t", write(tmp / "etc/quredis.conf", text))
+        assert done.returncode == 0, (text, done.stderr)
+
+
 def test_printed_is_read_again_and_equal(tmp):
     conf = write(tmp / "etc/quredis.conf", r"""
 redis = { url = "redis://me:geheim@127.0.0.1:1/2"; };
