@@ -35,6 +35,7 @@ struct admin {
 	struct redis_target target;
 	struct redis redis;
 	int64_t connect_ms;		/* for an opening; 0: REDIS_TIMEOUT_MS */
+	bool lpush_only;		/* the command sends nothing else, so the opening may do without scripts */
 	bool writes;			/* the command changes something: ADMIN_WRITE_TIMEOUT_MS applies */
 	int64_t extra_ms;		/* added to the timeout of a reply while a large message is under way */
 
@@ -45,8 +46,11 @@ struct admin {
 	struct json_t *supervisor;	/* the status that it sent; NULL: it did not answer */
 };
 
-/* Requirements of a command. admin_prepare() meets them before the command starts; each one includes those before it. */
-enum admin_need { NEED_NOTHING, NEED_CONF, NEED_REDIS, NEED_QUEUE };
+/*
+ * Requirements of a command. admin_prepare() meets them before the command starts; each one includes those before it.
+ * NEED_INGRESS is NEED_QUEUE for a command that may send LPUSH alone: then a Redis user without any other right will do.
+ */
+enum admin_need { NEED_NOTHING, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };
 int admin_prepare(struct admin *a, enum admin_need need);
 /* The steps of admin_prepare(), for commands that need them in another order. */
 const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults apply */

@@ -17,7 +17,7 @@ struct command {
 	const char *summary;
 	int (*run)(struct admin *a);
 	enum admin_need need;
-	size_t min, max;		/* operands; NEED_QUEUE: the first is the queue */
+	size_t min, max;		/* operands; NEED_QUEUE, NEED_INGRESS: the first is the queue */
 	uint64_t options;		/* OPTION_ bits it takes */
 	const char *details;		/* more for "help COMMAND"; NULL: nothing */
 	enum command_task task;

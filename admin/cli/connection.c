@@ -101,6 +101,19 @@ static int connect_when_moved(struct admin *a)
 	return 0;
 }
 
+/*
+ * The opening loads scripts and reads secrets, which the Redis user of a producer may not. What it may do is LPUSH, for
+ * which quredis needs neither.
+ */
+static int connect_as_producer(struct admin *a)
+{
+	if (!a->lpush_only || a->redis.error_class != REDIS_ERROR_PERMISSION)
+		return -1;
+	a->redis.greet = NULL;
+	a->redis.greeted = NULL;
+	return connect_when_moved(a);
+}
+
 int connection_open(struct admin *a)
 {
 	char room[QUEUE_ADVICE_SIZE];
@@ -109,7 +122,7 @@ int connection_open(struct admin *a)
 		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
 	queue_greets(&a->redis, false);
-	if (connect_when_moved(a) == 0)
+	if (connect_when_moved(a) == 0 || connect_as_producer(a) == 0)
 		return 0;
 	if (redis_error_slot_moves(a->redis.error))
 		return admin_fail(a, EX_TEMPFAIL, "Redis: a slot of this Redis Cluster moves to another node: try again when it has arrived (%s)",
@@ -122,7 +135,8 @@ int connection_open(struct admin *a)
 	if (a->redis.error_class == REDIS_ERROR_SCHEMA)
 		return admin_fail(a, EX_CONFIG, "Redis: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", a->redis.error);
 	if (queue_refusal_advice(a->redis.error, room) != NULL)
-		return admin_fail(a, EX_NOPERM, "Redis: %s: %s", a->redis.error, room);
+		return admin_fail(a, EX_NOPERM, "Redis: %s: %s, or use the Redis user of an operator (docs/operating.md)",
+		    a->redis.error, room);
 	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	if (a->status == EX_NOPERM && !a->served && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);

@@ -84,7 +84,7 @@ static const struct command rows[] = {
 	{ "purge", "QUEUE TYPE", "delete the messages of a list", cmd_purge, NEED_QUEUE, 2, 2, 0,
 	  "TYPE is ingress, transit, escape (with its records) or delayed. Messages that live workers hold stay, unless --force is given.",
 	  TASK_MESSAGES, COMMAND_CHANGES, "quredis purge mail ingress --dry-run" },
-	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_QUEUE, 1, 2,
+	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_INGRESS, 1, 2,
 	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_AT | OPTION_ID | OPTION_TTL | OPTION_WAIT | OPTION_WAIT_TIMEOUT,
 	  "Without MESSAGE, standard input is one message, byte for byte; with --lines or --null it is many. With --wait, exit status 75 and \"pushed, not "
 	  "confirmed\" mean that Redis has the messages in memory, but may lose them if it crashes.",

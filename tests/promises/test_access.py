@@ -157,6 +157,24 @@ def test_a_supervisor_needs_only_its_list(redis_server, quredisd, handler, ledge
     assert denied == [], denied
 
 
+def test_push_needs_no_more_than_a_producer_has(redis_server, quredisd, handler, ledger):
+    """A queue of the configuration, and a message as it is. What needs more says so, and leaves nothing behind."""
+    redis = redis_server(tcp=True)
+    of_a_producer(redis)
+    d = quredisd(redis={"url": f"redis://127.0.0.1:{redis.port}"}, queues=[mail(handler)])
+    d.wait_event("queue_recovered", queue="mail")
+    own = {"QUREDIS_REDIS_URL": f"redis://producer:producer@127.0.0.1:{redis.port}"}
+    r = d.quredis("push", "mail", "one", env=own)
+    assert (r.code, r.out, r.err) == (0, "pushed 1 message\n", ""), r
+    assert d.quredis("push", "mail", "--lines", input="two\nthree\n", env=own).out == "pushed 2 messages\n"
+    wait_for(lambda: sorted(ledger.lines()) == ["one", "three", "two"], 60)
+    for more in (["push", "mail", "--delay", "1h", "x"], ["push", "mail", "--at", "1h", "x"], ["ls"]):
+        r = d.quredis(*more, env=own)
+        assert r.code in (64, 77) and r.out == "", (more, r)
+        assert r.code == 64 or "or use the Redis user of an operator (docs/operating.md)" in r.err, (more, r)
+    assert redis.client().zcard("quredis:of:ingress:mail:delayed") == 0
+
+
 def test_doctor_names_a_producer_that_may_write_too_much(redis, quredisd, handler):
     c = redis.client()
     of_a_producer(redis)
