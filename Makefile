@@ -412,6 +412,9 @@ BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
 
+# Of the paths in the manuals, those that an installation can move.
+MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysconfdir)/quredis/,g; s,/usr/local/share/doc/quredis,$(docdir),g'
+
 # A configuration that is already there is never overwritten.
 install: $O/quredisd $O/quredis
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DOCDIRS:%=$(DESTDIR)$(docdir)/%) \
@@ -421,7 +424,8 @@ install: $O/quredisd $O/quredis
 	test -e $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || \
 		$(INSTALL) -m 644 etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf
 	for m in $(MAN); do s=$${m##*.}; $(INSTALL) -d $(DESTDIR)$(mandir)/man$$s && \
-		$(INSTALL) -m 644 $$m $(DESTDIR)$(mandir)/man$$s/ || exit 1; done
+		sed $(MANUAL_PATHS) $$m >$O/page.tmp && \
+		$(INSTALL) -m 644 $O/page.tmp $(DESTDIR)$(mandir)/man$$s/$${m##*/} || exit 1; done; rm -f $O/page.tmp
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
 		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp

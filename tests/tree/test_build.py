@@ -73,6 +73,18 @@ def test_units_start_what_was_installed(tmp):
         assert "/etc/quredis" not in text.replace("/opt/q/etc/quredis", "")
 
 
+def test_manuals_name_what_was_installed(tmp):
+    """Files that quredis has no other place for, such as /run/quredis, and examples of the user's own programs, stay."""
+    make("install", f"DESTDIR={tmp}/root", "prefix=/opt/q", "sysconfdir=/opt/q/etc", "unitdir=/u")
+    for page in MAN_PAGES:
+        text = (tmp / "root/opt/q/share/man" / f"man{page.suffix[1:]}" / page.name).read_text()
+        for path in re.findall(r"(?:/opt/q/\w+|/etc|/usr/local/share/doc)/quredis[\w./*-]*", text):
+            assert path.startswith(("/opt/q/etc/quredis", "/opt/q/share/")), (page.name, path)
+            found = tmp / f"root{path.rstrip(';.,')}".replace("*.conf", "")
+            assert found.exists() or "redis.pass" in path or "/a.conf" in path, (page.name, path)
+        assert len(text.splitlines()) == len(page.read_text().splitlines()) > 100
+
+
 @pytest.mark.parametrize("server", ["redis-server.service", "valkey-server.service"])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda u: u.name)
 def test_units_start_after_either_server_of_debian(unit, server):
