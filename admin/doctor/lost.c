@@ -164,8 +164,8 @@ static int check_bare(struct doctor *d, const struct queue_check *q)
 	int rc = check_rescue(d, q, rescue, q->lists.bare_rescue);
 
 	if (q->lists.bare > 0 && !q->keys.shared)
-		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit, "%s in flight at another consumer (such as the gem), or left by one", n),
-		    "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
+		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit, "%s in flight at a consumer outside quredis (such as a program with the "
+		    "Ruby gem), or left by one", n), "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
 	free(rescue);
 	free(n);
 	return rc;

@@ -93,7 +93,7 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 	if (reply.type == REDIS_ERROR)
 		return 0;	/* the check of types reports it */
 	if (reply.type != REDIS_STRING) {
-		f = findings_add(d, SEVERITY_WARNING, NULL, "it is not in the registry: other hosts, and the gem, do not know it");
+		f = findings_add(d, SEVERITY_WARNING, NULL, "it is not in the registry: other hosts, and consumers outside quredis, do not know it");
 		findings_advise(f, "a supervisor that has the queue registers it within a minute");
 		findings_offer(f, &writing_entry, NULL);
 		return 0;

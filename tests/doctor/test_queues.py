@@ -301,7 +301,7 @@ def test_leftovers(clinic):
     clinic.client.rpush("transit:mail:rescue", "b", "c")
     q.worker(GONE, alive=False, rescue=["d"])
     rows = {r["where"]: r for r in clinic.doctor().bad("leftovers")}
-    assert rows["transit:mail"]["severity"] == "note" and "1 message in flight at another consumer" in rows["transit:mail"]["what"]
+    assert rows["transit:mail"]["severity"] == "note" and "1 message in flight at a consumer outside quredis" in rows["transit:mail"]["what"]
     assert "2 messages half way back" in rows["transit:mail:rescue"]["what"]
     assert rows[f"transit:mail:{GONE}:rescue"]["severity"] == "warning" and len(rows) == 3
 

@@ -23,7 +23,7 @@ const COLUMNS = [
 	{ id: "progress", title: "Progress", css: "long", hint: "As the handler reports it, every ten seconds", value: (m) => m.progress?.percent ?? -1, first: "down",
 		cell: textCell((m) => progressText(m.progress)) },
 	{ id: "owner", title: "Worker", value: (m) => (m.alive ? "alive" : "dead"), cell: (td, m) => draw(td, [m.alive, m.worker], () =>
-		(m.worker === null ? badge("unknown", "bare list", "In the bare list of another consumer, such as the gem")
+		(m.worker === null ? badge("unknown", "bare list", "In the bare list of a consumer outside quredis, such as a program with the Ruby gem")
 			: m.alive ? badge("run", "alive", m.worker) : badge("warn", "dead", `${m.worker}: the sweeper returns its messages`))) },
 	{ id: "pid", title: "Pid", css: "number second", value: (m) => m.pid, cell: textCell((m) => m.pid ?? "–") },
 	{ id: "host", title: "Host", css: "host second", value: (m) => hostOf(m.worker), cell: (td, m) => hostCell(td, hostOf(m.worker)) },
