@@ -1,7 +1,14 @@
 """Each alert rule has its section in the runbook."""
+import json
 import re
+import shutil
+import subprocess
 
-from harness import ROOT
+import pytest
+
+from harness import BUILD, ROOT
+
+PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 
 
 def alerts_without_section(rules, runbook):
@@ -14,3 +21,28 @@ def test_each_alert_has_its_section_in_the_runbook():
     rules, runbook = (ROOT / "etc/prometheus/quredis.rules.yml").read_text(), (ROOT / "docs/runbook.md").read_text()
     assert rules.count("alert: ") > 10 and alerts_without_section(rules, runbook) == ([], [])
     assert alerts_without_section(rules, runbook.replace("### QuredisWaiting\n", "### QuredisWait\n")) == (["QuredisWaiting"], ["QuredisWait"])
+
+
+def documented_configuration():
+    """The prometheus.yml of docs/operating.md."""
+    text = (ROOT / "docs/operating.md").read_text()
+    return re.search(r"^\*\*Alerts in Prometheus\.\*\*.*?\n\n((?:    [^\n]*\n)+)", text, re.M | re.S)[1]
+
+
+def test_the_manual_says_how_to_install_the_rules():
+    text, rules = documented_configuration(), (ROOT / "etc/prometheus/quredis.rules.yml").read_text()
+    assert re.findall(r"rule_files:\n +- (\S+)", text) == ["/etc/prometheus/quredis.rules.yml"]
+    assert set(re.findall(r'job="(\w+)"', rules)) <= set(re.findall(r"job_name: (\w+)", text))
+    assert f"{json.dumps('web1:7379')}" in text and '#listen = "127.0.0.1:7379"' in (ROOT / "etc/quredis.conf").read_text()
+
+
+@pytest.mark.skipif(not PROMTOOL or not shutil.which(PROMTOOL), reason="no promtool: make promtool fetches it")
+def test_the_documented_configuration_is_valid(tmp):
+    text = documented_configuration()
+    (tmp / "quredis.rules.yml").write_bytes((ROOT / "etc/prometheus/quredis.rules.yml").read_bytes())
+    (tmp / "quredis.token").write_text("x")
+    for written, code in ((text, 0), (text.replace("rule_files", "rules"), 1)):
+        (tmp / "prometheus.yml").write_text(re.sub("^    ", "", written.replace("/etc/prometheus", str(tmp)), flags=re.M))
+        done = subprocess.run([PROMTOOL, "check", "config", tmp / "prometheus.yml"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, done
+        assert code or re.search(r"1 rule files|\d+ rules found", done.stdout), done
