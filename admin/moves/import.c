@@ -1,7 +1,9 @@
 /*
  * quredis dlq import: pushes the messages of a file of dead letters into ingress. dead_letter.archive and dlq export write
  * such files. One script pushes a batch and notes the position behind it, so that a repeated command continues, and pushes
- * no message twice. The file is known by its first line: the archive renames a full file, and lines may be added to one.
+ * no message twice. Redis finds the position by the first line of the file: the archive renames a full file, and lines may
+ * be added to one. The position counts only if all bytes before it are the same as then. A file with another first line
+ * may still be one whose beginning was changed: then it has the record that was imported last.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +20,8 @@
 #include "common/base/base.h"
 
 #define BATCH_BYTES (256 * 1024)
-#define POSITION_SIZE 64
+#define POSITION_SIZE 128
+#define FIELD_SUFFIX ":imported"
 #define SLOWEST_BYTES_PER_MS 1024		/* a slower connection times out */
 
 struct import {
@@ -27,14 +30,21 @@ struct import {
 	FILE *file;
 	char *line;				/* the present one, with its newline if it has one; getline()'s */
 	size_t room, len;			/* len 0: none */
-	bool waits;				/* the present line was read and not looked at: the first one */
+	bool holds_first;			/* the present line is the first one: it was read, and is not added yet */
+	int64_t start;				/* where the file begins, for ftello(); -1: it cannot be read twice */
+	bool names_record;			/* the line that was added last does */
+	struct sha1_ctx hash;			/* of all bytes before the present line */
 	int64_t number, end;			/* of the present line from 1 on, and the byte of the file where its text ends */
 	char field[48];				/* under which Redis remembers the position */
-	char position[POSITION_SIZE];		/* that Redis holds: "END SHA1" of the last line; "": none */
+	/*
+	 * That Redis holds: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the SHA1 of the
+	 * last line, if it names a record, which is in one dead letter only; else "-". "": the import has not begun.
+	 */
+	char position[POSITION_SIZE];
 	char behind[POSITION_SIZE];		/* the same of the last line that is pushed, passed over, or in the batch */
 	struct buffer bytes;			/* of the batch */
 	size_t ends[QUEUE_BATCH], n;
-	int64_t pushed, nameless;		/* nameless: lines of records without a message */
+	int64_t pushed, without_message;	/* without_message: lines of records that have lost their message */
 	struct progress progress;
 };
 
@@ -73,17 +83,34 @@ static int read_line(struct import *t)
 	return n > 0 ? 1 : ferror(t->file) && !interrupt_asked() ? fail_line(t, EX_IOERR, strerror(errno)) : 0;
 }
 
-static void describe_position(const struct import *t, char out[POSITION_SIZE])
+/* The present line is behind us: writes "END SHA1" to out. Call it once for each line, in their order. */
+static void pass_line(struct import *t, char out[POSITION_SIZE])
 {
-	char sha1[ENCODE_SHA1_SIZE];
+	char before[ENCODE_SHA1_SIZE];
+	struct sha1_ctx hash;
 
-	encode_sha1(t->line, text_length(t), sha1);
-	snprintf(out, POSITION_SIZE, "%" PRId64 " %s", t->end, sha1);
+	sha1_update(&t->hash, text_length(t), (const uint8_t *)t->line);
+	hash = t->hash;
+	encode_sha1_end(&hash, before);
+	snprintf(out, POSITION_SIZE, "%" PRId64 " %s", t->end, before);
+	sha1_update(&t->hash, 1, (const uint8_t *)"\n");
+}
+
+/* The message of the present line is pushed with the batch, or passed over. */
+static void move_position(struct import *t)
+{
+	char sha1[ENCODE_SHA1_SIZE] = "-";
+
+	if (t->names_record)
+		encode_sha1(t->line, text_length(t), sha1);
+	pass_line(t, t->behind);
+	strlcat(t->behind, " ", sizeof(t->behind));
+	strlcat(t->behind, sha1, sizeof(t->behind));
 }
 
 /* ---- a line ---- */
 
-/* Appends the message of the present line. Returns NULL, or why the line has none. *none: its record has lost its message. */
+/* Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has none. *none: its record has lost its message. */
 static const char *append_message(struct import *t, bool *none)
 {
 	const char *why = NULL;
@@ -95,6 +122,7 @@ static const char *append_message(struct import *t, bool *none)
 	text = json_object_get(object, "message");
 	encoded = json_object_get(object, "message_base64");
 	*none = json_is_null(text) && encoded == NULL;
+	t->names_record = json_is_string(json_object_get(object, "record"));
 	if (object == NULL)
 		why = line_is_cut(t) ? "the line is incomplete" : "not a line of JSON";
 	else if (json_is_string(text) == json_is_string(encoded) && !*none)
@@ -131,9 +159,10 @@ static int add_line(struct import *t)
 		return 1;
 	}
 	t->bytes.len = before;
-	t->nameless += why == NULL;
+	t->without_message += why == NULL;
 	if (why != NULL && !t->a->options.skip)
-		return fail_line(t, EX_DATAERR, why);
+		return admin_fail(t->a, EX_DATAERR, "%s:%" PRId64 ": %s%s", t->shown, t->number, why,
+		    line_is_cut(t) ? "" : ": --skip leaves out such lines");
 	if (why != NULL)
 		admin_note("%s:%" PRId64 ": %s%s", t->shown, t->number, why, line_is_cut(t) ? "" : ": skipped");
 	return why == NULL || !line_is_cut(t);
@@ -173,12 +202,12 @@ static int import_lines(struct import *t)
 	bool full;
 	int rc;
 
-	while ((rc = t->waits ? 1 : read_line(t)) == 1) {
-		t->waits = false;
+	while ((rc = t->holds_first ? 1 : read_line(t)) == 1) {
+		t->holds_first = false;
 		rc = add_line(t);
 		if (rc != 1)
 			break;
-		describe_position(t, t->behind);
+		move_position(t);
 		full = t->n == QUEUE_BATCH || t->bytes.len >= BATCH_BYTES;
 		if (full && push_batch(t) == -1)
 			return -1;
@@ -190,25 +219,67 @@ static int import_lines(struct import *t)
 
 /* ---- start and end ---- */
 
-/* Reads up to the position that Redis holds. The line before it must be the same as then. */
+/* Whether the last record of an import, which is not known by the first line of this file, is the text. */
+static bool ends_an_import(const struct redis_reply *all, const char sha1[ENCODE_SHA1_SIZE])
+{
+	for (size_t i = 0; i + 1 < all->n; i += 2) {
+		struct redis_reply field = redis_element(all, i), value = redis_element(all, i + 1);
+		size_t n = strlen(FIELD_SUFFIX);
+
+		if (field.len > n && strcmp(field.str + field.len - n, FIELD_SUFFIX) == 0 && value.len > ENCODE_SHA1_SIZE &&
+		    strcmp(value.str + value.len - (ENCODE_SHA1_SIZE - 1), sha1) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The file is not known. Fails if it has the last record of another import: it may be the same file, changed. */
+static int check_overlap(struct import *t)
+{
+	char sha1[ENCODE_SHA1_SIZE];
+	struct redis_reply all;
+	int rc = 1;
+
+	redis_appendf(&t->a->redis, "HGETALL %s", t->a->keys.operations);
+	if (admin_reply(t->a, &all, t->a->keys.operations) == -1)
+		return -1;
+	if (!redis_is_strings(&all) || all.n == 0 || t->start == -1)
+		return 0;
+	for (; rc == 1; rc = read_line(t)) {
+		encode_sha1(t->line, text_length(t), sha1);
+		if (ends_an_import(&all, sha1))
+			return fail_line(t, EX_DATAERR, "it was the last line of another import, so the messages before it may be "
+			    "pushed already: --anew pushes all of them");
+	}
+	if (rc == -1 || fseeko(t->file, t->start, SEEK_SET) == -1)
+		return rc == -1 ? -1 : fail_line(t, EX_IOERR, strerror(errno));
+	t->number = t->end = 0;
+	t->len = 0;
+	rc = read_line(t);
+	t->holds_first = rc == 1;
+	return rc == -1 ? -1 : 0;
+}
+
+/* Reads up to the position that Redis holds. The bytes before it must be the same as then. */
 static int skip_imported(struct import *t)
 {
 	int64_t until = strtoll(t->position, NULL, 10);
 	char now[POSITION_SIZE] = "";
 	int rc = 1;
 
-	if (t->position[0] == '\0' || t->len == 0)
-		return 0;
-	while (t->end < until && rc == 1)
-		rc = read_line(t);
+	if (t->position[0] == '\0')
+		return t->a->options.anew ? 0 : check_overlap(t);
+	for (; rc == 1; rc = read_line(t)) {
+		pass_line(t, now);
+		if (t->end >= until)
+			break;
+	}
+	t->holds_first = false;		/* also after an interrupt: the first line was imported before */
 	if (rc == -1 || interrupt_asked())
 		return rc == -1 ? -1 : 0;
-	if (rc == 1)
-		describe_position(t, now);
-	if (strcmp(now, t->position) != 0)
+	if (rc == 0 || strncmp(now, t->position, strlen(now)) != 0)
 		return admin_fail(t->a, EX_DATAERR,
 		    "%s has changed up to line %" PRId64 " since its import began: --anew begins with its first line", t->shown, t->number);
-	t->waits = false;
 	admin_note("continues behind line %" PRId64, t->number);
 	return 0;
 }
@@ -235,12 +306,14 @@ static int begin_import(struct import *t, const char *path)
 	t->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
 	if (t->file == NULL)
 		return admin_fail(t->a, EX_NOINPUT, "%s: %s", t->shown, strerror(errno));
+	t->start = ftello(t->file);
+	sha1_init(&t->hash);
 	rc = read_line(t);
 	if (rc != 1)
 		return rc;
-	t->waits = true;
+	t->holds_first = true;
 	encode_sha1(t->line, text_length(t), sha1);
-	snprintf(t->field, sizeof(t->field), "%.16s:imported", sha1);
+	snprintf(t->field, sizeof(t->field), "%.16s" FIELD_SUFFIX, sha1);
 	return read_position(t) == -1 || skip_imported(t) == -1 ? -1 : 0;
 }
 
@@ -259,8 +332,9 @@ int cmd_dlq_import(struct admin *a)
 	if (rc == 0 || t.pushed > 0)
 		outcome_say(a, &(struct outcome){ .action = "dlq import", .did = "pushed", .would = "would push", .count = t.pushed,
 		    .interrupted = interrupt_asked() });
-	if (t.nameless > 0)
-		admin_note("%" PRId64 " lines are records without a message", t.nameless);
+	if (t.without_message > 0)
+		admin_note("%" PRId64 " line%s without a message", t.without_message,
+		    t.without_message == 1 ? " is a record" : "s are records");
 	interrupt_end();
 	if (t.file != NULL && t.file != stdin)
 		fclose(t.file);

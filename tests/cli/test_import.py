@@ -51,6 +51,7 @@ def test_a_broken_line_is_named(quredis, redis, tmp, broken, why):
     for pushed in ("pushed 3 messages\n", ""):          # the second time it begins behind them, and ends at the same line
         r = quredis("dlq", "import", "mail", str(path))
         assert r.code == 65 and r.out == pushed and f"{path}:4: {why}" in r.err and len(q.fetched()) == 3, r
+        assert r.err.endswith(": --skip leaves out such lines\n"), r
     r = quredis("dlq", "import", "mail", str(path), "--skip")
     assert r.code == 0 and r.out == "pushed 3 messages\n" and f"{path}:4: {why}" in r.err
     assert q.fetched() == [b"message %d" % i for i in range(6)]
@@ -91,7 +92,7 @@ def test_records_without_a_message(quredis, redis, tmp):
     path = written(tmp / "a", [*lines(1), '{"record": "5-1", "message": null, "orphan": true}'])
     Queue(redis.client())
     r = quredis("dlq", "import", "mail", str(path))
-    assert r.code == 0 and r.out == "pushed 1 message\n" and "1 lines are records without a message" in r.err
+    assert r.code == 0 and r.out == "pushed 1 message\n" and "1 line is a record without a message" in r.err
 
 
 def test_a_file_that_changed_is_refused(quredis, redis, tmp):
@@ -103,6 +104,49 @@ def test_a_file_that_changed_is_refused(quredis, redis, tmp):
     r = quredis("dlq", "import", "mail", str(path))
     assert r.code == 65 and "has changed up to line 3" in r.err and "--anew" in r.err and dumps(redis.client()) == before
     assert q.fetched() == [b"message %d" % i for i in range(3)]
+
+
+def test_a_change_anywhere_before_the_position_is_seen(quredis, redis, tmp):
+    """The first line and the last imported one are equal: taken for the same file, the command would skip messages that were never pushed."""
+    q = Queue(redis.client())
+    path = written(tmp / "a", lines(3))
+    assert quredis("dlq", "import", "mail", str(path)).code == 0
+    written(path, [lines(1)[0], lines(1, 7)[0], *lines(3, 2)])
+    r = quredis("dlq", "import", "mail", str(path))
+    assert r.code == 65 and "has changed up to line 3" in r.err and len(q.fetched()) == 3, r
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows[1:], lambda rows: lines(1, 9) + rows, lambda rows: [rows[0].replace("m0", "other"), *rows[1:]]])
+def test_a_known_file_with_another_first_line_is_not_pushed_again(quredis, redis, tmp, change):
+    """Its beginning was cut off or edited, or it stands behind another file: the record that was imported last is still in it."""
+    q = Queue(redis.client())
+    assert quredis("dlq", "import", "mail", str(written(tmp / "a", lines(300)))).code == 0
+    rows = change(lines(303))
+    path, before = written(tmp / "b", rows), dumps(redis.client())
+    r = quredis("dlq", "import", "mail", str(path))
+    known = rows.index(lines(1, 299)[0]) + 1
+    assert r.code == 65 and f"{path}:{known}: it was the last line of another import" in r.err and "--anew" in r.err, r
+    assert dumps(redis.client()) == before
+    assert quredis("dlq", "import", "mail", "--anew", str(path)).code == 0 and len(q.fetched()) == 300 + len(rows)
+    plain = [json.dumps({"message": text}) for text in ("a", "b", "a")]         # by hand: without a record, equal lines prove nothing
+    for name, some in (("c", plain[:2]), ("d", plain[1:])):
+        assert quredis("dlq", "import", "mail", str(written(tmp / name, some))).out == "pushed 2 messages\n"
+
+
+def test_an_interrupt_on_the_way_to_the_position_pushes_nothing(redis, tmp):
+    """The first line is read at once, before the program knows that it was imported."""
+    c = redis.client()
+    q, data = Queue(c), "".join(row + "\n" for row in lines(4)).encode()
+    command = [QUREDIS, "-u", redis.url, "dlq", "import", "mail", "-"]
+    assert subprocess.run(command, input=data, stdout=subprocess.PIPE, timeout=60, check=True).stdout == b"pushed 4 messages\n"
+    before, asked = dumps(c), c.info("commandstats")["cmdstat_hget"]["calls"]
+    p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdin.write(data[:data.index(b"\n", 100)])
+    p.stdin.flush()
+    wait_for(lambda: c.info("commandstats")["cmdstat_hget"]["calls"] > asked, 60)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    assert out == b"pushed 0 messages\n" and dumps(c) == before, (p.returncode, out, err)
 
 
 def test_nothing_is_written_without_a_reason(quredis, redis, tmp):
