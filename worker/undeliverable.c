@@ -74,14 +74,6 @@ static bool is_proved_undeliverable(const struct worker *w)
 	return is_suspect(w) && w->undeliverable.suspect.times >= (is_proved(w, w->undeliverable.size) || exceeds_limit(w) ? 1 : ALONE);
 }
 
-/* The loss of a connection in another way, such as no answer in time, says nothing about a message. */
-static bool was_closed_by_server(const struct worker *w)
-{
-	const char *why = redis_why(&w->session.redis);
-
-	return strstr(why, "closed the connection") != NULL || strstr(why, "Connection reset by peer") != NULL || strstr(why, "Broken pipe") != NULL;
-}
-
 static void count_loss(struct worker *w)
 {
 	struct undeliverable *u = &w->undeliverable;
@@ -106,7 +98,8 @@ void undeliverable_lost(struct worker *w)
 
 	u->requested = false;
 	forget_read(u);
-	u->last_was_closed = w->session.renewing && was_closed_by_server(w);
+	/* The loss of a connection in another way, such as no answer in time, says nothing about a message. */
+	u->last_was_closed = w->session.renewing && w->session.redis.closed_by_peer;
 	if (!w->session.renewing)
 		return;
 	if (!u->last_was_closed) {

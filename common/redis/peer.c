@@ -114,13 +114,17 @@ static bool describe_foreign(const struct redis *r, char *text, size_t size)
 	return true;
 }
 
-/* A server that wants TLS may close the connection in plain text without an answer. */
-static const char *guess_tls(const struct redis *r, const char *why)
+bool redis_closed_by_peer(const struct redis *r, int error)
 {
-	bool lost = r->context->err == REDIS_ERR_EOF || strcmp(why, strerror(ECONNRESET)) == 0 ||
-	    strcmp(why, strerror(EPIPE)) == 0;
+	if (r->tls != NULL)
+		return tls_closed_by_peer(r->tls);
+	return r->context->err == REDIS_ERR_EOF || (r->context->err == REDIS_ERR_IO && (error == ECONNRESET || error == EPIPE));
+}
 
-	if (r->state != REDIS_OPENING || redis_wants_tls(r) || r->target->unix_path != NULL || !lost || r->input > 0)
+/* A server that wants TLS may close the connection in plain text without an answer. */
+static const char *guess_tls(const struct redis *r, bool closed)
+{
+	if (r->state != REDIS_OPENING || redis_wants_tls(r) || r->target->unix_path != NULL || !closed || r->input > 0)
 		return "";
 	return r->route.asks ? " before its first answer: does it want TLS (redis.sentinel_tls)?"
 			     : " before its first answer: does it want TLS (rediss://)?";
@@ -135,10 +139,10 @@ static const char *io_error(const struct redis *r)
 	return r->context->errstr[0] != '\0' ? r->context->errstr : "connection lost";
 }
 
-void redis_describe_error(const struct redis *r, char *text, size_t size)
+void redis_describe_error(const struct redis *r, bool closed, char *text, size_t size)
 {
 	if (!describe_foreign(r, text, size))
-		snprintf(text, size, "%s%s", io_error(r), guess_tls(r, r->context->errstr));
+		snprintf(text, size, "%s%s", io_error(r), guess_tls(r, closed));
 }
 
 void redis_set_socket_options(const struct redis *r)

@@ -59,6 +59,7 @@ void redis_close(struct redis *r, const char *why)
 		strlcpy(r->error, why, sizeof(r->error));
 		r->error_why = 0;
 	}
+	r->closed_by_peer = false;
 	drop_last(r);
 	end_lookup(r, false);
 	tls_close(r->tls);
@@ -102,10 +103,13 @@ int redis_fail_late(struct redis *r)
 
 static int fail_io(struct redis *r)
 {
+	bool closed = redis_closed_by_peer(r, errno);
 	char text[256];			/* redis_fail() frees the original */
 
-	redis_describe_error(r, text, sizeof(text));
-	return redis_fail(r, text, REDIS_ERROR_TRANSIENT);
+	redis_describe_error(r, closed, text, sizeof(text));
+	redis_fail(r, text, REDIS_ERROR_TRANSIENT);
+	r->closed_by_peer = closed;
+	return -1;
 }
 
 #if HIREDIS_MAJOR >= 1

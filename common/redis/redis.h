@@ -77,6 +77,7 @@ struct redis {
 	int64_t connection;		/* counts successful openings; 0: none yet */
 	enum redis_error_class error_class;	/* of the last closing */
 	char error[REDIS_WHY_SIZE];	/* why it was closed last */
+	bool closed_by_peer;		/* the last closing: the other end closed or reset the connection, and gave no reason */
 	size_t error_why;		/* where in error the reason begins, behind the name of the server; see redis_why() */
 	const struct redis_target *target;
 	struct redis_route route;	/* where the next connection goes */

@@ -37,6 +37,7 @@ struct tls {
 	uint64_t received, sent;	/* bytes of the socket */
 	bool plain;			/* the first byte that came is not of TLS */
 	bool ended;			/* the peer closed the connection */
+	bool closed_by_peer;		/* TLS_FAILED, for no other reason than that the peer closed or reset the connection */
 	int io_errno;			/* of the socket; 0: none */
 	char error[256];
 };
@@ -220,7 +221,7 @@ static int fail_with(struct tls *t)
 		.ready = t->state == TLS_READY, .ended = t->ended, .io_errno = t->io_errno,
 	};
 
-	tls_error_write(&f, t->error, sizeof(t->error));
+	t->closed_by_peer = tls_error_write(&f, t->error, sizeof(t->error));
 	t->state = TLS_FAILED;
 	return -1;
 }
@@ -370,6 +371,11 @@ bool tls_expiry(const struct tls *t, struct tls_expiry *out)
 const char *tls_error(const struct tls *t)
 {
 	return t->error;
+}
+
+bool tls_closed_by_peer(const struct tls *t)
+{
+	return t->closed_by_peer;
 }
 
 const char *tls_silence(const struct tls *t)

@@ -47,6 +47,7 @@ short tls_events(const struct tls *t, bool output);
 uint64_t tls_received(const struct tls *t);	/* encrypted bytes that came out of the socket so far */
 uint64_t tls_sent(const struct tls *t);		/* encrypted bytes that the kernel took so far */
 const char *tls_error(const struct tls *t);	/* why it failed: a text for an operator */
+bool tls_closed_by_peer(const struct tls *t);	/* it failed because the peer closed or reset the connection, without an alert that says why */
 /* Why the peer may be silent, for the end of a timeout; NULL: no guess. */
 const char *tls_silence(const struct tls *t);
 
@@ -59,7 +60,10 @@ bool tls_expiry(const struct tls *t, struct tls_expiry *out);	/* of the server's
 /* tls_expiry.c: of a certificate and its chain; either may be NULL. False: both are, or no time can be read. */
 bool tls_expiry_of(const X509 *certificate, const STACK_OF(X509) *chain, struct tls_expiry *out);
 
-/* tls_error.c: writes why OpenSSL gave up; asked: the server asked for a client certificate. Clears OpenSSL's errors of this thread. */
+/*
+ * tls_error.c: writes why OpenSSL gave up; asked: the server asked for a client certificate. Returns whether the peer
+ * closed or reset the connection without an alert that says why. Clears OpenSSL's errors of this thread.
+ */
 struct tls_failure {
 	const SSL *ssl;
 	const char *host;
@@ -71,6 +75,6 @@ struct tls_failure {
 	int io_errno;		/* of the socket; 0: none */
 };
 bool tls_error_is_alert(void);	/* OpenSSL failed because of an alert of the peer */
-void tls_error_write(const struct tls_failure *f, char *out, size_t size);
+bool tls_error_write(const struct tls_failure *f, char *out, size_t size);
 
 #endif

@@ -102,16 +102,18 @@ static void write_alert(const struct tls_failure *f, unsigned long error, char *
 
 /* ---- all failures ---- */
 
-static void write_end(const struct tls_failure *f, char *out, size_t size)
+/* The socket failed, or the peer said that no more comes. Returns whether the peer ended the connection. */
+static bool write_end(const struct tls_failure *f, char *out, size_t size)
 {
-	bool lost = f->ended || f->io_errno == ECONNRESET || f->io_errno == EPIPE;
+	bool closed = f->ended || f->io_errno == 0 || f->io_errno == ECONNRESET || f->io_errno == EPIPE;
 
-	if (!f->ready && f->nothing && lost)
+	if (!f->ready && f->nothing && closed)
 		snprintf(out, size, "the server closed the connection in the TLS handshake: " SPEAKS_TLS);
 	else if (f->io_errno != 0 && !f->ended)		/* after an end OpenSSL sends an alert, which may fail */
 		snprintf(out, size, "%s", strerror(f->io_errno));
 	else
 		snprintf(out, size, f->ready ? "Server closed the connection" : "the server closed the connection in the TLS handshake");
+	return closed;
 }
 
 static void write_other(unsigned long error, char *out, size_t size)
@@ -125,9 +127,10 @@ static void write_other(unsigned long error, char *out, size_t size)
 }
 
 /* An earlier case explains more than a later one. */
-void tls_error_write(const struct tls_failure *f, char *out, size_t size)
+bool tls_error_write(const struct tls_failure *f, char *out, size_t size)
 {
 	unsigned long error = ERR_peek_error();
+	bool closed = false;
 
 	if (f->plain && !f->ready)
 		snprintf(out, size, "the server answers in plain text: " SPEAKS_TLS);
@@ -136,8 +139,9 @@ void tls_error_write(const struct tls_failure *f, char *out, size_t size)
 	else if (alert_of(error) != -1)
 		write_alert(f, error, out, size);
 	else if (f->ended || f->io_errno != 0 || (error == 0 && f->ready))
-		write_end(f, out, size);
+		closed = write_end(f, out, size);
 	else
 		write_other(error, out, size);
 	ERR_clear_error();
+	return closed;
 }

@@ -298,6 +298,48 @@ static void beside_goes_to_the_same_server(void **state)
 	redis_close(&second, NULL);
 }
 
+static void loses_after_opening(bool resets)
+{
+	struct linger at_once = { .l_onoff = 1 };
+	struct redis_reply reply;
+	int n = servers[0].asked, fd;
+
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_false(r.closed_by_peer);
+	fd = servers[0].fds[n];
+	if (resets) {
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		dup2(servers[0].listening, fd);		/* closes it; the number stays in use */
+	} else {
+		shutdown(fd, SHUT_RDWR);
+	}
+	assert_int_equal(redis_wait(&r, &reply, REDIS_TIMEOUT_MS, NULL), -1);
+}
+
+/* What the peer did decides, not the text of an error: a proxy chooses its own. */
+static void a_close_by_the_peer_is_known(void **state)
+{
+	struct redis_reply reply;
+
+	(void)state;
+	strcpy(servers[0].says, MASTER);
+	loses_after_opening(false);
+	assert_true(r.closed_by_peer);
+	loses_after_opening(true);
+	assert_true(r.closed_by_peer);
+	strcpy(servers[0].says, "-NOAUTH Server closed the connection: Connection reset by peer, Broken pipe\r\n");
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_why("Broken pipe");
+	assert_false(r.closed_by_peer);
+	strcpy(servers[0].says, MASTER);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_int_equal(redis_wait(&r, &reply, 1, NULL), -1);
+	assert_why("no answer in time");
+	assert_false(r.closed_by_peer);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -307,7 +349,7 @@ int main(void)
 		TEST(the_next_address_may_be_healthy), TEST(a_refused_password_is_the_same_everywhere), TEST(a_full_server_says_so),
 		TEST(a_sentinel_is_no_redis),
 		TEST(another_protocol_is_named), TEST(long_addresses_do_not_hide_the_reason),
-		TEST(beside_goes_to_the_same_server),
+		TEST(beside_goes_to_the_same_server), TEST(a_close_by_the_peer_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,7 @@ static void bytes_before_the_end_come_first(void **state)
 	assert_int_equal(tls_events(p->tls, false) & POLLOUT, POLLOUT);	/* wakes the caller for the next read */
 	assert_int_equal(tls_read(p->tls, take, NULL), -1);
 	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+	assert_true(tls_closed_by_peer(p->tls));
 	assert_int_equal(tls_write(p->tls, "x", 1), -1);
 	assert_int_equal(errno, EPROTO);
 }
@@ -171,6 +172,7 @@ static void a_cut_is_an_end_too(void **state)
 	p->peer_fd = -1;
 	assert_int_equal(tls_read(p->tls, take, NULL), -1);
 	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+	assert_true(tls_closed_by_peer(p->tls));
 }
 
 static void a_broken_record(void **state)
@@ -181,6 +183,7 @@ static void a_broken_record(void **state)
 	assert_int_equal(write(p->peer_fd, "\x17\x03\x03\0\x20" "0123456789abcdef0123456789abcdef", 37), 37);
 	assert_int_equal(tls_read(p->tls, take, NULL), -1);
 	assert_non_null(strstr(tls_error(p->tls), "TLS failed: "));
+	assert_false(tls_closed_by_peer(p->tls));
 	assert_int_equal(got.len, 0);
 }
 
@@ -196,6 +199,7 @@ static void a_lost_peer_raises_no_signal(void **state)
 	assert_int_equal(n, -1);
 	assert_int_equal(errno, EPROTO);
 	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+	assert_true(tls_closed_by_peer(p->tls));
 }
 
 static void a_close_tells_the_peer(void **state)

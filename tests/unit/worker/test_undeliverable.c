@@ -75,16 +75,17 @@ static bool walk(void)
 	return u->requested;
 }
 
+#define CLOSED "Server closed the connection"
+
 static void lose(const char *why)
 {
 	lone.w->session.renewing = true;
 	redis_close(&lone.w->session.redis, why);
+	lone.w->session.redis.closed_by_peer = strcmp(why, CLOSED) == 0;
 	undeliverable_lost(lone.w);
 	lone.expected = 0;
 	lone_worker_connect();
 }
-
-#define CLOSED "Server closed the connection"
 
 static void trays_are_read_singly_after_three_losses(void **state)
 {
