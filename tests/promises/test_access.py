@@ -184,4 +184,9 @@ def test_doctor_names_a_producer_that_may_write_too_much(redis, quredisd, handle
     d = quredisd(queues=[mail(handler)])
     found = [f for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "access"]
     assert {(f["severity"], f["where"]) for f in found} == {("warning", "greedy"), ("warning", "curious")}
+    for i in range(210):        # "greedy" and "wide" stand in the list before them, or behind: nothing of them is asserted
+        c.execute_command("ACL", "SETUSER", f"many{i}", "on", ">its-password", "resetkeys", "+lpush", "~ingress:mail")
+    many = [f for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "access" and f["severity"] == "note"]
+    users = len(c.execute_command("ACL", "LIST"))
+    assert [f["what"] for f in many] == [f"the first 200 users of Redis were checked, and {users - 200} more were not"], many
     assert "(+lpush ~ingress:mail) (+zadd ~delayed:mail)" in found[0]["advice"] and "its-password" not in str(found) and "#" not in str(found)
