@@ -138,13 +138,13 @@ static int use_own(struct conf_loading *l)
 	return use_file(l, "redis.key_file", conf->redis.key_file, tls_context_use_key);
 }
 
-static void warn_of_plain_password(struct conf_loading *l, const char *file, const char *otherwise, const char *advice)
+/* whose: whom the password is for. It is in the value of the key `file`, or else of `otherwise`. */
+static void warn_of_plain_password(struct conf_loading *l, const char *whose, const char *file, const char *otherwise, const char *advice)
 {
 	const struct conf_origin *where = conf_origin(l->conf, file);
 
 	conf_warning(l, conf_given(where) ? where : conf_origin(l->conf, otherwise),
-	    "the password of %s crosses the network in plain text, and whoever reads it there can use it: %s",
-	    strcmp(otherwise, "redis.url") == 0 ? "Redis" : "the Sentinels", advice);
+	    "the password of %s crosses the network in plain text, and whoever reads it there can use it: %s", whose, advice);
 }
 
 /* What is sent in plain text although it is a secret, or decides which server gets one. Within this host it crosses no network. */
@@ -163,10 +163,11 @@ static void warn_of_plain_text(struct conf_loading *l)
 		    "connection to a Sentinel can name any server whose certificate is trusted, and that server gets the password");
 	server_is_remote = redis_target_is_remote(&t) || t.master != NULL;	/* Sentinels of this host may name a server of another */
 	if (server_is_remote && !t.tls && (t.login.password != NULL || conf->redis.password_file != NULL))
-		warn_of_plain_password(l, "redis.password_file", "redis.url", "use rediss://");
+		warn_of_plain_password(l, "Redis", "redis.password_file", "redis.url", "use rediss://");
 	if (redis_target_is_remote(&t) && t.master != NULL && !t.sentinel_tls &&
 	    (conf->redis.sentinel_password != NULL || conf->redis.sentinel_password_file != NULL))
-		warn_of_plain_password(l, "redis.sentinel_password_file", "redis.sentinels", "set redis.sentinel_tls = true");
+		warn_of_plain_password(l, "the Sentinels", "redis.sentinel_password_file", "redis.sentinels",
+		    "set redis.sentinel_tls = true");
 	redis_target_free(&t);
 }
 
