@@ -6,11 +6,11 @@
 
 /*
  * The libraries that read bytes from the network: those of both programs. The console's is in admin/cli/libraries.c. Each version is that of upstream, so a
- * distribution may have mended an older one: "too old" is a hint, not a proof.
+ * distribution may have corrected an older one: "too old" is a hint, not a proof.
  */
 struct library {
 	const char *name;
-	const char *(*version)(void);	/* of the library that is loaded */
+	const char *(*version)(void);	/* of the library that is loaded; of hiredis, which does not tell it, that of its headers */
 	const char *least;		/* earlier ones have known holes in what quredis uses of them */
 };
 
