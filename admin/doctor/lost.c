@@ -165,7 +165,8 @@ static int check_bare(struct doctor *d, const struct queue_check *q)
 
 	if (q->lists.bare > 0 && !q->keys.shared)
 		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit, "%s in flight at a consumer outside quredis (such as a program with the "
-		    "Ruby gem), or left by one", n), "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
+		    "Ruby gem), or left by one", n),
+		    "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
 	free(rescue);
 	free(n);
 	return rc;

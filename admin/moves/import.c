@@ -110,7 +110,10 @@ static void move_position(struct import *t)
 
 /* ---- a line ---- */
 
-/* Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has none. *none: its record has lost its message. */
+/*
+ * Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has none.
+ * *none: its record has lost its message.
+ */
 static const char *append_message(struct import *t, bool *none)
 {
 	const char *why = NULL;
