@@ -37,8 +37,9 @@ struct import {
 	int64_t number, end;			/* of the present line from 1 on, and the byte of the file where its text ends */
 	char field[48];				/* under which Redis remembers the position */
 	/*
-	 * That Redis holds: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the SHA1 of the
-	 * last line, if it names a record, which is in one dead letter only; else "-". "": the import has not begun.
+	 * That Redis holds: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the SHA1
+	 * of the last line, if it names a record, which is in one dead letter only; else "-". "": the import has not
+	 * begun.
 	 */
 	char position[POSITION_SIZE];
 	char behind[POSITION_SIZE];		/* the same of the last line that is pushed, passed over, or in the batch */
@@ -111,8 +112,8 @@ static void move_position(struct import *t)
 /* ---- a line ---- */
 
 /*
- * Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has none.
- * *none: its record has lost its message.
+ * Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has
+ * none. *none: its record has lost its message.
  */
 static const char *append_message(struct import *t, bool *none)
 {

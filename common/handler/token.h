@@ -15,8 +15,8 @@ struct token {
 };
 
 /*
- * Random numbers of the kernel, fetched for 128 tokens at a time. All zeros is a source that has none yet. Each struct persistent
- * has its own. It owns no memory, and is never copied, since a copy would draw the same tokens again.
+ * Random numbers of the kernel, fetched for 128 tokens at a time. All zeros is a source that has none yet. Each struct
+ * persistent has its own. It owns no memory, and is never copied, since a copy would draw the same tokens again.
  */
 struct token_source {
 	uint64_t random[128];		/* random[left..] is used up; one number is one token */
@@ -24,8 +24,8 @@ struct token_source {
 };
 
 /*
- * Fills *out with the next token. It cannot fail: where getrandom(2) does not give all bytes, arc4random(3) does, which ends
- * the process if there is no source at all. Two tokens are equal with a probability of about 2^-52.
+ * Fills *out with the next token. It cannot fail: where getrandom(2) does not give all bytes, arc4random(3) does, which
+ * ends the process if there is no source at all. Two tokens are equal with a probability of about 2^-52.
  */
 void token_draw(struct token_source *s, struct token *out);
 

@@ -1,7 +1,7 @@
 /* ldflags: -Wl,--wrap=strcmp,--wrap=sweeper_goes_on,--wrap=sweeper_queue_use_workers */
 /*
- * What the sweeper looks for among many rescues, deaths and queues it finds without a walk over all of them. Measured by the
- * number of comparisons of names, where names are compared, and else by processor time.
+ * What the sweeper looks for among many rescues, deaths and queues it finds without a walk over all of them. Measured
+ * by the number of comparisons of names, where names are compared, and else by processor time.
  */
 #include <sys/socket.h>
 
