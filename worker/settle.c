@@ -216,9 +216,7 @@ static void log_failure(struct message *m, const struct failure *f, bool escapes
 {
 	const char *event = escapes ? "message_escaped" : "message_retried";
 	const struct handler_result *r = f->result;
-	struct log_field none = log_str("", NULL);
-	struct log_field how = r == NULL ? none : r->signal != 0 ? log_str("signal", process_signal_name(r->signal))
-			       : r->code >= 0 ? log_int("exit", r->code) : none;
+	struct log_field none = log_str("", NULL), how = r == NULL ? none : verdict_end(r->signal, r->code);
 
 	log_info(event, log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1), log_str("class", f->class), how,
 	    r == NULL ? none : log_int("duration_ms", r->duration_ms), log_str("error", f->text));
@@ -237,6 +235,15 @@ static struct failure without_retry(const struct failure *f)
 		failed.class = "HandlerFail";
 	strlcat(failed.text, " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
 	return failed;
+}
+
+void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms)
+{
+	const char *words;
+	size_t words_len = verdict_last_line(stderr_tail, len, &words);
+
+	if (words_len > 0)
+		slot_note_failure(w->env->slot, words, words_len, now_ms);
 }
 
 static void settle_failure(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)

@@ -37,6 +37,8 @@ struct failure {			/* why a message is not done */
 	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
 	bool mute;			/* a persistent handler ended without any answer */
 };
+/* What a handler that has ended wrote last, for the reason of an open breaker */
+void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
@@ -62,6 +64,7 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* For a reply that does not mean done: sets verdict, class, text and delay of f. */
+struct log_field verdict_end(int signal, int code);	/* for the log. signal 0 and code -1: it is not known how the handler ended */
 size_t verdict_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text and result of f; depends on its verdict */
