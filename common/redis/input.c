@@ -1,10 +1,12 @@
 /* Reads what Redis has sent. hiredis parses it, but reads only 16 KiB at a time, so a message of 1 MiB cost 64 turns of the caller's loop. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "common/redis/input.h"
 
+#include "common/base/base.h"
 #include "common/redis/tls.h"
 
 #define FIRST_READ 16384		/* bytes that hiredis reads at a time; if they all came, there may be many more */
@@ -19,15 +21,17 @@ static bool feed_reader(void *reader, const char *bytes, size_t len)
 /* A read that fails will fail again, as the first one of a later call. */
 static int read_large(struct redisContext *c)
 {
-	static char bytes[NEXT_READ];
+	char *bytes = alloc_resize(NULL, NEXT_READ, 1);		/* not kept: an idle worker gives its memory back */
 	ssize_t n = FIRST_READ;
+	bool fed = true;
 
-	for (int i = 0; i < NEXT_READS && n >= FIRST_READ; i++) {
-		n = read(c->fd, bytes, sizeof(bytes));
-		if (n > 0 && !feed_reader(c->reader, bytes, (size_t)n))
-			return -1;
+	for (int i = 0; i < NEXT_READS && n >= FIRST_READ && fed; i++) {
+		n = read(c->fd, bytes, NEXT_READ);
+		if (n > 0)
+			fed = feed_reader(c->reader, bytes, (size_t)n);
 	}
-	return 0;
+	free(bytes);
+	return fed ? 0 : -1;
 }
 
 int redis_input_read(struct redisContext *c, struct tls *tls, bool large)
