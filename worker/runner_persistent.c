@@ -291,7 +291,7 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 
 static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	struct log_field how = verdict_end(e->signal, e->code);
+	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal)) : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
 	settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",

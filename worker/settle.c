@@ -216,7 +216,9 @@ static void log_failure(struct message *m, const struct failure *f, bool escapes
 {
 	const char *event = escapes ? "message_escaped" : "message_retried";
 	const struct handler_result *r = f->result;
-	struct log_field none = log_str("", NULL), how = r == NULL ? none : verdict_end(r->signal, r->code);
+	struct log_field none = log_str("", NULL);
+	struct log_field how = r == NULL ? none : r->signal != 0 ? log_str("signal", process_signal_name(r->signal))
+			       : r->code >= 0 ? log_int("exit", r->code) : none;
 
 	log_info(event, log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1), log_str("class", f->class), how,
 	    r == NULL ? none : log_int("duration_ms", r->duration_ms), log_str("error", f->text));

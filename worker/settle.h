@@ -64,7 +64,6 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* For a reply that does not mean done: sets verdict, class, text and delay of f. */
-struct log_field verdict_end(int signal, int code);	/* for the log. signal 0 and code -1: it is not known how the handler ended */
 size_t verdict_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text and result of f; depends on its verdict */

@@ -11,11 +11,6 @@
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
-struct log_field verdict_end(int signal, int code)
-{
-	return signal != 0 ? log_str("signal", process_signal_name(signal)) : code >= 0 ? log_int("exit", code) : log_str("exit", NULL);
-}
-
 size_t verdict_last_line(const char *data, size_t len, const char **line)
 {
 	size_t end = len, start;
