@@ -54,7 +54,7 @@ static void advise(const struct doctor *d, struct finding *f, const struct unfin
 	if (command == NULL)
 		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
 	else
-		findings_advise(f, "Redis forgets it after 7 days; continue: %s; start over: add --anew", command);
+		findings_advise(f, "Redis forgets it after 7 days; to start over, add --anew; to continue it: %s", command);
 	json_decref(json);
 	free(command);
 }
