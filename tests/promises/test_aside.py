@@ -68,7 +68,7 @@ def test_what_is_too_large_and_cannot_escape(redis, quredisd, quredis, handler, 
     c.set("escape:mail", "no list")
     c.lpush("ingress:mail", large, "good")
     wait_for(lambda: ledger.count("ran good 1 0"), 100, "what came behind it")
-    assert c.lrange("transit:mail:aside", 0, -1) == [large]
+    wait_for(lambda: c.lrange("transit:mail:aside", 0, -1) == [large], 100, "it is set aside")
     c.delete("escape:mail")
     assert quredis("retry", "mail", "transit").code == 0
     wait_for(lambda: c.lrange("escape:mail", 0, -1) == [large] and not anywhere(c, "mail"), 60)
