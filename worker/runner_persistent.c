@@ -291,12 +291,12 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 
 static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal)) : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
+	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
 	settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
-	    how, log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : NULL), log_int("unanswered", e->unanswered),
-	    log_int("lived_ms", e->lived_ms));
+	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
+	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
 	else if (is_broken(e))
