@@ -11,10 +11,12 @@ STRINGS = ["quredis:of:ingress:mail:sweeper", "escape:mail:forwarded"]
 
 
 def damage(c, key):
-    """Puts away what the key holds."""
+    """Puts away what the key holds, before anybody can write it again."""
+    pipe = c.pipeline()
     if c.exists(key):
-        c.rename(key, "kept")
-    c.lpush(key, "oops") if key in STRINGS else c.set(key, "oops")
+        pipe.rename(key, "kept")
+    pipe.lpush(key, "oops") if key in STRINGS else pipe.set(key, "oops")
+    pipe.execute()
 
 
 def mend(c, key):
