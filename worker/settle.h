@@ -37,7 +37,7 @@ struct failure {			/* why a message is not done */
 	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
 	bool mute;			/* a persistent handler ended without any answer */
 };
-/* What a handler that has ended wrote last, for the reason of an open breaker */
+/* Notes the last line of a handler that has ended, for the reason of an open breaker. stderr_tail: the end of its stderr */
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);

@@ -43,7 +43,7 @@ struct hold_words {
 	bool unhealthy;			/* such a queue is unhealthy; otherwise it is degraded */
 	enum hold_patience patience;	/* for how long it is no reason yet */
 	const char *over;		/* the reason while the queue recovers from it */
-	/* What an operator can do: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
+	/* An operator can do this: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
 	const char *advice, *after;
 };
 

@@ -225,7 +225,7 @@ static void the_length_of_what_arrives(void **state)
 	assert_int_equal(arriving_after(s, "$300000000\r\nx"), 300000000);
 }
 
-/* One turn of the caller's loop takes what the kernel holds of a large answer, not 16 KiB of it. */
+/* The connection takes all that the kernel holds of a large answer in one turn of its caller's loop, not 16 KiB of it. */
 static void a_large_answer_in_one_turn(void **state)
 {
 	static char text[128 * 1024];

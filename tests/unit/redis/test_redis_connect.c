@@ -317,7 +317,7 @@ static void loses_after_opening(bool resets)
 	assert_int_equal(redis_wait(&r, &reply, REDIS_TIMEOUT_MS, NULL), -1);
 }
 
-/* What the peer did decides, not the text of an error: a proxy chooses its own. */
+/* The connection judges by the error code of the close, not by the text of an error: a proxy chooses its own text. */
 static void a_close_by_the_peer_is_known(void **state)
 {
 	struct redis_reply reply;
