@@ -1,7 +1,8 @@
 /*
  * Reads the slots of all workers once a turn, for the judge of holds, and finds which key of a queue has the wrong type.
- * Redis does not name the key in its error, so this task asks for the types of all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also asks at the start and every five minutes,
- * because commands use some keys seldom: a wrong type is an error of this task, until the key is mended.
+ * Redis does not name the key in its error, so this task asks for the types of all keys while the queue has such an error,
+ * and shows the first wrong one on the scoreboard. It also asks at the start and every five minutes, because commands use
+ * some keys seldom: a wrong type is an error of this task, until the key is mended.
  */
 #include "sweeper/report/errors.h"
 

@@ -1,6 +1,7 @@
 /* ldflags: -Wl,--wrap=strcmp,--wrap=sweeper_goes_on,--wrap=sweeper_queue_use_workers */
 /*
- * The sweeper finds one of many rescues, deaths and queues without a walk over all of them. The tests measure that by the number of comparisons of names, where names are compared, and else by processor time.
+ * The sweeper finds one of many rescues, deaths and queues without a walk over all of them. The tests measure that by
+ * the number of comparisons of names, where names are compared, and else by processor time.
  */
 #include <sys/socket.h>
 
