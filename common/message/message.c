@@ -4,7 +4,6 @@
  * ever lost.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -294,14 +293,13 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 
 const char *message_id(struct message *m)
 {
-	char sha1[ENCODE_SHA1_SIZE];
-
 	if (m->id[0] == '\0') {
+		char *sha1 = put_text(m->id, "sha1:");
+
 		if (m->header_len == 0)
 			message_digest(m, sha1);
 		else
 			encode_sha1(message_payload(m), message_payload_len(m), sha1);
-		snprintf(m->id, sizeof(m->id), "sha1:%s", sha1);
 	}
 	return m->id;
 }
@@ -420,12 +418,12 @@ void message_digest(const struct message *m, char out[ENCODE_SHA1_SIZE])
 	char *memo = m->sha1_memo;
 
 	if (m->sha1[0] != '\0') {
-		strlcpy(out, m->sha1, ENCODE_SHA1_SIZE);
+		memcpy(out, m->sha1, ENCODE_SHA1_SIZE);
 	} else if (memo != NULL && memo[0] != '\0') {
-		strlcpy(out, memo, ENCODE_SHA1_SIZE);
+		memcpy(out, memo, ENCODE_SHA1_SIZE);
 	} else {
 		encode_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, out);
 		if (memo != NULL)
-			strlcpy(memo, out, ENCODE_SHA1_SIZE);
+			memcpy(memo, out, ENCODE_SHA1_SIZE);
 	}
 }
