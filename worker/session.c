@@ -38,7 +38,7 @@ void session_init(struct worker *w)
 	w->session.target_mark = redis_target_mark(&w->session.target, "");
 	w->session.announced_master = atomic_load(&w->env->child->board->sweeper.announced_master);
 	route_prefer(&w->session.redis.route, &w->session.target, w->session.announced_master & 0xff);
-	queue_greets(&w->session.redis, true);
+	queue_greets(&w->session.redis, true, conf);
 }
 
 void session_free(struct worker *w)

@@ -121,7 +121,7 @@ int connection_open(struct admin *a)
 	if (find_target(a) == -1)
 		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
-	queue_greets(&a->redis, false);
+	queue_greets(&a->redis, false, a->conf);
 	if (connect_when_moved(a) == 0 || connect_as_producer(a) == 0)
 		return 0;
 	if (redis_error_slot_moves(a->redis.error))

@@ -89,11 +89,20 @@ void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
 
 /*
  * From now on each new connection of r loads the scripts and learns the secrets. create: it also creates the first secret if
- * Redis has none, and fails with an error SECRET if that is lost.
+ * Redis has none, and fails with an error SECRET if that is lost. conf: its queues, and its node, show whether quredis was here; NULL: not known.
  */
-void queue_greets(struct redis *r, bool create);
-/* Reads the secrets, and restores those that this process knows and Redis lacks. create: as above. -> STRING for queue_secret_learn() */
+void queue_greets(struct redis *r, bool create, const struct conf *conf);
+/*
+ * Reads the secrets, and restores those that this process knows and Redis lacks. create: a secret that was lost is an error SECRET. -> STRING for
+ * queue_secret_learn(); if queue_secret_is_none(), nobody has one, and queue_secret_first() creates it
+ */
 void queue_secret(struct redis *r, bool create);
+bool queue_secret_is_none(const struct redis_reply *reply);
+/*
+ * The same, and looks whether quredis was here, so that a secret was lost. create: if not, it creates the first one. k: of a queue besides those of the
+ * configuration; NULL: none
+ */
+void queue_secret_first(struct redis *r, bool create, const struct queue_keys *k);
 int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no secret; the known ones stay */
 /* By the last reply learnt: why this Redis, which quredis has used before, has no secret, and what to do; static. "": it has one, or is new. */
 #define QUEUE_SECRET_LOST_SIZE 200

@@ -13,6 +13,7 @@
 #define SHARED(name) ".incbin \"common/queue/scripts/shared/" name ".lua\"\n"
 #define ENTRY SHARED("entry")
 #define LAYOUT SHARED("layout")
+#define TRACES SHARED("traces")
 #define PUT_BACK SHARED("put_back")
 #define RECORD SHARED("record")
 #define UNREAD SHARED("unread")

@@ -32,6 +32,11 @@ static char *bare_rescue(const struct queue_keys *k, int64_t now_ms)
 
 /* Whether a key of another type shuts the gate. */
 enum gate { GATE_STAYS_OPEN, GATE_SHUTS, GATE_SHUTS_IF_SHARED };
+/*
+ * TRACE: a sweeper, which knows a secret, writes this key of each queue or host that it serves, and nobody else does. Where one is, a secret was. NO_TRACE: not
+ * every queue has it; or producers, the Ruby gem, or an operator (pause, import) write it before the first start, too.
+ */
+enum trace { NO_TRACE, TRACE };
 
 #define FIELD(name) offsetof(struct queue_keys, name), NULL
 #define MADE(function) 0, function
@@ -40,42 +45,44 @@ static const struct {
 	char *(*make)(const struct queue_keys *k, int64_t now_ms);	/* instead of a field: a new string */
 	const char *type;
 	enum gate gate;
+	enum trace trace;
 } of_queue[] = {
-	{ FIELD(ingress), "list", GATE_SHUTS },
-	{ FIELD(transit), "list", GATE_SHUTS },
-	{ FIELD(escape), "list", GATE_SHUTS },
-	{ FIELD(workers), "hash", GATE_SHUTS },			/* a worker that is not in it must not fetch */
-	{ FIELD(notes), "hash", GATE_SHUTS_IF_SHARED },		/* without them poison runs again */
-	{ FIELD(log), "stream", GATE_STAYS_OPEN },
-	{ FIELD(delayed), "zset", GATE_STAYS_OPEN },
-	{ FIELD(pushed), "zset", GATE_STAYS_OPEN },
-	{ FIELD(registered), "string", GATE_STAYS_OPEN },
-	{ FIELD(paused), "string", GATE_STAYS_OPEN },
-	{ FIELD(sweeper), "string", GATE_STAYS_OPEN },
-	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN },
-	{ FIELD(done), "stream", GATE_STAYS_OPEN },
-	{ FIELD(stats), "hash", GATE_STAYS_OPEN },
-	{ MADE(this_minute), "hash", GATE_STAYS_OPEN },
-	{ MADE(last_minute), "hash", GATE_STAYS_OPEN },
-	{ MADE(this_hour), "hash", GATE_STAYS_OPEN },
-	{ FIELD(aside), "list", GATE_STAYS_OPEN },
-	{ FIELD(aside_log), "stream", GATE_STAYS_OPEN },
-	{ FIELD(forwarded), "string", GATE_STAYS_OPEN },
-	{ FIELD(claimed), "hash", GATE_STAYS_OPEN },
-	{ FIELD(operations), "hash", GATE_STAYS_OPEN },
-	{ MADE(bare_rescue), "list", GATE_STAYS_OPEN },
+	{ FIELD(ingress), "list", GATE_SHUTS, NO_TRACE },
+	{ FIELD(transit), "list", GATE_SHUTS, NO_TRACE },
+	{ FIELD(escape), "list", GATE_SHUTS, NO_TRACE },
+	{ FIELD(workers), "hash", GATE_SHUTS, NO_TRACE },			/* a worker that is not in it must not fetch */
+	{ FIELD(notes), "hash", GATE_SHUTS_IF_SHARED, NO_TRACE },		/* without them poison runs again */
+	{ FIELD(log), "stream", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(delayed), "zset", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(pushed), "zset", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(registered), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(done), "stream", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(stats), "hash", GATE_STAYS_OPEN, TRACE },
+	{ MADE(this_minute), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ MADE(last_minute), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ MADE(this_hour), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(aside), "list", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(aside_log), "stream", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(forwarded), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(claimed), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(operations), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ MADE(bare_rescue), "list", GATE_STAYS_OPEN, NO_TRACE },
 };
 
 static const struct {
 	enum queue_key key;
 	const char *type;
 	bool of_node;
+	enum trace trace;
 } common[] = {
-	{ QUEUE_KEY_REGISTRY, "zset", false },
-	{ QUEUE_KEY_SCHEMA, "string", false },
-	{ QUEUE_KEY_HEALTH, "hash", false },
-	{ QUEUE_KEY_NODE, "string", true },
-	{ QUEUE_KEY_CLOCK, "string", true },
+	{ QUEUE_KEY_REGISTRY, "zset", false, NO_TRACE },
+	{ QUEUE_KEY_SCHEMA, "string", false, NO_TRACE },
+	{ QUEUE_KEY_HEALTH, "hash", false, TRACE },
+	{ QUEUE_KEY_NODE, "string", true, TRACE },
+	{ QUEUE_KEY_CLOCK, "string", true, TRACE },
 };
 _Static_assert(nitems(of_queue) + nitems(common) <= QUEUE_TYPES_MAX, "one list holds all");
 
@@ -108,6 +115,20 @@ void queue_types_add_common(struct queue_types *t, const char *prefix, const cha
 {
 	for (size_t i = 0; i < nitems(common); i++)
 		add_type(t, queue_key(prefix, common[i].key, common[i].of_node ? node : NULL), common[i].type);
+}
+
+void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k)
+{
+	for (size_t i = 0; i < nitems(of_queue); i++)
+		if (of_queue[i].trace == TRACE)
+			add_type(t, key_of_row(i, k, 0), of_queue[i].type);
+}
+
+void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node)
+{
+	for (size_t i = 0; i < nitems(common); i++)
+		if (common[i].trace == TRACE && (node != NULL || !common[i].of_node))
+			add_type(t, queue_key(prefix, common[i].key, common[i].of_node ? node : NULL), common[i].type);
 }
 
 void queue_types_ask(struct redis *r, const struct queue_types *t)

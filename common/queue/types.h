@@ -28,6 +28,10 @@ void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, in
 /* Those that all queues share, and those of this node; quredis:secret has a judge of its own (secret.c) */
 void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node);
 
+/* Those that a sweeper writes of each queue and host that it serves, and nobody else: where one of them is, a secret was. node NULL: of no node */
+void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k);
+void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node);
+
 void queue_types_ask(struct redis *r, const struct queue_types *t);	/* -> STATUS for each, in their order */
 bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);	/* false also if Redis does not tell */
 void queue_types_free(struct queue_types *t);

@@ -134,6 +134,21 @@ static int judge_role(struct redis *r, const struct redis_reply *role)
 	return 0;
 }
 
+/* The answer to greet's last command, or to one that followed from it. */
+static int take_last(struct redis *r, const struct redis_reply *v)
+{
+	const char *why = r->greeted(r, v);
+
+	if (why != NULL)
+		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
+	if (r->pending > 0) {
+		r->greetings_sent += r->pending;
+		r->greeting_last = r->greetings_sent;
+		r->pending = 0;
+	}
+	return 0;
+}
+
 int greeting_take(struct redis *r, const struct redisReply *reply)
 {
 	struct redis_reply v = redis_reply_view(reply);
@@ -162,7 +177,5 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 		return -1;
 	if (r->is_replica)
 		return r->greetings_taken == r->greetings_sent ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : 0;
-	if (g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last && (why = r->greeted(&v)) != NULL)
-		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
-	return 0;
+	return g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last ? take_last(r, &v) : 0;
 }

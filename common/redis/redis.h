@@ -86,7 +86,8 @@ struct redis {
 	bool brief;			/* the caller has other work: an opening fails if its host name takes longer to resolve than an answer may take */
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
 	void (*greet)(struct redis *r);	/* appends more commands to the opening; NULL: none */
-	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; returns why the server is refused, or NULL */
+	/* Takes the answer to greet's last command; returns why the server is refused, or NULL. It may append one more: then it is called again */
+	const char *(*greeted)(struct redis *r, const struct redis_reply *last);
 	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: unchanged */
 };
 

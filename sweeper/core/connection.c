@@ -46,7 +46,7 @@ int connection_init(struct sweeper *s)
 	redis_target_use(&s->target, conf->redis.tls);
 	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper", conf->supervisor.node);
 	redis_init(&s->redis, &s->target, s->connection.client_name);
-	queue_greets(&s->redis, false);
+	queue_greets(&s->redis, false, conf);
 	return 0;
 }
 
@@ -247,15 +247,26 @@ int connection_integer(struct sweeper *s, int64_t *out)
 	return 0;
 }
 
+static int take_secret(struct sweeper *s, struct redis_reply *reply)
+{
+	int rc = connection_answer(s, reply);
+
+	if (rc == -1 && s->redis.state != REDIS_CLOSED)
+		queue_secret_learn(reply);
+	return rc;
+}
+
 int connection_secret(struct sweeper *s)
 {
 	struct redis_reply reply;
 
 	queue_secret(&s->redis, true);
-	if (connection_answer(s, &reply) == -1) {
-		if (s->redis.state != REDIS_CLOSED)
-			queue_secret_learn(&reply);
+	if (take_secret(s, &reply) == -1)
 		return -1;
+	if (queue_secret_is_none(&reply)) {
+		queue_secret_first(&s->redis, true, NULL);
+		if (take_secret(s, &reply) == -1)
+			return -1;
 	}
 	if (queue_secret_learn(&reply) == 0)
 		return 0;

@@ -173,8 +173,10 @@ static void check_question(const struct fake_command *c)
 {
 	size_t n;
 
-	FUZZ_ASSERT(c->argc == 12 && count_secrets(c->argv[6]) <= 1);
-	n = count_secrets(c->argv[7]);
+	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 3;
+
+	FUZZ_ASSERT(nkeys >= 3 && c->argc == 12 + 2 * traces && count_secrets(c->argv[3 + nkeys]) <= 1);
+	n = count_secrets(c->argv[4 + nkeys]);
 	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
 	secrets_sent = n;
 }

@@ -220,6 +220,31 @@ def lost(d, *words):
     assert r.code == 78 and "quredis:secret" in r.err
 
 
+def test_a_secret_that_was_lost_with_the_schema_is_not_new(redis, quredisd, handler, ledger):
+    """The keys of another queue of the same supervisor show it, too."""
+    c = redis.client()
+    options = {"queues": [queue("fresh", handler("cat >/dev/null")), queue("mail", ledger.recorder())], "health": {"enabled": True, "interval": "1s"}}
+    d = quredisd(**options)
+    c.lpush("ingress:mail", "one")
+    wait_for(lambda: c.hget("quredis:of:ingress:mail:stats", "done"), 60)
+    assert d.stop() == 0
+    ours, runs = c.get(SECRET), len(ledger.runs())
+    for _ in range(2):
+        c.delete(SECRET, "quredis:schema", "quredis:health", *c.keys("quredis:node:*"))
+        d = quredisd(wait=False, **options)
+        lost(d, "is missing", "quredis:of:ingress:mail:stats")
+        c.lpush("ingress:mail", "two")
+        assert c.llen("ingress:mail") and len(ledger.runs()) == runs and not c.exists(SECRET, "quredis:schema")
+        assert d.stop() == 0
+        c.lpop("ingress:mail")
+    c.lpush("ingress:mail", "three")
+    d = quredisd(wait=False, **options)
+    lost(d, "is missing")
+    c.set(SECRET, ours)
+    wait_for(lambda: len(ledger.runs()) == runs + 1, 60)
+    assert c.get(SECRET) == ours and c.exists("quredis:schema")
+
+
 def test_a_lost_secret_waits_for_somebody_who_knows_it(redis, quredisd, handler, ledger):
     """Lists that were moved without quredis:secret, twice: nothing runs with our line or anew, and all continues once the key is back."""
     c = redis.client()
@@ -290,14 +315,23 @@ def test_doctor_keeps_everything_that_it_took_away(redis, quredis):
     assert c.exists(SECRET) and len(c.keys("quredis:secret:aside*")) == 3
 
 
-@pytest.mark.parametrize("used", [False, True])
+TRACES = {"quredis:schema": lambda c, k: c.set(k, "2 2"), "quredis:of:ingress:mail:stats": lambda c, k: c.hset(k, "done", 1),
+          "quredis:health": lambda c, k: c.hset(k, "mail", "{}")}
+
+
+@pytest.mark.parametrize("used", [None, *TRACES])
 def test_a_first_secret_is_made_only_where_quredis_has_not_been(redis, quredis, used):
-    """Lists and the registry do not count: producers and the Ruby gem write them before the first start."""
+    """Lists, the registry and a pause do not count: producers, the Ruby gem and operators write them before the first start. Nor do keys of another type."""
     c = redis.client()
     Queue(c)
     c.lpush("ingress:mail", "pushed before")
-    if used:
-        c.set("quredis:schema", "2 2")
+    c.zadd("delayed:mail", {"pushed": 1e10})
+    assert quredis("pause", "mail").code == 0
+    for key in TRACES:
+        if key == used:
+            TRACES[key](c, key)
+        elif key != "quredis:schema":
+            c.lpush(key, "oops")
     r = quredis("push", "mail", "m", "--delay", "1h")
     assert r.code == (78 if used else 0), r
     assert bool(c.exists(SECRET)) != used and bool(c.exists("quredis:of:ingress:mail:delayed")) != used

@@ -66,7 +66,7 @@ void private_redis_start(struct private_redis *p, bool aof)
 	snprintf(p->url, sizeof(p->url), "unix://%s/s", p->dir);
 	assert_int_equal(redis_target_parse(&p->target, &(struct redis_options){ .url = p->url }, error, sizeof(error)), 0);
 	redis_init(&p->r, &p->target, "test");
-	queue_greets(&p->r, true);
+	queue_greets(&p->r, true, NULL);
 	launch(p);
 }
 

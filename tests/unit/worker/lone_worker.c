@@ -112,7 +112,7 @@ void lone_worker_connect(void)
 	struct redis *r = &lone.w->session.redis;
 
 	redis_init(r, &lone_server.target, "worker");
-	queue_greets(r, true);
+	queue_greets(r, true, NULL);
 	if (redis_connect(r, REDIS_TIMEOUT_MS, NULL) == -1)
 		fail_msg("%s", r->error);
 	REDIS(&lone_server, "FLUSHDB");
