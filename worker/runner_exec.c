@@ -100,7 +100,7 @@ static void start_next(struct worker *w, int64_t now_ms)
 		starter_put_off(w, now_ms);
 		return;
 	}
-	starter_succeeded(&w->starter);
+	starter_succeeded(w);
 	w->exec.running = p;
 	starter_started(w, p);
 	note_running(w, now_ms);

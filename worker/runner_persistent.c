@@ -117,7 +117,7 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 		starter_put_off(w, now_ms);
 		return;
 	}
-	starter_succeeded(&w->starter);
+	starter_succeeded(w);
 	while (room_for_jobs(w) > 0 && (p = starter_next(w)).tray != -1)
 		if (!give(w, p, now_ms))
 			return;

@@ -14,7 +14,7 @@
 
 #define RELIEVED_BASE_MS 20
 #define RELIEVED_CAP_MS 10000
-#define PUT_OFF_MAX 4		/* failed forks in a row, most of a second, after which other workers get the messages */
+#define PUT_OFF_MAX 4		/* failed starts in a row, most of a second, after which other workers get the messages */
 #define LOOK_AGAIN_MS 10	/* at a message whose start depends on events without a deadline: the end of a handler, answers to moves */
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
@@ -83,9 +83,11 @@ void starter_pause(struct starter *s, int64_t until_ms)
 	retry_not_before(&s->retry, until_ms);
 }
 
-void starter_succeeded(struct starter *s)
+void starter_succeeded(struct worker *w)
 {
-	retry_succeeded(&s->retry);
+	if (w->starter.retry.errors >= PUT_OFF_MAX)
+		atomic_store(&w->env->slot->not_started, 0);
+	retry_succeeded(&w->starter.retry);
 }
 
 /*
@@ -102,6 +104,8 @@ void starter_put_off(struct worker *w, int64_t now_ms)
 		log_warning("handler_not_started", log_str("error", strerror(error)));
 	if (w->starter.retry.errors < PUT_OFF_MAX)
 		return;
+	atomic_store(&w->env->slot->next_start_ms, w->starter.retry.at_ms);
+	atomic_store(&w->env->slot->not_started, (uint32_t)error);
 	settle_relieve(w, none);
 	fetcher_wait(&w->fetcher, w->starter.retry.at_ms);
 }

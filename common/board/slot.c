@@ -80,6 +80,8 @@ void slot_clear(struct slot *s)
 	slot_text_clear(&s->redis_why);
 	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
+	atomic_store(&s->not_started, 0);
+	atomic_store(&s->next_start_ms, 0);
 	slot_text_clear(&s->progress);
 	slot_text_clear(&s->failure);
 	atomic_store(&s->failed_ms, 0);

@@ -47,6 +47,12 @@ struct slot {
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
 	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	/*
+	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start succeeded, or it has tried none.
+	 * With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge (common/holds/).
+	 */
+	_Atomic uint32_t not_started;
+	_Atomic int64_t next_start_ms;
 	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	struct slot_text failure;		/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */
 	_Atomic int64_t failed_ms;		/* CLOCK_MONOTONIC: when that was; 0: none was */

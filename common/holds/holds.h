@@ -14,8 +14,8 @@
 
 /* By rank: of several holds the last one counts, since an operator must know it first. */
 enum hold {
-	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_WORKER, HOLD_ERROR,
-	HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
+	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_PROCESS,
+	HOLD_NO_WORKER, HOLD_ERROR, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
 	HOLDS
 };
 
@@ -59,6 +59,9 @@ struct hold_slots {
 		int serving;		/* workers that live and do not leave */
 		int connected;		/* of these, those with a connection to Redis */
 		const struct slot *next;	/* of these, the one without a connection that tries next; NULL: all are connected */
+		int unable;		/* of the serving ones, those that could not start their handler */
+		int able;		/* those that have started a message, and could start the last one */
+		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
 	} of_queue[SCOREBOARD_QUEUES];
 	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */

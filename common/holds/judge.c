@@ -2,6 +2,7 @@
  * Decides the one hold, and the one reason, of a queue: from the words of master, sweeper and workers on the scoreboard, and from nothing else. It
  * changes nothing. Each hold has one function that says whether it applies; of several the one with the highest rank counts.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "common/base/base.h"
@@ -19,6 +20,13 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 	w->serving++;
 	if (atomic_load(&s->failed_ms) > (w->failed == NULL ? 0 : atomic_load(&w->failed->failed_ms)))
 		w->failed = s;
+	if (atomic_load(&s->not_started) != 0) {
+		w->unable++;
+		if (w->starts == NULL || atomic_load(&s->next_start_ms) < atomic_load(&w->starts->next_start_ms))
+			w->starts = s;
+	} else if (atomic_load(&s->serial) > 0) {
+		w->able++;
+	}
 	if (atomic_load(&s->redis_down) == 0)
 		w->connected++;
 	else if (w->next == NULL || atomic_load(&s->redis_retry_ms) < atomic_load(&w->next->redis_retry_ms))
@@ -75,6 +83,24 @@ const char *holds_aside(const struct board_queue *q)
 	}
 }
 
+/* What the host lacks, which limit says so, and what an operator can do. */
+static const char *reason_of_shortage(const struct hold_workers *w)
+{
+	switch (atomic_load(&w->starts->not_started)) {
+	case EAGAIN:
+		return "its handler cannot be started: its user (limits.processes, LimitNPROC=) or the service (TasksMax=) may have no more processes: "
+		    "raise that limit, or lower workers";
+	case EMFILE:
+		return "its handler cannot be started: a worker may open no more files: raise the limit of the supervisor (LimitNOFILE=)";
+	case ENFILE:
+		return "its handler cannot be started: this host may open no more files: raise fs.file-max, or end the process that holds them";
+	case ENOMEM:
+		return "its handler cannot be started: this host, or the service (MemoryMax=), has no memory for a process: add memory, or lower workers";
+	default:
+		return "its handler cannot be started: the host has no process, descriptor or memory for it";
+	}
+}
+
 static const char waits_for_leavers[] =
     "workers of earlier configurations still run messages: each new worker starts when one of them has finished";
 
@@ -88,6 +114,8 @@ static const char *reason_to_warn(const struct scoreboard *b, const struct board
 		return holds_aside(q);
 	if (wanted == 0)
 		return atomic_load(&q->master.scaled) != 0 ? "scaled to no workers, until a reload" : "no workers are configured";
+	if (w->unable > 0)
+		return reason_of_shortage(w);
 	if (w->serving < (int)wanted && atomic_load(&q->master.waits) != 0)
 		return waits_for_leavers;
 	if (atomic_load(&b->sweeper.leftovers) > 0)
@@ -137,6 +165,12 @@ static const char *judge_breaker(const struct hold_view *v)
 	    "its handler cannot be executed, or failed too often in a row" : NULL;
 }
 
+/* A worker that has not tried yet cannot tell. While one of them starts handlers, the queue runs, and the others only are a reason to warn. */
+static const char *judge_no_process(const struct hold_view *v)
+{
+	return v->w->unable > 0 && v->w->able == 0 ? reason_of_shortage(v->w) : NULL;
+}
+
 static const char *judge_no_worker(const struct hold_view *v)
 {
 	if (v->w->serving > 0 || atomic_load(&v->q->master.wanted) == 0 || judge_draining(v) != NULL)
@@ -167,9 +201,9 @@ static const char *judge_quarantine(const struct hold_view *v)
 
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
 	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
-	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_WORKER] = judge_no_worker,
-	[HOLD_ERROR] = judge_error, [HOLD_NO_REDIS] = judge_no_redis, [HOLD_BACKOFF] = judge_backoff,
-	[HOLD_QUARANTINE] = judge_quarantine,
+	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,
+	[HOLD_NO_WORKER] = judge_no_worker, [HOLD_ERROR] = judge_error, [HOLD_NO_REDIS] = judge_no_redis,
+	[HOLD_BACKOFF] = judge_backoff, [HOLD_QUARANTINE] = judge_quarantine,
 };
 
 size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,

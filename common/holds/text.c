@@ -36,6 +36,17 @@ static void explain_breaker(const struct board_queue *q, const struct slot *fail
 	add_next(atomic_load(&b->until_ms), now_ms, "next attempt", "; next attempt with the next message", out);
 }
 
+/* worker: whose start failed. */
+static void explain_shortage(const struct slot *worker, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	uint32_t error = worker == NULL ? 0 : atomic_load(&worker->not_started);
+
+	if (error == 0)
+		return;
+	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " (%s)", strerror((int)error));
+	add_next(atomic_load(&worker->next_start_ms), now_ms, "next attempt", "; next attempt with the next message", out);
+}
+
 static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
 	int64_t ended_ms = atomic_load(&q->master.ended_ms);
@@ -73,6 +84,8 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 	strlcpy(out, judged->reason, HOLD_TEXT_SIZE);
 	if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, now_ms, out);
+	else if (judged->hold == HOLD_NO_PROCESS)
+		explain_shortage(slots->of_queue[q - b->queues].starts, now_ms, out);
 	else if (judged->hold == HOLD_NO_WORKER)
 		explain_no_worker(q, now_ms, out);
 	else if (judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)

@@ -51,7 +51,7 @@ from .containers import unshared
 from .daemon import FakeNotifySocket, Quredisd
 from .handlers import Ledger, write_handler
 from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED, SERVER
-from .processes import alive, children_of, descendants_of, environment_of, high_water_kib, open_files, pss_kib, title_of
+from .processes import alive, children_of, descendants_of, environment_of, high_water_kib, leave_one_descriptor, open_files, pss_kib, title_of
 from .program import Result, run_quredis
 from .redis_proxy import CUT, RedisProxy, Tap, Watch
 from .redis_server import RedisServer, free_port

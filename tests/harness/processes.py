@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import resource
 import signal
 import time
 
@@ -128,6 +129,13 @@ def name_of(pid):
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def leave_one_descriptor(pid):
+    """Too few for the pipes of a handler. Returns the limits before."""
+    taken = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    second_free = [fd for fd in range(1024) if fd not in taken][1]
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (second_free, 1024))
 
 
 def open_files(pid):

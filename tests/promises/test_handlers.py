@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import alive, descendants_of, open_files, queue, wait_for
+from harness import alive, descendants_of, leave_one_descriptor, open_files, queue, wait_for
 from harness.messages import anywhere, record, unwrap
 
 NASTY = r'''
@@ -274,13 +274,6 @@ def test_no_handler_reaches_the_supervisors_descriptors(redis, quredisd, handler
     wait_for(lambda: (tmp / "fds").exists() and not anywhere(redis.client(), "mail"))
     targets = [line.split(" -> ")[1] for line in (tmp / "fds").read_text().splitlines() if " -> " in line]
     assert not [t for t in targets if "socket" in t or "lock" in t], targets
-
-
-def leave_one_descriptor(pid):
-    """Too few for the pipes of a handler. Returns the limits before."""
-    taken = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
-    second_free = [fd for fd in range(1024) if fd not in taken][1]
-    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (second_free, 1024))
 
 
 def test_no_descriptors_left_for_a_handler(redis, quredisd, handler, ledger):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import queue, sources, wait_for
+from harness import leave_one_descriptor, queue, sources, wait_for
 from harness.console import Console
 
 TIMES = re.compile(r"( [\d.]+\w+ ago)?(; (next attempt|the next one starts) .*)?$")     # only `status` knows them
@@ -42,6 +42,11 @@ def miss_the_interpreter_and_pause(d, c, name):
     c.lpush(f"ingress:{name}", "x")
     d.wait_event("breaker_opened", queue=name)
     d.quredis("pause", name)
+
+
+def take_the_descriptors(d, c, name):
+    leave_one_descriptor(d.wait_workers(name, 1)[f"{name}/0"])
+    c.lpush(f"ingress:{name}", "x")
 
 
 def give_a_key_another_type(_, c, name):
@@ -77,6 +82,7 @@ SITUATIONS = {
     "paused": Situation(pause),
     "recovering": Situation(None, ("log",)),                        # too short for reports
     "breaker": Situation(miss_the_interpreter_and_pause),
+    "no process": Situation(take_the_descriptors),
     "no worker": Situation(kill_the_only_worker_seven_times),
     "error": Situation(give_a_key_another_type),
     "no redis": Situation(None, ("log", "textfile")),               # the others are reports in Redis

@@ -262,6 +262,47 @@ static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
 	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
 }
 
+static void cannot_start(int slot, int error, int64_t next_ms)
+{
+	atomic_store(&slot_of(slot)->next_start_ms, next_ms);
+	atomic_store(&slot_of(slot)->not_started, (uint32_t)error);
+}
+
+static void a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks(void **state)
+{
+	(void)state;
+	cannot_start(0, EMFILE, 9000);		/* the other one has not tried */
+	assert_string_equal(explained(1000), "its handler cannot be started: a worker may open no more files: raise the limit of the supervisor "
+	    "(LimitNOFILE=) (Too many open files); next attempt in 8.0s");
+	assert_int_equal(judge(), HOLD_NO_PROCESS);
+	cannot_start(1, EAGAIN, 3500);
+	assert_non_null(strstr(explained(1000), "raise that limit, or lower workers (Resource temporarily unavailable); next attempt in 2.5s"));
+	assert_non_null(strstr(explained(3500), "; next attempt with the next message"));
+	atomic_store(&mail()->workers.breaker.step, 1);
+	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
+	assert_int_equal(judge(), HOLD_NO_PROCESS);
+	for (int i = 0; i < 2; i++)
+		cannot_start(i, ENFILE, 0);
+	assert_non_null(strstr(explained(0), "fs.file-max"));
+	for (int i = 0; i < 2; i++)
+		cannot_start(i, 70000, 0);		/* a damaged word */
+	assert_non_null(strstr(explained(0), "no process, descriptor or memory"));
+}
+
+static void a_queue_runs_while_one_of_its_workers_starts_handlers(void **state)
+{
+	(void)state;
+	cannot_start(0, ENOMEM, 9000);
+	atomic_store(&slot_of(1)->serial, 1);
+	assert_int_equal(judge(), HOLD_NONE);
+	assert_non_null(strstr(reason, "has no memory for a process"));
+	cannot_start(0, 0, 0);
+	assert_int_equal(judge(), HOLD_NONE);
+	assert_null(reason);
+	cannot_start(1, ENOMEM, 9000);			/* it has started messages before */
+	assert_int_equal(judge(), HOLD_NO_PROCESS);
+}
+
 static void the_breaker_comes_before_the_gate(void **state)
 {
 	(void)state;
@@ -419,6 +460,8 @@ int main(void)
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
 		T(a_gate_that_is_shut_for_an_error_shows_the_error),
+		T(a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks),
+		T(a_queue_runs_while_one_of_its_workers_starts_handlers),
 		T(the_breaker_comes_before_the_gate),
 		T(a_queue_recovers_until_its_gate_opens),
 		T(a_queue_that_left_drains),

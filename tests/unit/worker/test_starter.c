@@ -190,9 +190,28 @@ static void a_failed_fork_is_retried_later_and_logged_once(void **state)
 	assert_in_range(starter_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 100, 200);
 	fixture_pass_ms(200);
 	assert_int_equal(starts_after_a_tick(), 1);
-	starter_succeeded(&w->starter);
+	starter_succeeded(w);
 	starter_put_off(w, fixture_now_ms());
 	assert_int_equal(fixture_logged("handler_not_started"), 2);
+}
+
+static void a_worker_that_cannot_start_a_handler_shows_it_until_it_can(void **state)
+{
+	const struct slot *s = fixture.env->slot;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(atomic_load(&s->not_started), 0);
+		errno = EMFILE;
+		starter_put_off(w, fixture_now_ms());
+	}
+	assert_int_equal(atomic_load(&s->not_started), EMFILE);
+	assert_int_equal(atomic_load(&s->next_start_ms), w->starter.retry.at_ms);
+	errno = EAGAIN;
+	starter_put_off(w, fixture_now_ms());
+	assert_int_equal(atomic_load(&s->not_started), EAGAIN);
+	starter_succeeded(w);
+	assert_int_equal(atomic_load(&s->not_started), 0);
 }
 
 static void a_message_that_can_start_never_waits_without_a_deadline(void **state)
@@ -345,6 +364,7 @@ int main(void)
 		T(a_shut_gate_and_a_pause_count_like_an_order),
 		T(an_open_breaker_lets_only_its_probe_start),
 		T(a_failed_fork_is_retried_later_and_logged_once),
+		T(a_worker_that_cannot_start_a_handler_shows_it_until_it_can),
 		T(a_message_that_can_start_never_waits_without_a_deadline),
 		T(a_suspect_starts_only_after_all_others_have_left),
 		T(a_fetch_under_way_keeps_a_suspect_from_starting),
