@@ -67,8 +67,8 @@ struct handler *handler_new(const struct conf_queue *conf);
 void handler_free(struct handler *h);
 
 /*
- * Returns 0: running, or finished at once with UNREPRESENTABLE or UNRUNNABLE; -1: fork failed (errno: EAGAIN, ENOMEM, EMFILE):
- * nothing was started, try again later. job and its message must live until the run is finished.
+ * Returns 0: running, or finished at once with UNREPRESENTABLE or UNRUNNABLE; -1: no process, descriptor or memory for it
+ * (errno: EAGAIN, ENOMEM, EMFILE, ENFILE): nothing was started, try again later. job and its message must live until the run is finished.
  */
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms);
 

@@ -65,8 +65,8 @@ struct persistent *persistent_new(const struct conf_queue *conf);
 void persistent_free(struct persistent *p);		/* kills the process if it runs */
 
 /*
- * Starts the process, after the end of the last one was taken. Returns 0 (it may still end as UNRUNNABLE); -1: fork failed
- * (errno), try again later.
+ * Starts the process, after the end of the last one was taken. Returns 0 (it may still end as UNRUNNABLE); -1: no process,
+ * descriptor or memory for it (errno): try again later.
  */
 int persistent_start(struct persistent *p, const char *incarnation, int64_t now_ms);
 

@@ -95,6 +95,26 @@ static void limit_late(struct handler_process *p)
 		log_warning("handler_not_limited", log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
 }
 
+static bool is_shortage(int error)
+{
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+/*
+ * True: the host had no process, descriptor or memory for the child, which has exited. Such a child is no evidence against the handler: the start failed
+ * as if there had been no fork. The kernel refuses a process to another user only in execve. Where vfork is a fork, the report may come too late.
+ */
+static bool take_back_start(struct handler_process *p)
+{
+	handler_process_learn(p);
+	if (!is_shortage(p->failure.error))
+		return false;
+	while (waitpid(p->leader, NULL, 0) == -1 && errno == EINTR)
+		;
+	errno = p->failure.error;
+	return true;
+}
+
 int handler_process_start(struct handler_process *p, struct handler_plan *plan, int64_t now_ms)
 {
 	pid_t leader;
@@ -112,6 +132,8 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
 	if (leader == -1)
 		return -1;
 	p->leader = leader;
+	if (take_back_start(p))
+		return -1;
 	enter_phase(p, HANDLER_RUNNING);
 	p->due_ms = INT64_MAX;
 	handler_family_begin(&p->family, leader);

@@ -53,7 +53,7 @@ void handler_process_free(struct handler_process *p);		/* does not kill a runnin
 /* Prepares what all runs share. Dispositions of signals must not change after the first call. -1: errno */
 int handler_process_prepare(struct handler_process *p);
 
-/* plan: argv, envp, stdio and reply must be set. -1: fork failed (errno) */
+/* plan: argv, envp, stdio and reply must be set. -1: the host has no process, descriptor or memory for it (errno) */
 int handler_process_start(struct handler_process *p, struct handler_plan *plan, int64_t now_ms);
 
 /*
