@@ -1,6 +1,5 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +11,6 @@
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "common/base/nitems.h"
-#include "common/handler/cause.h"
-#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 
 static struct queues *qs = &m.queues;
@@ -130,110 +127,6 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 	assert_hold(HOLD_NO_REDIS, "Redis refuses commands for now");		/* the known error says more than the guess */
 }
 
-static const char *explained(int64_t now_ms)
-{
-	static char text[HOLD_TEXT_SIZE];
-	struct hold_slots slots;
-	struct judged judged;
-
-	queues_publish(qs);
-	holds_read_slots(m.board, &slots);
-	judged = holds_judge(m.board, mail(), &slots);
-	return holds_explain(m.board, mail(), &slots, &judged, qs->items[MAIL].conf, now_ms, text);
-}
-
-static void because(int slot, const char *why)
-{
-	slot_text_set(&slot_of(slot)->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
-}
-
-static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
-{
-	(void)state;
-	assert_null(explained(1000));
-	for (int i = 0; i < 2; i++)
-		atomic_store(&slot_of(i)->redis_down, 1);
-	assert_string_equal(explained(1000), "no connection to Redis");
-	because(0, "Connection timed out");
-	atomic_store(&slot_of(0)->redis_retry_ms, 9000);
-	because(1, "Connection refused");
-	atomic_store(&slot_of(1)->redis_retry_ms, 3500);
-	assert_string_equal(explained(1000), "no connection to Redis: Connection refused; next attempt in 2.5s");
-	assert_string_equal(explained(0), "no connection to Redis: Connection refused");
-	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
-}
-
-static void fails(int slot, const char *words, int64_t at_ms)
-{
-	slot_note_failure(slot_of(slot), words, strlen(words), at_ms);
-}
-
-static void an_open_breaker_has_the_last_words_of_the_handler(void **state)
-{
-	struct queue_breaker *b = &mail()->workers.breaker;
-	struct handler_result last = { .end = HANDLER_EXITED, .code = 1 };
-
-	(void)state;
-	atomic_store(&b->step, 1);
-	atomic_store(&b->cause, handler_cause_failures(3, &last));
-	fails(1, "unable to open database file", 20);
-	fails(0, "an earlier one", 10);
-	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1: unable to open database file");
-	fails(1, "", 30);
-	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1");
-	fails(1, "words of a process that could be executed", 40);
-	atomic_store(&b->cause, handler_cause_unrunnable("execve", ENOENT));
-	assert_null(strstr(explained(0), "words"));
-}
-
-static void an_error_has_the_text_of_redis_or_the_key(void **state)
-{
-	static const char key[] = "quredis:of:ingress:mail:delayed is a string, but quredis needs a zset";
-
-	(void)state;
-	because(0, "OOM command not allowed");
-	atomic_store(&slot_of(0)->error, QUEUE_ERROR_TRANSIENT);
-	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");
-	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_WRONG_TYPE, key, strlen(key), SLOT_TEXT_MAX);
-	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");	/* the key is of another error */
-	atomic_store(&slot_of(0)->error, QUEUE_ERROR_WRONG_TYPE);
-	assert_string_equal(explained(1000), "one of its keys has the wrong type: quredis:of:ingress:mail:delayed is a string, but quredis needs a zset");
-	slot_text_clear(&mail()->sweeper.why);
-	assert_string_equal(explained(1000), "one of its keys has the wrong type");	/* a worker does not know the key */
-	atomic_store(&slot_of(0)->error, queue_error_word(QUEUE_ERROR_NO_COMMAND, COMMAND_LPUSH));
-	assert_string_equal(explained(1000), "Redis refuses LPUSH, which quredis needs: this server lacks it or has renamed it");
-}
-
-static void the_text_of_an_error_that_ended_is_not_shown(void **state)
-{
-	static const char old[] = "ERR of yesterday";
-
-	(void)state;
-	because(0, "ERR of today");
-	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_OTHER, old, strlen(old), SLOT_TEXT_MAX);
-	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_OTHER);
-	assert_string_equal(explained(1000), "Redis answers with an error: ERR of yesterday");
-	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_NONE);
-	atomic_store(&slot_of(0)->error, QUEUE_ERROR_OTHER);
-	assert_string_equal(explained(1000), "Redis answers with an error: ERR of today");
-}
-
-static void an_open_breaker_has_its_cause_and_the_next_attempt(void **state)
-{
-	struct queue_breaker *b = &mail()->workers.breaker;
-
-	(void)state;
-	atomic_store(&b->step, 1);
-	atomic_store(&b->until_ms, 3500);
-	assert_string_equal(explained(0), "its handler cannot be executed, or failed too often in a row");
-	atomic_store(&b->cause, handler_cause_unrunnable("chdir", EACCES));
-	assert_string_equal(explained(1000), "its handler cannot be executed: chdir: Permission denied; next attempt in 2.5s");
-	assert_string_equal(explained(3500), "its handler cannot be executed: chdir: Permission denied; next attempt with the next message");
-	assert_string_equal(explained(0), "its handler cannot be executed: chdir: Permission denied");
-	atomic_store(&b->step, 0);
-	assert_null(explained(1000));
-}
-
 static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **state)
 {
 	(void)state;
@@ -260,47 +153,6 @@ static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
 	assert_hold(HOLD_NO_REDIS, "one of its keys has the wrong type");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_LEFTOVERS);
 	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
-}
-
-static void cannot_start(int slot, int error, int64_t next_ms)
-{
-	atomic_store(&slot_of(slot)->next_start_ms, next_ms);
-	atomic_store(&slot_of(slot)->not_started, (uint32_t)error);
-}
-
-static void a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks(void **state)
-{
-	(void)state;
-	cannot_start(0, EMFILE, 9000);		/* the other one has not tried */
-	assert_string_equal(explained(1000), "its handler cannot be started: a worker may open no more files: raise the limit of the supervisor "
-	    "(LimitNOFILE=) (Too many open files); next attempt in 8.0s");
-	assert_int_equal(judge(), HOLD_NO_PROCESS);
-	cannot_start(1, EAGAIN, 3500);
-	assert_non_null(strstr(explained(1000), "raise that limit, or lower workers (Resource temporarily unavailable); next attempt in 2.5s"));
-	assert_non_null(strstr(explained(3500), "; next attempt with the next message"));
-	atomic_store(&mail()->workers.breaker.step, 1);
-	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
-	assert_int_equal(judge(), HOLD_NO_PROCESS);
-	for (int i = 0; i < 2; i++)
-		cannot_start(i, ENFILE, 0);
-	assert_non_null(strstr(explained(0), "fs.file-max"));
-	for (int i = 0; i < 2; i++)
-		cannot_start(i, 70000, 0);		/* a damaged word */
-	assert_non_null(strstr(explained(0), "no process, descriptor or memory"));
-}
-
-static void a_queue_runs_while_one_of_its_workers_starts_handlers(void **state)
-{
-	(void)state;
-	cannot_start(0, ENOMEM, 9000);
-	atomic_store(&slot_of(1)->serial, 1);
-	assert_int_equal(judge(), HOLD_NONE);
-	assert_non_null(strstr(reason, "has no memory for a process"));
-	cannot_start(0, 0, 0);
-	assert_int_equal(judge(), HOLD_NONE);
-	assert_null(reason);
-	cannot_start(1, ENOMEM, 9000);			/* it has started messages before */
-	assert_int_equal(judge(), HOLD_NO_PROCESS);
 }
 
 static void the_breaker_comes_before_the_gate(void **state)
@@ -407,24 +259,6 @@ static void a_doubt_names_why_a_worker_cannot_be_proven_dead(void **state)
 	assert_null(holds_undecided(&m.board->queues[LATER]));
 }
 
-static void a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 2; i++)
-		master_end_worker(processes_slot(&m.processes, worker(i)), true, 1000);
-	assert_hold(HOLD_NO_WORKER, "no worker lives");
-	qs->items[MAIL].policy.next_spawn_ms = 6000;
-	queues_note_end(qs, MAIL, 9, true, 1000);
-	assert_string_equal(explained(3000), "no worker lives: signal 9 ended the last one 2.0s ago; the next one starts in 3.0s");
-	assert_string_equal(explained(0), "no worker lives: signal 9 ended the last one");
-	queues_note_end(qs, MAIL, 3, false, 1000);
-	assert_string_equal(explained(0), "no worker lives: the last one exited with status 3");
-	atomic_store(&mail()->workers.breaker.step, 1);
-	assert_int_equal(judge(), HOLD_NO_WORKER);
-	queues_scale(qs, MAIL, 0);
-	assert_int_equal(judge(), HOLD_BREAKER);
-}
-
 static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
 {
 	(void)state;
@@ -446,22 +280,14 @@ static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts),
 		T(each_hold_has_its_words_and_a_name_of_its_own),
 		T(a_queue_that_works_is_running_without_a_reason),
 		T(crash_policies_come_before_all_errors),
 		T(an_error_is_a_state_or_part_of_one),
 		T(a_queue_without_redis_is_one_whose_workers_all_lost_it),
-		T(a_lost_connection_has_its_error_and_the_next_attempt),
-		T(an_error_has_the_text_of_redis_or_the_key),
-		T(the_text_of_an_error_that_ended_is_not_shown),
-		T(an_open_breaker_has_its_cause_and_the_next_attempt),
-		T(an_open_breaker_has_the_last_words_of_the_handler),
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
 		T(a_gate_that_is_shut_for_an_error_shows_the_error),
-		T(a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks),
-		T(a_queue_runs_while_one_of_its_workers_starts_handlers),
 		T(the_breaker_comes_before_the_gate),
 		T(a_queue_recovers_until_its_gate_opens),
 		T(a_queue_that_left_drains),
