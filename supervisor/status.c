@@ -11,7 +11,7 @@
  *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or null,
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason" },
  *	      "workers": {"wanted", "alive", "draining"}, "restarts",
- *	      "counters": {"fetched", "done", … all of counter_names},
+ *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
  *	  "workers": [ { "queue", "name": "mail/0", "pid", "slot", "incarnation" or null, "state", "serial",
@@ -52,15 +52,6 @@ static json_t *text_or_null(const char *s)
 	return s == NULL ? json_null() : json_path(s);
 }
 
-static json_t *counters(const struct totals *t)
-{
-	json_t *o = json_object();
-
-	for (int i = 0; i < COUNTERS; i++)
-		json_object_set_new(o, counter_names[i], json_number(t->counters[i]));
-	return o;
-}
-
 static void add_classes(json_t *to, const struct queue_classes *from)
 {
 	struct class_figure f[CLASS_FIGURES];
@@ -79,17 +70,6 @@ static json_t *classes(const struct queues *qs, int queue)
 		if (queues_root(qs, i) == queue)
 			add_classes(o, &qs->board->queues[i].workers.classes);
 	return o;
-}
-
-static json_t *durations(const struct totals *t)
-{
-	json_t *a = json_array();
-
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		json_array_append_new(a, json_pack("{s:o,s:o}",
-		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_number(UINT64_C(1) << i) : json_null(),
-		    "count", json_number(t->durations[i])));
-	return a;
 }
 
 static json_t *aside(const struct master *m, const struct queue_workers *q)
@@ -118,9 +98,9 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
 	    "restarts", json_number(t.restarts),
-	    "counters", counters(&t),
+	    "counters", counters_json(t.counters, COUNTERS_ALL),
 	    "classes", classes(&m->queues, queues_place(&m->queues, q)),
-	    "durations", durations(&t));
+	    "durations", counters_histogram_json(t.durations));
 }
 
 static const struct slot *slot_of(const struct master *m, const struct process *p)

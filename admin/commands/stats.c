@@ -45,25 +45,9 @@ static void add_class(void *classes, const char *class, uint64_t n)
 	json_object_set_new(classes, class, json_integer(before + (json_int_t)n));
 }
 
-/* True: Redis has this counter. It has none for dry runs. */
-static bool is_counted(int counter)
-{
-	return counter != COUNT_WOULD_PURGE;
-}
-
-static json_t *counters_of(const struct queue_figures *f, bool all)
-{
-	json_t *o = json_object();
-
-	for (int i = 0; i < COUNTERS; i++)
-		if (is_counted(i) && (all || f->n[i] > 0))
-			json_object_set_new(o, counter_names[i], json_integer((json_int_t)f->n[i]));
-	return o;
-}
-
 static void keep_minute(struct stats *s, int64_t minute, const struct queue_figures *f)
 {
-	json_t *counters = counters_of(f, false);
+	json_t *counters = counters_json(f->n, COUNTERS_ABOVE_0);
 	char at[CLOCK_RFC3339_SIZE];
 
 	if (json_object_size(counters) > 0)
@@ -117,17 +101,6 @@ static int take_totals(struct admin *a, struct stats *s)
 
 /* ---- output ---- */
 
-static json_t *histogram_of(const uint64_t buckets[SCOREBOARD_BUCKETS])
-{
-	json_t *all = json_array();
-
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		json_array_append_new(all, json_pack("{s:o, s:I}",
-		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_integer((json_int_t)1 << i) : json_null(),
-		    "count", (json_int_t)buckets[i]));
-	return all;
-}
-
 static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentile)(const struct queue_figures *f, int percent))
 {
 	json_t *o = json_object();
@@ -145,11 +118,11 @@ static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentil
 static json_t *document(const struct stats *s)
 {
 	const struct queue_figures *f = &s->sum;
-	json_t *o = json_pack("{s:s, s:o, s:O, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
-	    "classes", s->classes, "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
-	    "duration_ms", (json_int_t)f->n[FIGURE_DURATION_MS], "lag", "durations", histogram_of(&f->n[FIGURE_LAGS]),
-	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
+	json_t *o = json_pack("{s:s, s:O, s:o}", "name", s->keys->name, "classes", s->classes,
+	    "below_ms", percentiles_of(f, queue_percentile));
 
+	counters_write(o, f);
+	json_object_set_new(json_object_get(o, "lag"), "below_ms", percentiles_of(f, queue_lag_percentile));
 	if (s->minutes != NULL) {
 		json_object_set_new(o, "since_ms", json_integer(s->since_ms));
 		json_object_set(o, "minutes", s->minutes);
@@ -190,7 +163,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	static const int give_way[] = { 9, 8, 7, 6, 10, 4, 1, 11, 12, 3, 2, -1 };
 
 	for (size_t i = 0; i < nitems(shown); i++)
-		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], COLUMN_NUMBER };
+		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name, COLUMN_NUMBER };
 	for (size_t i = 0; i < nitems(percents); i++)
 		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
 	a->output.give_way = give_way;
@@ -209,44 +182,6 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 }
 
 /* ---- one queue ---- */
-
-static const char *const meanings[COUNTERS] = {
-	[COUNT_FETCHED] = "messages that workers fetched",
-	[COUNT_DONE] = "messages that were done",
-	[COUNT_FAILED] = "failed attempts",
-	[COUNT_RETRIED] = "messages that were delayed for a retry",
-	[COUNT_ESCAPED] = "messages that became dead letters",
-	[COUNT_TIMED_OUT] = "failed attempts that ran too long",
-	[COUNT_HANDED_BACK] = "messages moved back to ingress: no attempt was counted",
-	[COUNT_REDELIVERED] = "fetched messages that may have run before",
-	[COUNT_CLAIM_LOST] = "messages that another process took in flight",
-	[COUNT_UNRUNNABLE] = "handlers that could not be executed",
-	[COUNT_STRAY_ANSWERS] = "lines like answers of handlers, to no job",
-	[COUNT_RECONNECTED] = "connections of workers to Redis",
-	[COUNT_EXPIRED] = "escaped: waited longer than their ttl",
-	[COUNT_EXPIRED_WAITING] = "of the expired: no worker had fetched them",
-	[COUNT_PURGED] = "escaped: too old for purge",
-	[COUNT_PURGED_DELAYED] = "of the purged: they were delayed",
-	[COUNT_DEADLINE_EXCEEDED] = "of the purged: older than max_message_age",
-	[COUNT_HANDLER_EXIT] = "escaped: HandlerExit",
-	[COUNT_HANDLER_FAIL] = "escaped: HandlerFail",
-	[COUNT_HANDLER_SIGNAL] = "escaped: HandlerSignal",
-	[COUNT_HANDLER_TIMEOUT] = "escaped: HandlerTimeout",
-	[COUNT_REJECTED] = "escaped: Rejected",
-	[COUNT_UNREPRESENTABLE] = "escaped: Unrepresentable",
-	[COUNT_UNKNOWN_VERSION] = "escaped: UnknownVersion",
-	[COUNT_UNKNOWN_SEAL] = "escaped: UnknownSeal",
-	[COUNT_TOO_LARGE] = "escaped: TooLarge",
-	[COUNT_WORKER_LOST] = "escaped: WorkerLost",
-	[COUNT_PURGED_DONE] = "entries of the history that purge removed",
-	[COUNT_TRANSIT_OLD] = "messages in flight for too long; they stayed",
-	[COUNT_RESCUED] = "messages of dead workers that were returned",
-	[COUNT_DUE] = "delayed messages that were moved to ingress",
-	[COUNT_ARCHIVED] = "dead letters removed after they were archived",
-	[COUNT_DISCARDED] = "dead letters removed without an archive",
-	[COUNT_ORPHANED] = "orphaned records that were removed",
-	[COUNT_FORWARDED] = "copies of records pushed to another queue",
-};
 
 /* The figures of one queue: an object, and on a terminal a table that says what each of them is. */
 struct figures {
@@ -280,10 +215,10 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 	json_t *count;
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (is_counted(i) && f->output->terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0)
+		if (counters_are_in_redis(i) && f->output->terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0)
 			zeros++;
-		else if (is_counted(i))
-			add_figure(f, counter_names[i], cell_int((int64_t)s->sum.n[i]), meanings[i]);
+		else if (counters_are_in_redis(i))
+			add_figure(f, counters_table[i].name, cell_int((int64_t)s->sum.n[i]), counters_table[i].text);
 	json_object_foreach(s->classes, class, count)
 		if (nclasses++ < CLASS_FIGURES)
 			add_figure(f, keep_text(f, visible(class, strlen(class), CLASS_NAME_MAX)), cell_int(json_integer_value(count)),

@@ -2,7 +2,6 @@
  * /metrics: the figures of all queues and hosts that Redis holds, for Prometheus, under the names of metrics.textfile. That
  * file is about one supervisor, this page about all of them: a Prometheus that scrapes both counts everything twice.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 
 /* About 7 KB for each queue on one host; the page contains no message. */
 #define PAGE_MAX ((size_t)2 * WEB_ANSWER_MAX)
-#define BUCKETS_MAX 64
 
 struct page {
 	struct buffer out;
@@ -30,8 +28,8 @@ struct page {
 /* One row of the overview: a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_classes, write_durations, write_lags,
-    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_words, write_node_attempts;
+static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_counters,
+    write_classes, write_up, write_node_workers, write_node_queues, write_node_words, write_node_attempts;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -70,15 +68,11 @@ static const struct source {
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
 	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, "reasons", "status" },
 	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, NULL, "reasons", "recovering" },
-	{ METRIC_MESSAGES, STATS, write_outcomes, NULL, NULL, NULL },
+	{ METRIC_MESSAGES, STATS, write_counters, NULL, NULL, NULL },
 	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL, NULL, NULL },
-	{ METRIC_HANDLER_DURATION, STATS, write_durations, NULL, NULL, NULL },
-	{ METRIC_SWEEP_LAG, STATS, write_lags, NULL, NULL, NULL },
-	{ METRIC_PURGED, STATS, write_purged_waiting, "ingress", NULL, NULL },
-	{ METRIC_PURGED, STATS, write_number, "delayed", "counters", "purged_delayed" },
-	{ METRIC_PURGED, STATS, write_number, "transit", "counters", "transit_old" },
-	{ METRIC_PURGED, STATS, write_number, "done", "counters", "purged_done" },
-	{ METRIC_PURGED, STATS, write_number, "orphaned", "counters", "orphaned" },
+	{ METRIC_HANDLER_DURATION, STATS, write_counters, NULL, NULL, NULL },
+	{ METRIC_SWEEP_LAG, STATS, write_counters, NULL, NULL, NULL },
+	{ METRIC_PURGED, STATS, write_counters, NULL, NULL, NULL },
 	{ METRIC_NODE_UP, NODES, write_up, NULL, NULL, NULL },
 	{ METRIC_NODE_REPORTED, NODES, write_number, NULL, NULL, "at_ms" },
 	{ METRIC_WORKERS, NODES, write_node_workers, NULL, NULL, NULL },
@@ -183,15 +177,13 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 
 /* ---- of the statistics of a queue ---- */
 
-static void write_outcomes(struct page *p, const struct source *s, const char *name, const json_t *row)
+static void write_counters(struct page *p, const struct source *s, const char *name, const json_t *row)
 {
-	const char *event;
-	json_t *n;
+	struct queue_figures f;
 
 	(void)s;
-	json_object_foreach(json_object_get(row, "counters"), event, n)
-		if (strcmp(event, "reconnected") != 0)
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, event }, number_of(n));
+	counters_read(&f, row);
+	counters_expose(&p->out, p->metric, name, &f);
 }
 
 static void write_classes(struct page *p, const struct source *s, const char *name, const json_t *row)
@@ -202,47 +194,6 @@ static void write_classes(struct page *p, const struct source *s, const char *na
 	(void)s;
 	json_object_foreach(json_object_get(row, "classes"), class, n)
 		write_sample(p, (const char *const[METRIC_LABELS]){ name, class }, number_of(n));
-}
-
-/* of: the object that holds "durations" and their sum. */
-static void histogram(struct page *p, const char *name, const json_t *of)
-{
-	const char *const values[METRIC_LABELS] = { name };
-	const json_t *sum_ms = json_object_get(of, "duration_ms"), *bucket;
-	struct exposition_bucket buckets[BUCKETS_MAX];
-	size_t i, n = 0;
-
-	json_array_foreach(json_object_get(of, "durations"), i, bucket) {
-		const json_t *below_ms = json_object_get(bucket, "below_ms");
-
-		if (n < BUCKETS_MAX)
-			buckets[n++] = (struct exposition_bucket){ json_is_integer(below_ms) ? json_number_value(below_ms) / 1000 : INFINITY,
-				json_integer_value(json_object_get(bucket, "count")) };
-	}
-	if (n > 0 && is_new(p, values))
-		exposition_histogram(&p->out, p->metric, values, buckets, n, json_integer_value(sum_ms));
-}
-
-static void write_durations(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	(void)s;
-	histogram(p, name, row);
-}
-
-static void write_lags(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	(void)s;
-	histogram(p, name, json_object_get(row, "lag"));
-}
-
-/* Purged from ingress: the rest of all purged messages, as in tally_purged_waiting() of the sweeper. */
-static void write_purged_waiting(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	const json_t *counters = json_object_get(row, "counters");
-	json_int_t all = json_integer_value(json_object_get(counters, "purged"));
-	json_int_t delayed = json_integer_value(json_object_get(counters, "purged_delayed"));
-
-	write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, all > delayed ? all - delayed : 0);
 }
 
 /* ---- of a node ---- */

@@ -8,7 +8,6 @@
 #include "common/base/cgroup.h"
 #include "common/base/clock.h"
 #include "common/base/encode.h"
-#include "common/base/exposition.h"
 #include "common/base/hash.h"
 #include "common/base/identifier.h"
 #include "common/base/leftovers.h"

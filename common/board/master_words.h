@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "common/base/base.h"
-#include "common/board/figures.h"
+#include "common/facts/facts.h"
 
 /* An order of the master to a child. It is only raised, except QUIET <-> RUN. */
 enum order {

@@ -118,3 +118,13 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->workers.breaker.mute, 0);
 	atomic_store(&q->workers.breaker.failed_seen, 0);
 }
+
+void board_observe_lag(struct board_queue *q, int64_t lag_ms)
+{
+	uint64_t lag = lag_ms > 0 ? (uint64_t)lag_ms : 0, most = atomic_load(&q->sweeper.lag_max_ms);
+
+	atomic_fetch_add(&q->sweeper.lags[counters_bucket(lag_ms)], 1);
+	atomic_fetch_add(&q->sweeper.lag_ms, lag);
+	while (lag > most && !atomic_compare_exchange_weak(&q->sweeper.lag_max_ms, &most, lag))
+		;
+}

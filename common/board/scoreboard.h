@@ -57,6 +57,9 @@ bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
 
+/* The sweeper, or two at a time: it moved a message so long after its time; negative: counts as 0 */
+void board_observe_lag(struct board_queue *q, int64_t lag_ms);
+
 /* ---- the master calls these ---- */
 
 /* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is then new with the heir. */

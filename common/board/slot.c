@@ -32,7 +32,7 @@ uint64_t slot_next_generation(struct slot *s)
 
 void slot_observe(struct slot *s, int64_t duration_ms)
 {
-	atomic_fetch_add(&s->durations[figures_bucket(duration_ms)], 1);
+	atomic_fetch_add(&s->durations[counters_bucket(duration_ms)], 1);
 	if (duration_ms > 0)
 		atomic_fetch_add(&s->duration_ms, (uint64_t)duration_ms);
 }

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/board/figures.h"
+#include "common/facts/facts.h"
 #include "common/board/slot_text.h"
 
 #define PROGRESS_SHOWN 60		/* bytes of the text of PROGRESS */

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/board/figures.h"
+#include "common/facts/facts.h"
 #include "common/board/slot_text.h"
 #include "common/board/worker_words.h"
 

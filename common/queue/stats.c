@@ -26,7 +26,7 @@ static const char *const names_after_counters[(int)SCOREBOARD_FIGURES - (int)COU
 
 static const char *figure_name(int i)
 {
-	return i < COUNTERS ? counter_names[i] : names_after_counters[i - COUNTERS];
+	return i < COUNTERS ? counters_table[i].name : names_after_counters[i - COUNTERS];
 }
 
 /* The arguments of the script, and the memory that they need. */
@@ -145,7 +145,8 @@ void queue_outcomes(struct redis *r, const struct queue_keys *k, int64_t minute)
 {
 	char *key = minute == QUEUE_TOTALS ? alloc_string(k->stats) : queue_rate_key(k, minute);
 
-	redis_appendf(r, "HMGET %s %s %s", key, counter_names[COUNT_DONE], counter_names[COUNT_FAILED]);
+	redis_appendf(r, "HMGET %s %s %s", key, counters_table[COUNT_DONE].name,
+	    counters_table[COUNT_FAILED].name);
 	free(key);
 }
 

@@ -8,7 +8,7 @@
 
 /*
  * The figures of a queue for all hosts (docs/design.md): totals in quredis:of:<ingress>:stats, and the same for each minute of the last
- * 72 hours in quredis:of:<ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
+ * 72 hours in quredis:of:<ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: the names of the counters;
  * durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late the sweeper moved messages that were
  * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms"; and "class:<name>", dead letters by the class that their handler named.
  * A missing field counts as 0.
@@ -16,10 +16,6 @@
 #define QUEUE_RATE_MINUTES (72 * 60)
 #define QUEUE_RATE_KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
 #define QUEUE_FIGURES SCOREBOARD_FIGURES
-
-struct queue_figures {		/* indexed as in the scoreboard: enum counter, enum figure */
-	uint64_t n[QUEUE_FIGURES];
-};
 
 /*
  * -> INTEGER 1. Fields that are 0 are left out. If all are 0, sends nothing, gets no answer, and returns false. classes: CLASS_FIGURES of them;

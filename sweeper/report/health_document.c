@@ -97,7 +97,7 @@ static json_t *rates(const struct gauge *g)
 	if (g->rated)
 		json_object_set_new(object, "minute", json_string(clock_rfc3339(gauge_rated_minute(g) * MINUTE_MS, minute)));
 	for (size_t i = 0; g->rated && i < nitems(shown); i++)
-		set_count(object, counter_names[shown[i]], (int64_t)g->rate.n[shown[i]]);
+		set_count(object, counters_table[shown[i]].name, (int64_t)g->rate.n[shown[i]]);
 	set_count(object, "enqueued", g->enqueued);
 	return object;
 }

@@ -4,7 +4,6 @@
  */
 #include "sweeper/report/metrics.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "common/base/base.h"
@@ -129,11 +128,9 @@ static const struct queue_figures *figures_of(const struct page *p, const struct
 	return &p->counted[q->board - p->s->child->board->queues];
 }
 
-static void write_outcomes(struct page *p, const struct sweeper_queue *q)
+static void write_counters(struct page *p, const struct sweeper_queue *q)
 {
-	for (int i = 0; i < COUNTERS; i++)
-		if (i != COUNT_RECONNECTED)
-			write_sample(p, q, counter_names[i], (int64_t)figures_of(p, q)->n[i]);
+	counters_expose(p->out, p->metric, q->keys.name, figures_of(p, q));
 }
 
 static void write_classes(struct page *p, const struct sweeper_queue *q)
@@ -143,41 +140,6 @@ static void write_classes(struct page *p, const struct sweeper_queue *q)
 
 	for (size_t i = 0; i < n; i++)
 		write_sample(p, q, classes[i].name, (int64_t)classes[i].n);
-}
-
-static void histogram(struct page *p, const struct sweeper_queue *q, const uint64_t counts[SCOREBOARD_BUCKETS], uint64_t sum_ms)
-{
-	struct exposition_bucket buckets[SCOREBOARD_BUCKETS];
-
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		buckets[i] = (struct exposition_bucket){ i < SCOREBOARD_BUCKETS - 1 ? (double)(INT64_C(1) << i) / 1000 : INFINITY, (int64_t)counts[i] };
-	exposition_histogram(p->out, p->metric, (const char *const[METRIC_LABELS]){ q->keys.name }, buckets, SCOREBOARD_BUCKETS, (int64_t)sum_ms);
-}
-
-static void write_durations(struct page *p, const struct sweeper_queue *q)
-{
-	histogram(p, q, &figures_of(p, q)->n[FIGURE_DURATIONS], figures_of(p, q)->n[FIGURE_DURATION_MS]);
-}
-
-static void write_lags(struct page *p, const struct sweeper_queue *q)
-{
-	histogram(p, q, &figures_of(p, q)->n[FIGURE_LAGS], figures_of(p, q)->n[FIGURE_LAG_MS]);
-}
-
-static void write_purged(struct page *p, const struct sweeper_queue *q)
-{
-	const uint64_t *n = figures_of(p, q)->n;
-
-	write_sample(p, q, "ingress", (int64_t)tally_purged_waiting(figures_of(p, q)));
-	write_sample(p, q, "delayed", (int64_t)n[COUNT_PURGED_DELAYED]);
-	write_sample(p, q, "transit", (int64_t)n[COUNT_TRANSIT_OLD]);
-	write_sample(p, q, "done", (int64_t)n[COUNT_PURGED_DONE]);
-	write_sample(p, q, "orphaned", (int64_t)n[COUNT_ORPHANED]);
-}
-
-static void write_purge_dry_run(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, NULL, (int64_t)figures_of(p, q)->n[COUNT_WOULD_PURGE]);
 }
 
 static void write_restarts(struct page *p, const struct sweeper_queue *q)
@@ -247,12 +209,12 @@ static const struct queue_metric {
 	{ METRIC_HEALTH_STATUS, LED, write_health },
 	{ METRIC_HEALTH_REASON, LED, write_reasons },
 	{ METRIC_HEALTH_RECOVERING, LED, write_recovering },
-	{ METRIC_MESSAGES, OURS, write_outcomes },
+	{ METRIC_MESSAGES, OURS, write_counters },
 	{ METRIC_ESCAPED_CLASSES, OURS, write_classes },
-	{ METRIC_HANDLER_DURATION, OURS, write_durations },
-	{ METRIC_SWEEP_LAG, OURS, write_lags },
-	{ METRIC_PURGED, OURS, write_purged },
-	{ METRIC_PURGE_DRY_RUN, OURS, write_purge_dry_run },
+	{ METRIC_HANDLER_DURATION, OURS, write_counters },
+	{ METRIC_SWEEP_LAG, OURS, write_counters },
+	{ METRIC_PURGED, OURS, write_counters },
+	{ METRIC_PURGE_DRY_RUN, OURS, write_counters },
 	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
 	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
 	{ METRIC_QUEUE_STATE, OURS_WITHOUT_NODE, write_state },

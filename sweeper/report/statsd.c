@@ -218,7 +218,7 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 		new.n[i] = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->reported.sent[i], counted->n[i]);
 		sent->n[i] += new.n[i];
 		if (i < COUNTERS && new.n[i] > 0)
-			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], new.n[i]);
+			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counters_table[i].name, new.n[i]);
 	}
 	send_classes(d, q, name);
 	send_lag(d, q, name, &new);
@@ -229,21 +229,14 @@ static void send_purge(struct statsd *d, struct board_registry *r, const struct 
 {
 	uint64_t registrations = tally_claim(&r->left_sent, atomic_load(&r->left));
 	uint64_t would = tally_claim(&r->would_leave_sent, atomic_load(&r->would_leave));
-	const struct {
-		const char *name;
-		uint64_t n;
-	} kinds[] = {
-		{ "ingress", tally_purged_waiting(sent) },
-		{ "delayed", sent->n[COUNT_PURGED_DELAYED] },
-		{ "transit", sent->n[COUNT_TRANSIT_OLD] },
-		{ "done", sent->n[COUNT_PURGED_DONE] },
-		{ "orphaned", sent->n[COUNT_ORPHANED] + registrations },
-		{ "dry_run", sent->n[COUNT_WOULD_PURGE] + would },
-	};
 
-	for (size_t i = 0; i < nitems(kinds); i++)
-		if (kinds[i].n > 0)
-			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", kinds[i].name, kinds[i].n);
+	for (int i = 0; i < COUNTERS; i++) {
+		uint64_t n = counters_table[i].purged == NULL ? 0 : counters_purged(sent, (enum counter)i);
+
+		n += i == COUNT_ORPHANED ? registrations : i == COUNT_WOULD_PURGE ? would : 0;
+		if (n > 0)
+			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", counters_table[i].purged, n);
+	}
 }
 
 static void send_health(struct sweeper *s)

@@ -61,12 +61,6 @@ struct queue_figures *tally_add_up(struct sweeper *s)
 	return sums;
 }
 
-/* Another sweeper may count at the same time, so the part may be newer than the whole. */
-uint64_t tally_purged_waiting(const struct queue_figures *f)
-{
-	return f->n[COUNT_PURGED] > f->n[COUNT_PURGED_DELAYED] ? f->n[COUNT_PURGED] - f->n[COUNT_PURGED_DELAYED] : 0;
-}
-
 uint64_t tally_claim(_Atomic uint64_t *claimed, uint64_t total)
 {
 	uint64_t before = atomic_load(claimed);

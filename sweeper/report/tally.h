@@ -16,7 +16,4 @@ struct queue_figures *tally_add_up(struct sweeper *s);
  */
 uint64_t tally_claim(_Atomic uint64_t *claimed, uint64_t total);
 
-/* The purged messages that were waiting in ingress. */
-uint64_t tally_purged_waiting(const struct queue_figures *f);
-
 #endif

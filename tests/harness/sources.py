@@ -218,12 +218,13 @@ def record_fields():
 
 
 def counters():
-    return _table("common/board/figures.c", "counter_names")
+    return re.findall(r'^\tX\([A-Z_]+, "(\w+)"', (ROOT / "common/facts/counters.h").read_text(), re.M)
 
 
 def metrics():
     """name -> the identifier of its row in the table."""
-    return {m[2]: m[1] for m in re.finditer(r'X\((\w+), "(quredis_\w+)"', (ROOT / "common/base/exposition.h").read_text())}
+    rows = re.findall(r'X\((\w+), "(quredis_\w+)"', (ROOT / "common/facts/exposition.h").read_text())
+    return {name: row for row, name in rows}
 
 
 def health_codes():

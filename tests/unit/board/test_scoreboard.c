@@ -24,7 +24,7 @@ static void every_counter_and_state_has_a_name(void **state)
 {
 	(void)state;
 	for (int i = 0; i < COUNTERS; i++)
-		assert_non_null(counter_names[i]);
+		assert_non_null(counters_table[i].name);
 	for (int i = 0; i <= SLOT_STOPPING; i++)
 		assert_non_null(slot_state_names[i]);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/exposition.h"
+#include "common/facts/exposition.h"
 
 static const struct {
 	const char *name, *type;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "common/base/exposition.h"
+#include "common/facts/exposition.h"
 
 #define assert_written(b, expected) \
 	do { \

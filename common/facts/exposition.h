@@ -1,10 +1,10 @@
-#ifndef COMMON_BASE_EXPOSITION_H
-#define COMMON_BASE_EXPOSITION_H
+#ifndef COMMON_FACTS_EXPOSITION_H
+#define COMMON_FACTS_EXPOSITION_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/buffer.h"
+#include "common/base/base.h"
 
 /*
  * Metrics for Prometheus: the only list of them, and its text format 0.0.4. Two programs fill in the values: the sweeper for
