@@ -52,6 +52,7 @@
 	X(NODE_REPORTED, "quredis_node_reported_timestamp_seconds", "gauge", UNIT_MS, "Time of the last report of a host.", "node")
 
 enum metric {
+	METRIC_NONE,
 #define X(id, ...) METRIC_##id,
 	METRICS(X)
 #undef X

@@ -1,8 +1,67 @@
 #ifndef COMMON_FACTS_FACTS_H
 #define COMMON_FACTS_FACTS_H
 
-/* Each figure that quredis shows is one row of a table: its name in every document, its metric, its meaning. */
 #include "common/facts/counters.h"
 #include "common/facts/exposition.h"
+
+/*
+ * The figures of a queue that are measured, not counted (those stand in counters.h), and the only list of them. The program
+ * that measures a figure sets facts.n[FACT_id]. Its row, in table.h, makes the member of the report for writer and readers, the
+ * samples of both sources of metrics, and the line of statsd.
+ */
+enum fact_scope {
+	FACT_OF_QUEUE,		/* the sweeper that leads the queue measures it for all hosts: the report of health */
+	FACT_OF_HOST		/* each sweeper measures it for its host: the report of the node. A reader adds up the hosts */
+};
+
+enum fact_type {
+	FACT_COUNT,
+	FACT_SOME,		/* a count of which a report leaves out 0 */
+	FACT_FLAG,		/* above 0: true */
+	FACT_AGE,		/* ms; a report has seconds, with a fraction */
+	FACT_PACE,		/* thousandths a minute; a report has a number with a fraction */
+	FACT_LEFT		/* ms until something happens, from the time of the report */
+};
+
+#include "common/facts/table.h"
+
+enum fact {
+#define X(id, ...) FACT_##id,
+	FACTS_TABLE(X)
+#undef X
+	FACTS
+};
+
+struct fact_words {
+	enum fact_scope scope;
+	enum fact_type type;
+	const char *object, *key;	/* the member of the report is object.key, or key */
+	enum metric metric;		/* METRIC_NONE: it has no sample */
+	const char *label;		/* the last label of its sample; NULL: none */
+	const char *listed;		/* its member in `quredis ls --json`, which measures it again; NULL: none */
+	const char *statsd;		/* its gauge, "*" is the queue; an age in whole seconds. NULL: none */
+	const char *text;		/* its meaning, for operators */
+};
+extern const struct fact_words facts_table[FACTS];
+
+struct facts {
+	int64_t n[FACTS];	/* -1: not known; no report, metric or table shows it */
+};
+
+struct facts facts_unknown(void);
+void facts_add(struct facts *sum, const struct facts *host);	/* the counts of a host, as far as they are known */
+
+/* ---- reports ---- */
+
+struct json_t;
+void facts_write(struct json_t *report, enum fact_scope scope, const struct facts *f);
+/* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the report was written */
+void facts_read(struct facts *f, enum fact_scope scope, const struct json_t *report, int64_t age_ms);
+void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `quredis ls --json` */
+
+/* ---- metrics ---- */
+
+/* The samples of one queue for this metric, of figures that are known. node: NULL leaves that label out. */
+void facts_expose(struct buffer *page, enum metric m, const char *node, const char *queue, const struct facts *f);
 
 #endif

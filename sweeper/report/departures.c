@@ -20,11 +20,13 @@ static void log_waiting(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct gauge g;
 	int rc = gauge_sizes(s, q, &g);
+	int64_t ingress = g.facts.n[FACT_INGRESS_SIZE], delayed = g.facts.n[FACT_DELAYED_SIZE];
+	int64_t transit = g.facts.n[FACT_TRANSIT_SIZE], escape = g.facts.n[FACT_ESCAPE_SIZE];
 
-	if (rc == 0 && g.ingress.size + g.delayed + g.transit.size + g.escape.size == 0)
+	if (rc == 0 && ingress + delayed + transit + escape == 0)
 		return;
-	log_warning("queue_left_waiting", log_str("queue", q->keys.name), log_int("ingress", g.ingress.size),
-	    log_int("delayed", g.delayed), log_int("transit", g.transit.size), log_int("escape", g.escape.size),
+	log_warning("queue_left_waiting", log_str("queue", q->keys.name), log_int("ingress", ingress),
+	    log_int("delayed", delayed), log_int("transit", transit), log_int("escape", escape),
 	    log_str("error", rc == -1 ? s->connection.error : NULL),
 	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the queue again or move the messages"));
 }

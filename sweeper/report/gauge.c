@@ -19,6 +19,7 @@ struct taking {
 	struct sweeper *s;
 	struct sweeper_queue *q;
 	struct gauge *g;
+	int64_t *facts;			/* g->facts.n */
 	struct age_clock clock;
 	struct queue_worker *workers;
 	size_t nworkers;
@@ -54,8 +55,7 @@ static void add_known(int64_t *sum, int64_t n)
 /* The id of a record contains the time of the failure. */
 static void take_records(struct taking *t)
 {
-	struct gauge_list *l = &t->g->escape;
-	int64_t sum = 0, n = 0;
+	int64_t sum = 0, n = 0, *oldest = &t->facts[FACT_ESCAPE_OLDEST];
 	struct redis_reply reply;
 
 	if (!take_answer(t, &reply) || reply.type != REDIS_ARRAY)
@@ -65,12 +65,12 @@ static void take_records(struct taking *t)
 		int64_t age = t->g->at_ms - clock_ms_of(strtod(id.type == REDIS_STRING ? id.str : "", NULL));
 
 		age = age < 0 ? 0 : age;
-		l->oldest_ms = age > l->oldest_ms ? age : l->oldest_ms;
+		*oldest = age > *oldest ? age : *oldest;
 		sum += age;
 		n++;
 	}
 	if (n > 0 && n < QUEUE_GAUGE_RECORDS)
-		l->average_ms = sum / n;	/* otherwise the page has only the oldest records */
+		t->facts[FACT_ESCAPE_AVERAGE] = sum / n;	/* otherwise the page has only the oldest records */
 }
 
 /* ---- paused ---- */
@@ -80,22 +80,21 @@ static void take_pause(struct taking *t)
 {
 	struct sweeper_queue *q = t->q;
 	struct redis_reply reply;
-	int64_t since, seen;
+	int64_t since, seen, *paused_ms = &t->facts[FACT_PAUSED];
 
-	t->g->paused_ms = -1;
 	if (!take_answer(t, &reply))
 		return;
 	if (reply.type != REDIS_STRING) {
-		t->g->paused_ms = metrics_of(q)->pause_seen_ms = 0;
+		*paused_ms = metrics_of(q)->pause_seen_ms = 0;
 		return;
 	}
 	if (metrics_of(q)->pause_seen_ms == 0)
 		metrics_of(q)->pause_seen_ms = t->now_ms;
 	seen = t->now_ms - metrics_of(q)->pause_seen_ms;
 	since = queue_paused_since(reply.str, reply.len);
-	t->g->paused_ms = since != -1 && t->g->at_ms - since > seen ? t->g->at_ms - since : seen;
-	if (t->g->paused_ms == 0)
-		t->g->paused_ms = 1;
+	*paused_ms = since != -1 && t->g->at_ms - since > seen ? t->g->at_ms - since : seen;
+	if (*paused_ms == 0)
+		*paused_ms = 1;
 }
 
 /* ---- owners ---- */
@@ -117,15 +116,15 @@ static int64_t running_ms(const struct taking *t, const char *incarnation)
 /* Adds n messages that have been in flight for ms. */
 static void is_in_work(struct taking *t, int64_t n, int64_t ms)
 {
-	struct gauge_list *l = &t->g->transit;
+	int64_t *oldest = &t->facts[FACT_TRANSIT_OLDEST], *stuck = &t->facts[FACT_TRANSIT_STUCK];
 
 	if (ms < 0)
 		return;
-	l->oldest_ms = ms > l->oldest_ms ? ms : l->oldest_ms;
+	*oldest = ms > *oldest ? ms : *oldest;
 	t->active_ms += ms;
 	t->nactive++;
 	if (ms >= gauge_thresholds(t->s, t->q)->stuck_age_ms)
-		l->stuck = l->stuck < 0 ? n : l->stuck + n;
+		*stuck = *stuck < 0 ? n : *stuck + n;
 }
 
 /* True: the worker belongs to another master, whose node may report how long its handler has been running. */
@@ -139,26 +138,25 @@ static bool is_elsewhere(const struct taking *t, const struct queue_worker *w)
 static void take_owner(struct taking *t, size_t index)
 {
 	const struct queue_worker *w = &t->workers[index];
-	struct gauge *g = t->g;
 	int64_t alive = take_size(t), n = 0;
 
 	for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
 		add_known(&n, take_size(t));
-	add_known(&g->transit.size, n);
+	add_known(&t->facts[FACT_TRANSIT_SIZE], n);
 	if (n < 0 || alive < 0)
 		return;
 	if (alive == 1) {
-		g->workers++;
-		g->active += n > 0;
+		t->facts[FACT_ALIVE]++;
+		t->facts[n > 0 ? FACT_ACTIVE : FACT_WAITING]++;
 		t->elsewhere[index] = n > 0 && is_elsewhere(t, w);
 		if (n > 0)
 			is_in_work(t, 1, running_ms(t, w->incarnation));
 		return;
 	}
-	g->orphan_owners += w->died_at_ms == 0;
-	add_known(&g->orphans, n);
-	if (n > 0 && w->died_at_ms > 0 && w->died_at_ms <= g->at_ms)
-		is_in_work(t, n, g->at_ms - w->died_at_ms);
+	t->facts[FACT_ORPHAN_REGISTRATIONS] += w->died_at_ms == 0;
+	add_known(&t->facts[FACT_ORPHAN_MESSAGES], n);
+	if (n > 0 && w->died_at_ms > 0 && w->died_at_ms <= t->g->at_ms)
+		is_in_work(t, n, t->g->at_ms - w->died_at_ms);
 }
 
 /* Adds the runs that a node has reported: its report is some seconds old, so they have run a little longer by now. */
@@ -188,8 +186,6 @@ static bool is_first_of_its_node(const struct taking *t, size_t index)
 
 static void take_owners(struct taking *t)
 {
-	struct gauge *g = t->g;
-
 	t->elsewhere = alloc_zero(t->nworkers + 1, sizeof(*t->elsewhere));
 	for (size_t i = 0; i < t->nworkers; i++)
 		queue_gauge_owner(&t->s->redis, &t->q->keys, t->workers[i].incarnation);
@@ -200,9 +196,9 @@ static void take_owners(struct taking *t)
 			take_node(t, i);
 	free(t->elsewhere);
 	if (t->nactive > 0)
-		g->transit.average_ms = t->active_ms / t->nactive;
-	if (g->transit.stuck < 0 && (t->nactive > 0 || g->transit.size == 0))
-		g->transit.stuck = 0;
+		t->facts[FACT_TRANSIT_AVERAGE] = t->active_ms / t->nactive;
+	if (t->facts[FACT_TRANSIT_STUCK] < 0 && (t->nactive > 0 || t->facts[FACT_TRANSIT_SIZE] == 0))
+		t->facts[FACT_TRANSIT_STUCK] = 0;
 }
 
 /* ---- the whole ---- */
@@ -210,10 +206,17 @@ static void take_owners(struct taking *t)
 static void take_rate(struct taking *t)
 {
 	struct redis_reply reply;
+	struct queue_figures f;
 
-	t->g->rated = take_answer(t, &reply);
-	if (t->g->rated)
-		queue_figures_parse(&t->g->rate, &reply);
+	if (!take_answer(t, &reply))
+		return;
+	queue_figures_parse(&f, &reply);
+	t->facts[FACT_RATE_DONE] = (int64_t)f.n[COUNT_DONE];
+	t->facts[FACT_RATE_FAILED] = (int64_t)f.n[COUNT_FAILED];
+	t->facts[FACT_RATE_RETRIED] = (int64_t)f.n[COUNT_RETRIED];
+	t->facts[FACT_RATE_ESCAPED] = (int64_t)f.n[COUNT_ESCAPED];
+	t->facts[FACT_RATE_EXPIRED] = (int64_t)f.n[COUNT_EXPIRED];
+	t->facts[FACT_RATE_RESCUED] = (int64_t)f.n[COUNT_RESCUED];
 }
 
 /* The minutes of the window, of which the present one is not over yet; 0: health will not judge this look. */
@@ -234,63 +237,68 @@ static void ask_outcomes(struct taking *t)
 
 static void take_outcomes(struct taking *t)
 {
-	struct gauge *g = t->g;
 	struct queue_outcomes o;
 	struct redis_reply reply;
 
 	for (int64_t i = 0; i < window_minutes(t); i++) {
 		bool good = take_answer(t, &reply) && queue_outcomes_parse(&o, &reply);
 
-		add_known(&g->attempts, good ? o.done + o.failed : -1);
-		add_known(&g->failures, good ? o.failed : -1);
+		add_known(&t->facts[FACT_ATTEMPTS], good ? o.done + o.failed : -1);
+		add_known(&t->facts[FACT_FAILURES], good ? o.failed : -1);
 	}
 }
 
 static void take_growth(struct taking *t)
 {
 	struct growth *growth = &metrics_of(t->q)->growth;
-	struct gauge *g = t->g;
+	int64_t at_ms = t->g->at_ms, size = t->facts[FACT_INGRESS_SIZE];
 	struct queue_figures totals;
 	struct redis_reply reply;
 	uint64_t taken;
 
-	if (take_answer(t, &reply) && g->ingress.size >= 0) {
+	if (take_answer(t, &reply) && size >= 0) {
 		queue_figures_parse(&totals, &reply);
 		/* A message that came back from delayed is not a new one. */
 		taken = (uint64_t)queue_left_ingress(&totals) - totals.n[COUNT_DUE];
-		growth_look(growth, &(struct growth_figures){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = (int64_t)taken,
+		growth_look(growth, &(struct growth_figures){ .at_ms = at_ms, .size = size, .taken = (int64_t)taken,
 			.finished = (int64_t)(totals.n[COUNT_DONE] + totals.n[COUNT_ESCAPED]) });
 	}
-	g->enqueued = growth->span_ms == 0 ? -1 : (int64_t)growth_a_minute(growth, growth->came);
+	if (growth->span_ms == 0)
+		return;
+	t->facts[FACT_ARRIVALS] = (int64_t)(growth_a_minute(growth, growth->came) * 1000);
+	t->facts[FACT_COMPLETIONS] = (int64_t)(growth_a_minute(growth, growth->left) * 1000);
+	t->facts[FACT_ENQUEUED] = t->facts[FACT_ARRIVALS] / 1000;
+	t->facts[FACT_GROWTH_WINDOW] = growth->span_ms;
+	t->facts[FACT_GROWING] = growth->since_ms == 0 ? 0 : growth->last.at_ms - growth->since_ms;
 }
 
 static void take_sizes(struct taking *t)
 {
-	struct gauge *g = t->g;
+	int64_t *facts = t->facts, bare = 0;
 	struct redis_reply reply;
-	int64_t bare = 0;
 
-	g->ingress.size = take_size(t);
-	g->escape.size = take_size(t);
+	facts[FACT_INGRESS_SIZE] = take_size(t);
+	facts[FACT_ESCAPE_SIZE] = take_size(t);
 	add_known(&bare, take_size(t));
 	add_known(&bare, take_size(t));
-	g->transit.size = g->orphans = bare;
-	g->delayed = take_size(t);
-	add_known(&g->delayed, take_size(t));
+	facts[FACT_TRANSIT_SIZE] = facts[FACT_ORPHAN_MESSAGES] = bare;
+	facts[FACT_DELAYED_SIZE] = take_size(t);
+	add_known(&facts[FACT_DELAYED_SIZE], take_size(t));
 	take_pause(t);
-	if (take_answer(t, &reply))
+	if (take_answer(t, &reply)) {
 		t->nworkers = queue_workers_parse(&reply, &t->workers);
-	else
-		g->transit.size = -1;
+		facts[FACT_ALIVE] = facts[FACT_ACTIVE] = facts[FACT_WAITING] = facts[FACT_ORPHAN_REGISTRATIONS] = 0;
+	} else {
+		facts[FACT_TRANSIT_SIZE] = -1;
+	}
 	take_records(t);
 }
 
 int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 {
-	struct taking t = { .s = s, .q = q, .g = g, .now_ms = clock_monotonic_ms() };
-	const struct gauge_list unknown = { -1, -1, -1, -1 };
+	struct taking t = { .s = s, .q = q, .g = g, .facts = g->facts.n, .now_ms = clock_monotonic_ms() };
 
-	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown, .enqueued = -1 };
+	*g = (struct gauge){ .facts = facts_unknown() };
 	queue_gauge(&s->redis, &q->keys);
 	take_sizes(&t);
 	if (s->redis.state != REDIS_CLOSED)
@@ -301,17 +309,17 @@ int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 
 int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 {
-	struct taking t = { .s = s, .q = q, .g = g, .now_ms = clock_monotonic_ms() };
-	const struct gauge_list unknown = { -1, -1, -1, -1 };
+	struct taking t = { .s = s, .q = q, .g = g, .facts = g->facts.n, .now_ms = clock_monotonic_ms() };
 	struct redis_reply first;
 
-	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown, .enqueued = -1 };
+	*g = (struct gauge){ .facts = facts_unknown() };
 	if (!server_clock_age(&s->clock, clock_boottime_ms(), &t.clock))
 		return 0;
 	g->at_ms = t.clock.now_ms;
 	g->taken_ms = t.now_ms;
 	g->judged = health_is_due(s, q, t.now_ms);
-	g->attempts = g->failures = g->judged ? 0 : -1;
+	t.facts[FACT_ATTEMPTS] = t.facts[FACT_FAILURES] = g->judged ? 0 : -1;
+	t.facts[FACT_FAILURE_WINDOW] = gauge_thresholds(s, q)->failure_window_ms;
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, gauge_rated_minute(g));
 	queue_totals(&s->redis, &q->keys);
@@ -322,7 +330,7 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	take_growth(&t);
 	take_outcomes(&t);
 	if (take_answer(&t, &first))
-		g->ingress = gauge_waiting(s, q, g->ingress.size, &t.clock, &first, &t.wrong);
+		gauge_waiting(s, q, &g->facts, &t.clock, &first, &t.wrong);
 	if (s->redis.state != REDIS_CLOSED)
 		take_owners(&t);
 	queue_workers_free(t.workers, t.nworkers);

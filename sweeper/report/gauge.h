@@ -12,27 +12,14 @@ struct age_clock;
 struct redis_reply;
 
 /*
- * The result of measuring a queue. -1: not known. Ages are proven (common/message/age.h), so never too high. The age of a
- * message in flight is the time of its run; if its owner is dead, the time since the death.
+ * The result of measuring a queue: the figures of FACT_OF_QUEUE. Ages are proven (common/message/age.h), so never too high. The
+ * age of a message in flight is the time of its run; if its owner is dead, the time since the death. FACT_PAUSED is in ms.
  */
-struct gauge_list {
-	int64_t size, oldest_ms, average_ms, stuck;	/* stuck: messages at least as old as health.thresholds.stuck_age, as far as ages are known */
-};
-
 struct gauge {
 	int64_t at_ms;			/* ms since 1970 by the clock of Redis; 0: never measured */
 	int64_t taken_ms;		/* CLOCK_MONOTONIC */
-	struct gauge_list ingress, transit, escape;
-	int64_t delayed;
-	int64_t paused_ms;		/* for how long it has been paused; 0: not paused */
-	int64_t workers, active;	/* owners with a lease; those of them with messages in flight */
-	int64_t orphan_owners;		/* registered as alive, without a lease */
-	int64_t orphans;		/* messages of owners without a lease, in rescue lists, and in the bare list */
-	bool rated;			/* rate is known */
-	struct queue_figures rate;	/* of the last whole minute, all hosts; gauge_rated_minute() */
-	bool judged;			/* health was due when it was taken, and judges it. Otherwise it has no attempts and failures */
-	int64_t attempts, failures;	/* attempts that ended in failure_window, all hosts; those of them that failed; -1: not known */
-	int64_t enqueued;		/* messages pushed in a minute, estimated over the last minute or a little more */
+	struct facts facts;
+	bool judged;			/* health was due when it was taken, and judges it. Otherwise it has no FACT_ATTEMPTS and no FACT_FAILURES */
 };
 
 /* The state of the task metrics in a queue. */
@@ -75,9 +62,9 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 /* Reads only the sizes, and no age. Returns as gauge_take(). */
 int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 
-/* gauge_waiting.c: ingress, whose size is given, with its ages. *wrong becomes true if an answer could not be used */
+/* gauge_waiting.c: sets the ages in ingress, whose size is known. *wrong becomes true if an answer could not be used */
 #define GAUGE_FIRST 16		/* entries at the pop end that are read with the sizes */
-struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock,
+void gauge_waiting(struct sweeper *s, struct sweeper_queue *q, struct facts *f, const struct age_clock *clock,
     const struct redis_reply *first, bool *wrong);
 
 #endif

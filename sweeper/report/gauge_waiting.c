@@ -93,20 +93,21 @@ static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a
 	return rc;
 }
 
-struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock,
+void gauge_waiting(struct sweeper *s, struct sweeper_queue *q, struct facts *f, const struct age_clock *clock,
     const struct redis_reply *first, bool *wrong)
 {
 	struct ages a = { .lines = &q->keys.lines, .clock = *clock, .stuck_ms = gauge_thresholds(s, q)->stuck_age_ms };
-	struct gauge_list l = { size, -1, -1, size == 0 ? 0 : -1 };
+	int64_t size = f->n[FACT_INGRESS_SIZE];
 
+	if (size == 0)
+		f->n[FACT_INGRESS_STUCK] = 0;
 	if (size <= 0)
-		return l;
+		return;
 	if ((size <= GAUGE_FIRST ? take_page(s, &a, first, 0) : take_pages(s, q, &a, size)) == -1)
 		*wrong = true;
 	if (a.known > 0) {
-		l.oldest_ms = a.oldest_ms;
-		l.average_ms = a.sum_ms / a.known;
-		l.stuck = a.stuck > a.behind ? a.stuck : a.behind;
+		f->n[FACT_INGRESS_OLDEST] = a.oldest_ms;
+		f->n[FACT_INGRESS_AVERAGE] = a.sum_ms / a.known;
+		f->n[FACT_INGRESS_STUCK] = a.stuck > a.behind ? a.stuck : a.behind;
 	}
-	return l;
 }

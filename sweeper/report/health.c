@@ -230,19 +230,15 @@ const struct task health_task = { .name = "health", .budget = 1, .unsealed = tru
 
 /* ---- the sum over all queues ---- */
 
-static void add_stuck(struct health_sum *sum, const json_t *document, const char *list)
-{
-	json_int_t n = json_integer_value(json_object_get(json_object_get(document, list), "stuck_count"));
-
-	if (n > 0 && n < INT64_MAX / 2048)
-		sum->stuck += n;
-}
-
 static void add_report(struct health_sum *sum, const struct queue_health *h)
 {
+	struct facts f = facts_unknown();
+
 	sum->queues[h->level]++;
-	add_stuck(sum, h->document, "ingress");
-	add_stuck(sum, h->document, "transit");
+	facts_read(&f, FACT_OF_QUEUE, h->document, 0);
+	for (int i = 0; i < FACTS; i++)
+		if (facts_table[i].metric == METRIC_STUCK && f.n[i] > 0)
+			sum->stuck += f.n[i];
 }
 
 /* Adds up the reports. Returns the number of fields that are stale or no report, and their names in new strings. */

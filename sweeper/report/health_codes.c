@@ -62,18 +62,18 @@ static void orphans_text(const struct reason *r)
 static void failures_text(const struct reason *r)
 {
 	const struct conf_thresholds *t = gauge_thresholds(r->s, r->q);
-	const struct gauge *g = gauge_of(r->q);
+	const int64_t *n = gauge_of(r->q)->facts.n;
 	char window[UNITS_SIZE];
 
 	if (r->value < 0) {
 		add_text(r, "too many %s; the limit is %" PRId64 " %%", r->what, r->limit);
 		return;
 	}
-	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", g->failures, g->attempts, r->what, units_format_duration(t->failure_window_ms, window));
-	if (g->attempts == 0 || g->attempts < t->failure_min)
+	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", n[FACT_FAILURES], n[FACT_ATTEMPTS], r->what, units_format_duration(t->failure_window_ms, window));
+	if (n[FACT_ATTEMPTS] == 0 || n[FACT_ATTEMPTS] < t->failure_min)
 		add_text(r, "; fewer than %" PRId64 " are not judged", t->failure_min);
 	else
-		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)g->failures * 100 / (double)g->attempts, r->limit);
+		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)n[FACT_FAILURES] * 100 / (double)n[FACT_ATTEMPTS], r->limit);
 }
 
 /* "paused for 19m07s, the limit is 10m" */
@@ -89,13 +89,13 @@ static void duration_text(const struct reason *r)
 
 static void paused_text(const struct reason *r)
 {
-	const struct gauge *g = gauge_of(r->q);
+	const int64_t *n = gauge_of(r->q)->facts.n;
 
 	duration_text(r);
-	if (g->ingress.size == 1)
+	if (n[FACT_INGRESS_SIZE] == 1)
 		add_text(r, "; 1 message waits");
-	else if (g->ingress.size > 1)
-		add_text(r, "; %" PRId64 " messages wait", g->ingress.size);
+	else if (n[FACT_INGRESS_SIZE] > 1)
+		add_text(r, "; %" PRId64 " messages wait", n[FACT_INGRESS_SIZE]);
 }
 
 static void growth_text(const struct reason *r)
@@ -111,11 +111,11 @@ static void growth_text(const struct reason *r)
 
 static void delayed_text(const struct reason *r)
 {
-	const struct gauge *g = gauge_of(r->q);
+	const int64_t *n = gauge_of(r->q)->facts.n;
 
 	count_text(r);
-	if (g->rated)
-		add_text(r, "; %" PRIu64 " retries in the last minute", g->rate.n[COUNT_RETRIED]);
+	if (n[FACT_RATE_RETRIED] >= 0)
+		add_text(r, "; %" PRId64 " retries in the last minute", n[FACT_RATE_RETRIED]);
 }
 
 static void archive_text(const struct reason *r)
@@ -147,14 +147,14 @@ static int64_t sum_known(int64_t a, int64_t b)
 /* During a pause the pause is the reason. */
 static int64_t growth_to_judge_ms(const struct sweeper_queue *q, const struct conf_thresholds *t)
 {
-	return gauge_of(q)->paused_ms > 0 ? 0 :
+	return gauge_of(q)->facts.n[FACT_PAUSED] > 0 ? 0 :
 	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != QUEUE_HEALTHY, t->growth_max_ms);
 }
 
 /* A pause for which no message waits does no harm yet, but an operator may have forgotten it. */
-static int64_t paused_limit_ms(const struct conf_thresholds *t, const struct gauge *g)
+static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n)
 {
-	return g->ingress.size > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
+	return n[FACT_INGRESS_SIZE] > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
 }
 
 /* ---- the holds ---- */
@@ -220,29 +220,29 @@ static void hold_text(const struct reason *r, enum hold first)
 /*
  * The only list of the figures beside their enum. Each row has
  *	name		in reports
- *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), g (its
- *			gauge) and t (its thresholds)
+ *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), n (its
+ *			facts) and t (its thresholds)
  *	degraded, unhealthy, looks	health_rule.h
  *	text, what	the function that writes the reason, and its words
  *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
  */
 #define NONE HEALTH_NO_LIMIT
 #define CODES(X) \
-	X(HEALTH_INGRESS, "ingress", g->ingress.size, t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
-	X(HEALTH_TRANSIT, "transit", g->transit.size, t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
-	X(HEALTH_DEAD_LETTERS, "dead_letters", g->escape.size, t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
-	X(HEALTH_STUCK, "stuck", sum_known(g->ingress.stuck, g->transit.stuck), t->stuck_max_warning, t->stuck_max_critical, 1, \
+	X(HEALTH_INGRESS, "ingress", n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
+	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
+	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
+	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, t->stuck_max_critical, 1, \
 	    count_text, "messages are stuck", NULL) \
-	X(HEALTH_DELAYED, "delayed", g->delayed, t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
-	X(HEALTH_OLDEST_AGE, "oldest_age", g->ingress.size == 0 ? 0 : g->ingress.oldest_ms, t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
+	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
+	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
 	    duration_text, "the oldest message has waited for", "no old message waits") \
 	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
 	    "the backlog does not grow, or the queue is paused") \
-	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(g->failures, g->attempts, t->failure_min), \
+	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
 	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
-	X(HEALTH_ORPHANS, "orphans", sum_known(g->orphan_owners, g->orphans), 0, NONE, 2, orphans_text, \
+	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, orphans_text, \
 	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
-	X(HEALTH_PAUSED, "paused", g->paused_ms, paused_limit_ms(t, g), NONE, 1, paused_text, "paused for", "the queue is not paused") \
+	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", "the queue is not paused") \
 	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
 	    "the archive refuses no dead letters") \
 	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
@@ -281,7 +281,7 @@ size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CO
 void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES])
 {
 	const struct conf_thresholds *t = gauge_thresholds(s, q);
-	const struct gauge *g = gauge_of(q);
+	const int64_t *n = gauge_of(q)->facts.n;
 
 #define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = (struct health_figure){ figure, { degraded, unhealthy, looks } };
 	CODES(FIGURE)

@@ -8,11 +8,8 @@
  *	  while it runs,
  *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value",
  *	  "limit", "text" } ],
- *	  "ingress", "transit", "escape": { "size", "oldest_age", "avg_age", "stuck_count" }, "delayed": { "size" },
- *	  "workers": { "alive", "active", "waiting" }, "rates": { "minute": RFC 3339, "done", "failed", … } in it,
- *	  "failures": { "attempts", "failed", "window" in seconds },
- *	  "growth": { "arrivals", "completions" a minute, "window", "growing" in seconds },
- *	  "orphans": { "registrations", "messages" }, "paused" }
+ *	  and the figures of FACT_OF_QUEUE in common/facts/table.h, in the objects "ingress", "transit", "escape", "delayed",
+ *	  "workers", "rates" with their "minute": RFC 3339, "failures", "growth", "orphans"; and "paused" }
  */
 #include "sweeper/report/health.h"
 
@@ -26,7 +23,7 @@
 #include "sweeper/report/gauge.h"
 #include "sweeper/core/core.h"
 
-#define DIGITS 15		/* digits of an age: more would be noise of the conversion */
+#define DIGITS 15		/* digits of a fraction: more would be noise of the conversion */
 
 static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 {
@@ -57,83 +54,13 @@ static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_q
 		    q->conf, 0, text)));
 }
 
-static void set_count(json_t *object, const char *key, int64_t n)
-{
-	if (n >= 0)
-		json_object_set_new(object, key, json_integer(n));
-}
-
-static void set_age(json_t *object, const char *key, int64_t ms)
-{
-	if (ms >= 0)
-		json_object_set_new(object, key, json_real((double)ms / 1000));
-}
-
-static json_t *list(const struct gauge_list *l)
-{
-	json_t *object = json_object();
-
-	set_count(object, "size", l->size);
-	set_age(object, "oldest_age", l->oldest_ms);
-	set_age(object, "avg_age", l->average_ms);
-	set_count(object, "stuck_count", l->stuck);
-	return object;
-}
-
-static json_t *delayed(const struct gauge *g)
-{
-	json_t *object = json_object();
-
-	set_count(object, "size", g->delayed);
-	return object;
-}
-
-static json_t *rates(const struct gauge *g)
-{
-	static const enum counter shown[] = { COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED, COUNT_RESCUED };
-	char minute[CLOCK_RFC3339_SIZE];
-	json_t *object = json_object();
-
-	if (g->rated)
-		json_object_set_new(object, "minute", json_string(clock_rfc3339(gauge_rated_minute(g) * MINUTE_MS, minute)));
-	for (size_t i = 0; g->rated && i < nitems(shown); i++)
-		set_count(object, counters_table[shown[i]].name, (int64_t)g->rate.n[shown[i]]);
-	set_count(object, "enqueued", g->enqueued);
-	return object;
-}
-
-static json_t *failures(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	const struct gauge *g = gauge_of(q);
-	json_t *object = json_object();
-
-	set_count(object, "attempts", g->attempts);
-	set_count(object, "failed", g->failures);
-	set_age(object, "window", gauge_thresholds(s, q)->failure_window_ms);
-	return object;
-}
-
-static json_t *growth(const struct sweeper_queue *q)
-{
-	const struct growth *g = &metrics_of(q)->growth;
-	json_t *object = json_object();
-
-	if (g->span_ms == 0)
-		return object;
-	json_object_set_new(object, "arrivals", json_real(growth_a_minute(g, g->came)));
-	json_object_set_new(object, "completions", json_real(growth_a_minute(g, g->left)));
-	set_age(object, "window", g->span_ms);
-	set_age(object, "growing", g->since_ms == 0 ? 0 : g->last.at_ms - g->since_ms);
-	return object;
-}
-
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct gauge *g = gauge_of(q);
 	int64_t next_ms = g->at_ms + health_of(q)->due_ms - g->taken_ms;
-	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], next[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, "
-	    "s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
+	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], next[CLOCK_RFC3339_SIZE];
+	char minute[CLOCK_RFC3339_SIZE], *dumped, *text;
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, s:o}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[health_of(q)->status],
 	    "since", clock_rfc3339(health_of(q)->since_ms, since),
@@ -144,15 +71,12 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "next_at_ms", (json_int_t)next_ms,
 	    "interval_ms", (json_int_t)s->conf->health.interval_ms,
 	    "node", s->conf->supervisor.node,
-	    "reasons", reasons(s, q),
-	    "ingress", list(&g->ingress), "transit", list(&g->transit), "escape", list(&g->escape),
-	    "delayed", delayed(g),
-	    "workers", "alive", (json_int_t)g->workers, "active", (json_int_t)g->active,
-		"waiting", (json_int_t)(g->workers - g->active),
-	    "rates", rates(g), "failures", failures(s, q), "growth", growth(q),
-	    "orphans", "registrations", (json_int_t)g->orphan_owners, "messages", (json_int_t)g->orphans,
-	    "paused", g->paused_ms > 0);
+	    "reasons", reasons(s, q));
 
+	facts_write(o, FACT_OF_QUEUE, &g->facts);
+	if (g->facts.n[FACT_RATE_DONE] >= 0)
+		json_object_set_new(json_object_get(o, "rates"), "minute",
+		    json_string(clock_rfc3339(gauge_rated_minute(g) * MINUTE_MS, minute)));
 	set_state(o, s, q);
 	dumped = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
 	text = alloc_string(dumped == NULL ? "{}" : dumped);

@@ -40,54 +40,9 @@ static void write_sample(struct page *p, const struct sweeper_queue *q, const ch
 
 /* ---- of the queues that this sweeper leads ---- */
 
-static void write_sizes(struct page *p, const struct sweeper_queue *q)
+static void write_facts(struct page *p, const struct sweeper_queue *q)
 {
-	write_sample(p, q, "ingress", gauge_of(q)->ingress.size);
-	write_sample(p, q, "transit", gauge_of(q)->transit.size);
-	write_sample(p, q, "escape", gauge_of(q)->escape.size);
-	write_sample(p, q, "delayed", gauge_of(q)->delayed);
-}
-
-static void write_oldest_age(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, "ingress", gauge_of(q)->ingress.oldest_ms);
-	write_sample(p, q, "transit", gauge_of(q)->transit.oldest_ms);
-	write_sample(p, q, "escape", gauge_of(q)->escape.oldest_ms);
-}
-
-static void write_average_age(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, "ingress", gauge_of(q)->ingress.average_ms);
-	write_sample(p, q, "transit", gauge_of(q)->transit.average_ms);
-	write_sample(p, q, "escape", gauge_of(q)->escape.average_ms);
-}
-
-static void write_stuck(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, "ingress", gauge_of(q)->ingress.stuck);
-	write_sample(p, q, "transit", gauge_of(q)->transit.stuck);
-}
-
-static void write_paused(struct page *p, const struct sweeper_queue *q)
-{
-	if (gauge_of(q)->paused_ms >= 0)
-		write_sample(p, q, NULL, gauge_of(q)->paused_ms > 0);
-}
-
-static void write_queue_workers(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, "active", gauge_of(q)->active);
-	write_sample(p, q, "waiting", gauge_of(q)->workers - gauge_of(q)->active);
-}
-
-static void write_orphan_registrations(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, NULL, gauge_of(q)->orphan_owners);
-}
-
-static void write_orphan_messages(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, NULL, gauge_of(q)->orphans);
+	facts_expose(p->out, p->metric, NULL, q->keys.name, &gauge_of(q)->facts);
 }
 
 static void write_unarchived(struct page *p, const struct sweeper_queue *q)
@@ -196,14 +151,14 @@ static const struct queue_metric {
 	enum { LED, OURS, OURS_WITHOUT_NODE } of;
 	void (*write)(struct page *p, const struct sweeper_queue *q);
 } queue_metrics[] = {
-	{ METRIC_QUEUE_MESSAGES, LED, write_sizes },
-	{ METRIC_OLDEST_AGE, LED, write_oldest_age },
-	{ METRIC_AVERAGE_AGE, LED, write_average_age },
-	{ METRIC_STUCK, LED, write_stuck },
-	{ METRIC_PAUSED, LED, write_paused },
-	{ METRIC_QUEUE_WORKERS, LED, write_queue_workers },
-	{ METRIC_ORPHAN_REGISTRATIONS, LED, write_orphan_registrations },
-	{ METRIC_ORPHAN_MESSAGES, LED, write_orphan_messages },
+	{ METRIC_QUEUE_MESSAGES, LED, write_facts },
+	{ METRIC_OLDEST_AGE, LED, write_facts },
+	{ METRIC_AVERAGE_AGE, LED, write_facts },
+	{ METRIC_STUCK, LED, write_facts },
+	{ METRIC_PAUSED, LED, write_facts },
+	{ METRIC_QUEUE_WORKERS, LED, write_facts },
+	{ METRIC_ORPHAN_REGISTRATIONS, LED, write_facts },
+	{ METRIC_ORPHAN_MESSAGES, LED, write_facts },
 	{ METRIC_DEAD_LETTERS_UNARCHIVED, LED, write_unarchived },
 	{ METRIC_DEAD_LETTERS_OVER, LED, write_over },
 	{ METRIC_HEALTH_STATUS, LED, write_health },

@@ -166,19 +166,20 @@ static const char *level_name(const char *queue, char out[QUEUE_NAME_MAX + 1])
 
 static void send_gauges(struct statsd *d, const struct sweeper_queue *q)
 {
-	const struct gauge *g = gauge_of(q);
+	const struct facts *f = &gauge_of(q)->facts;
 	char name[QUEUE_NAME_MAX + 1];
 
 	level_name(q->keys.name, name);
-	if (g->escape.size >= 0)
-		line(d, "quredis.dlq.%s.size:%" PRId64 "|g", name, g->escape.size);
-	if (g->ingress.size >= 0)
-		line(d, "quredis.health.queue.%s.size:%" PRId64 "|g", name, g->ingress.size);
-	if (g->transit.size >= 0)
-		line(d, "quredis.health.queue.%s.in_work:%" PRId64 "|g", name, g->transit.size);
-	if (g->ingress.size == 0 || g->ingress.oldest_ms >= 0)
-		line(d, "quredis.health.queue.%s.oldest_age:%" PRId64 "|g", name,
-		    g->ingress.size == 0 || g->ingress.oldest_ms < 0 ? 0 : g->ingress.oldest_ms / 1000);
+	for (int i = 0; i < FACTS; i++) {
+		const char *metric = facts_table[i].statsd;
+		int star = metric == NULL ? 0 : (int)strcspn(metric, "*");
+		bool nothing_waits = i == FACT_INGRESS_OLDEST && f->n[FACT_INGRESS_SIZE] == 0;
+		int64_t n = nothing_waits ? 0 : f->n[i];
+
+		if (metric != NULL && n >= 0)
+			line(d, "%.*s%s%s:%" PRId64 "|g", star, metric, name, metric + star + 1,
+			    facts_table[i].type == FACT_AGE ? n / 1000 : n);
+	}
 }
 
 static void send_lag(struct statsd *d, const struct sweeper_queue *q, const char *name, const struct queue_figures *new)

@@ -1,0 +1,193 @@
+/* Each row of the table of figures, on each of its faces. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "common/base/base.h"
+#include "common/board/board.h"
+#include "common/facts/facts.h"
+
+/* Each figure has a number of its own, so that no two can be mistaken for each other. */
+static struct facts different(void)
+{
+	struct facts f;
+
+	for (int i = 0; i < FACTS; i++)
+		f.n[i] = facts_table[i].type == FACT_FLAG ? 1 : 100000 + i * 1017;
+	return f;
+}
+
+static json_t *report_of(enum fact_scope scope, const struct facts *f)
+{
+	json_t *report = json_object();
+
+	facts_write(report, scope, f);
+	return report;
+}
+
+static void each_figure_is_read_as_it_was_written(void **state)
+{
+	const struct facts f = different();
+	struct facts read = facts_unknown();
+	json_t *of_queue = report_of(FACT_OF_QUEUE, &f), *of_host = report_of(FACT_OF_HOST, &f);
+
+	(void)state;
+	facts_read(&read, FACT_OF_QUEUE, of_queue, 0);
+	facts_read(&read, FACT_OF_HOST, of_host, 0);
+	for (int i = 0; i < FACTS; i++)
+		if (read.n[i] != f.n[i])
+			fail_msg("%s.%s: read %lld", facts_table[i].object, facts_table[i].key, (long long)read.n[i]);
+	json_decref(of_queue);
+	json_decref(of_host);
+}
+
+/* Two rows with one member would overwrite each other. */
+static void each_figure_has_a_member_of_its_own(void **state)
+{
+	(void)state;
+	for (int i = 0; i < FACTS; i++) {
+		struct facts one = facts_unknown();
+		json_t *report, *in;
+
+		one.n[i] = 7;
+		report = report_of(facts_table[i].scope, &one);
+		in = facts_table[i].object == NULL ? report : json_object_get(report, facts_table[i].object);
+		assert_non_null(json_object_get(in, facts_table[i].key));
+		for (int other = 0; other < FACTS; other++) {
+			struct facts read = facts_unknown();
+
+			facts_read(&read, facts_table[i].scope, report, 0);
+			assert_int_equal(read.n[other] >= 0, other == i);
+		}
+		json_decref(report);
+	}
+}
+
+static void each_figure_has_its_sample(void **state)
+{
+	(void)state;
+	for (int i = 0; i < FACTS; i++) {
+		struct facts one = facts_unknown();
+		struct buffer page = {0};
+		char value[64], host[64] = "";
+
+		if (facts_table[i].metric == METRIC_NONE)
+			continue;
+		one.n[i] = facts_table[i].type == FACT_FLAG ? 1 : 2345;
+		for (int m = METRIC_NONE + 1; m <= METRIC_NODE_REPORTED; m++)
+			facts_expose(&page, (enum metric)m, "there", "mail", &one);
+		buffer_append(&page, "", 1);
+		if (facts_table[i].scope == FACT_OF_HOST)
+			snprintf(host, sizeof(host), "{node=\"there\",queue=\"mail\"");
+		else
+			snprintf(host, sizeof(host), "{queue=\"mail\"");
+		snprintf(value, sizeof(value), "} %s\n", facts_table[i].type == FACT_FLAG ? "1" :
+		    facts_table[i].type == FACT_COUNT || facts_table[i].type == FACT_SOME ? "2345" : "2.345");
+		assert_non_null(strstr(page.data, host));
+		assert_string_equal(strrchr(page.data, '}'), value);
+		assert_null(strchr(strchr(page.data, '\n') + 1, '\n'));		/* one sample */
+		if (facts_table[i].label != NULL)
+			assert_non_null(strstr(page.data, facts_table[i].label));
+		buffer_free(&page);
+	}
+}
+
+static void what_is_unknown_is_on_no_face(void **state)
+{
+	const struct facts f = facts_unknown();
+	struct buffer page = {0};
+	json_t *report = report_of(FACT_OF_QUEUE, &f), *of_delayed = json_object_get(report, "delayed");
+
+	(void)state;
+	assert_true(json_is_object(of_delayed) && json_object_size(of_delayed) == 0);
+	assert_null(json_object_get(report, "paused"));
+	for (int m = METRIC_NONE + 1; m <= METRIC_NODE_REPORTED; m++)
+		facts_expose(&page, (enum metric)m, NULL, "mail", &f);
+	assert_int_equal(page.len, 0);
+	json_decref(report);
+}
+
+/* Any program can write a report: a member of another type, or out of range, is not known. */
+static void a_wrong_member_is_not_known(void **state)
+{
+	static const char *const wrong[] = { "null", "\"7\"", "-1", "-0.5", "1e300", "9223372036854775807", "[]", "{}" };
+
+	(void)state;
+	for (size_t w = 0; w < nitems(wrong); w++)
+		for (int i = 0; i < FACTS; i++) {
+			const char *object = facts_table[i].object;
+			char *text = object == NULL ? alloc_format("{\"%s\":%s}", facts_table[i].key, wrong[w])
+			    : alloc_format("{\"%s\":{\"%s\":%s}}", object, facts_table[i].key, wrong[w]);
+			json_t *report = json_loads(text, 0, NULL);
+			struct facts read = facts_unknown();
+
+			assert_non_null(report);
+			facts_read(&read, facts_table[i].scope, report, 0);
+			assert_int_equal(read.n[i], -1);
+			json_decref(report);
+			free(text);
+		}
+}
+
+static void what_became_due_since_the_report_is_not_known(void **state)
+{
+	json_t *report = json_pack("{s:i}", "next_attempt_ms", 5000);
+	struct facts f = facts_unknown();
+
+	(void)state;
+	facts_read(&f, FACT_OF_HOST, report, 2000);
+	assert_int_equal(f.n[FACT_NEXT_ATTEMPT], 3000);
+	facts_read(&f, FACT_OF_HOST, report, 5000);
+	assert_int_equal(f.n[FACT_NEXT_ATTEMPT], 0);
+	facts_read(&f, FACT_OF_HOST, report, 5001);
+	assert_int_equal(f.n[FACT_NEXT_ATTEMPT], -1);
+	facts_read(&f, FACT_OF_HOST, report, -3000);	/* the clock went back */
+	assert_int_equal(f.n[FACT_NEXT_ATTEMPT], 5000);
+	json_decref(report);
+}
+
+static void hosts_are_added_up(void **state)
+{
+	struct facts sum = facts_unknown(), host = facts_unknown();
+
+	(void)state;
+	host.n[FACT_RUNNING] = 3;
+	host.n[FACT_BREAKER] = 1;
+	facts_add(&sum, &host);
+	facts_add(&sum, &host);
+	assert_int_equal(sum.n[FACT_RUNNING], 6);
+	assert_int_equal(sum.n[FACT_IDLE], -1);
+	assert_int_equal(sum.n[FACT_BREAKER], -1);
+}
+
+/* The scoreboard has a word of the state, and the report has a figure for each state. */
+static void the_states_of_workers_are_those_of_the_scoreboard(void **state)
+{
+	(void)state;
+	assert_int_equal(FACT_STOPPING - FACT_STARTING, SLOT_STOPPING - SLOT_STARTING);
+	for (int i = 0; i <= FACT_STOPPING - FACT_STARTING; i++)
+		assert_string_equal(facts_table[FACT_STARTING + i].key, slot_state_names[SLOT_STARTING + i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_figure_is_read_as_it_was_written),
+		cmocka_unit_test(each_figure_has_a_member_of_its_own),
+		cmocka_unit_test(each_figure_has_its_sample),
+		cmocka_unit_test(what_is_unknown_is_on_no_face),
+		cmocka_unit_test(a_wrong_member_is_not_known),
+		cmocka_unit_test(what_became_due_since_the_report_is_not_known),
+		cmocka_unit_test(hosts_are_added_up),
+		cmocka_unit_test(the_states_of_workers_are_those_of_the_scoreboard),
+	};
+
+	return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
+}
