@@ -4,12 +4,10 @@
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
- *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c), "wanted",
+ *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
- *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
- *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words, and "next_attempt_ms" after at_ms of its handler;
- *	      while all workers have lost Redis: "next_connect_ms" after at_ms, of the first of them,
- *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
+ *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
+ *	      and the figures of FACT_OF_HOST in common/facts/table.h; of "workers" and "memory" in objects } ],
  *	  "running": [ { "queue", "incarnation", "running_ms", "progress": { "percent", "text" } if it reports any } ] }
  *	      of handlers that run for a second or longer
  *
@@ -27,19 +25,9 @@
 #include "common/holds/holds.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/node.h"
 
 #define RUNNING_MS 1000
-
-extern const struct task node_task;
-
-/* For each queue of the board: the number of slots in each state, and the memory of these processes and their handlers. */
-struct census {
-	struct hold_slots slots;
-	struct counted {
-		int workers[SLOT_STOPPING + 1];
-		int64_t worker_bytes, handler_bytes;
-	} queues[SCOREBOARD_QUEUES];
-};
 
 static json_t *running_row(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
 {
@@ -56,6 +44,57 @@ static json_t *running_row(const struct sweeper *s, const struct slot *slot, con
 	return row;
 }
 
+static json_t *running_rows(struct sweeper *s, int64_t now_ms)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		const struct slot *slot = &s->child->board->slots[i];
+		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1, started = atomic_load(&slot->started_ms);
+		const struct sweeper_queue *q = NULL;
+
+		if (queue >= 0 && queue < SCOREBOARD_QUEUES && started != 0 && now_ms - started >= RUNNING_MS)
+			q = sweeper_queue_of_board(s, queue);
+		if (q != NULL)
+			json_array_append_new(all, running_row(s, slot, q->keys.name, now_ms - started));
+	}
+	return all;
+}
+
+/* ---- the figures of this host ---- */
+
+struct measuring {
+	struct facts *all;
+	int64_t now_ms;
+	bool memory;
+};
+
+static int64_t left_ms(int64_t at_ms, int64_t now_ms)
+{
+	return at_ms < now_ms ? 0 : at_ms - now_ms;
+}
+
+static void measure_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	const struct measuring *m = arg;
+	const struct queue_breaker *breaker = q->board == NULL ? NULL : &q->board->workers.breaker;
+	struct facts *f;
+
+	if (breaker == NULL)
+		return;
+	f = &m->all[q->board - s->child->board->queues];
+	*f = facts_unknown();
+	for (int i = FACT_STARTING; i <= FACT_STOPPING; i++)
+		f->n[i] = 0;
+	if (m->memory)
+		f->n[FACT_WORKER_MEMORY] = f->n[FACT_HANDLER_MEMORY] = 0;
+	f->n[FACT_WANTED] = atomic_load(&q->board->master.wanted);
+	f->n[FACT_RESTARTS] = (int64_t)atomic_load(&q->board->master.restarts);
+	f->n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
+	if (f->n[FACT_BREAKER] > 0)
+		f->n[FACT_NEXT_ATTEMPT] = left_ms(atomic_load(&breaker->until_ms), m->now_ms);
+}
+
 static int64_t resident(int32_t pid)
 {
 	int64_t bytes = pid > 0 ? process_resident_bytes(pid) : 0;
@@ -63,122 +102,97 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
-static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
+struct facts *node_facts(struct sweeper *s, bool memory, int64_t now_ms)
 {
-	json_t *all = json_array();
+	struct measuring m = { alloc_zero(SCOREBOARD_QUEUES, sizeof(struct facts)), now_ms, memory };
 
-	holds_read_slots(s->child->board, &c->slots);
+	sweeper_queues_each(s, measure_queue, &m);
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
 		const struct slot *slot = &s->child->board->slots[i];
-		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1, started = atomic_load(&slot->started_ms);
-		const struct sweeper_queue *q;
+		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1;
+		int state = (int)slot_state(slot);
 
-		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
+		if (queue < 0 || queue >= SCOREBOARD_QUEUES || state < SLOT_STARTING || state > SLOT_STOPPING)
 			continue;
-		c->queues[queue].workers[slot_state(slot)]++;
-		c->queues[queue].worker_bytes += resident(atomic_load(&slot->pid));
-		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
-		q = started == 0 || now_ms - started < RUNNING_MS ? NULL : sweeper_queue_of_board(s, queue);
-		if (q != NULL)
-			json_array_append_new(all, running_row(s, slot, q->keys.name, now_ms - started));
+		m.all[queue].n[FACT_STARTING + state - SLOT_STARTING]++;
+		if (memory) {
+			m.all[queue].n[FACT_WORKER_MEMORY] += resident(atomic_load(&slot->pid));
+			m.all[queue].n[FACT_HANDLER_MEMORY] += resident(atomic_load(&slot->handler_pgid));
+		}
 	}
-	return all;
+	return m.all;
 }
 
-static json_t *workers(const int counted[SLOT_STOPPING + 1])
-{
-	json_t *o = json_object();
+/* ---- the document ---- */
 
-	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
-		if (counted[state] > 0)
-			json_object_set_new(o, slot_state_names[state], json_integer(counted[state]));
-	return o;
-}
-
-static void set_left(json_t *row, const char *member, int64_t at_ms, int64_t now_ms)
-{
-	json_object_set_new(row, member, json_integer(at_ms < now_ms ? 0 : at_ms - now_ms));
-}
-
-/* Adds why the breaker is open in a few words, and when workers try the handler again. */
-static void add_cause(json_t *row, const struct sweeper_queue *q, int64_t now_ms)
-{
-	const struct queue_breaker *b = &q->board->workers.breaker;
-	char text[HANDLER_CAUSE_SIZE];
-
-	json_object_set_new(row, "cause", json_string(handler_cause_label(atomic_load(&b->cause), text)));
-	set_left(row, QUEUE_NODE_NEXT_ATTEMPT, atomic_load(&b->until_ms), now_ms);
-}
+struct queues {
+	struct hold_slots slots;
+	struct facts *facts;		/* by the place on the board */
+	json_t *all;
+	int64_t now_ms;			/* CLOCK_MONOTONIC */
+};
 
 /* Adds the reason of a hold in the words of `quredis status`, and when a worker tries to connect, if all have lost Redis. */
-static void add_reason(json_t *row, const struct sweeper *s, const struct sweeper_queue *q, const struct census *c, const struct judged *judged,
-    int64_t now_ms)
+static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, const struct sweeper_queue *q,
+    const struct queues *out, const struct judged *judged)
 {
 	const struct scoreboard *b = s->child->board;
-	const struct hold_workers *w = &c->slots.of_queue[q->board - b->queues];
+	const struct hold_workers *w = &out->slots.of_queue[q->board - b->queues];
 	char text[HOLD_TEXT_SIZE];
 
 	if (judged->hold == HOLD_NONE)
 		return;
 	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
-	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &c->slots, judged, q->conf, 0, text)));
+	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
 	if (w->next != NULL && w->connected == 0 && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)
-		set_left(row, QUEUE_NODE_NEXT_CONNECT, atomic_load(&w->next->redis_retry_ms), now_ms);
+		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
 }
-
-static json_t *queue(const struct sweeper *s, const struct sweeper_queue *q, const struct census *all, int64_t now_ms)
-{
-	const struct counted *c = &all->queues[q->board - s->child->board->queues];
-	struct judged judged = holds_judge(s->child->board, q->board, &all->slots);
-	bool breaker = atomic_load(&q->board->workers.breaker.step) > 0;
-	json_t *row;
-
-	row = json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
-	    "state", holds_table[judged.hold].name, "undecided", holds_undecided(q->board),
-	    "wanted", (int)atomic_load(&q->board->master.wanted), "workers", workers(c->workers),
-	    "restarts", (json_int_t)atomic_load(&q->board->master.restarts), "breaker", breaker,
-	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
-	if (breaker)
-		add_cause(row, q, now_ms);
-	add_reason(row, s, q, all, &judged, now_ms);
-	return row;
-}
-
-struct queues {
-	const struct census *census;
-	json_t *all;
-	int64_t now_ms;			/* CLOCK_MONOTONIC */
-};
 
 static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	struct queues *out = arg;
+	char cause[HANDLER_CAUSE_SIZE];
+	struct judged judged;
+	struct facts *f;
+	json_t *row;
 
-	if (q->conf != NULL && q->board != NULL)
-		json_array_append_new(out->all, queue(s, q, out->census, out->now_ms));
+	if (q->conf == NULL || q->board == NULL)
+		return;
+	f = &out->facts[q->board - s->child->board->queues];
+	judged = holds_judge(s->child->board, q->board, &out->slots);
+	row = json_pack("{s:s, s:s, s:s*}", "name", q->keys.name, "state", holds_table[judged.hold].name,
+	    "undecided", holds_undecided(q->board));
+	if (f->n[FACT_BREAKER] > 0)
+		json_object_set_new(row, "cause",
+		    json_string(handler_cause_label(atomic_load(&q->board->workers.breaker.cause), cause)));
+	add_reason(row, f, s, q, out, &judged);
+	facts_write(row, FACT_OF_HOST, f);
+	json_array_append_new(out->all, row);
 }
 
-static json_t *queues(struct sweeper *s, const struct census *c, int64_t now_ms)
+static json_t *queues(struct sweeper *s, int64_t now_ms)
 {
-	struct queues out = { c, json_array(), now_ms };
+	struct queues out = { .facts = node_facts(s, true, now_ms), .all = json_array(), .now_ms = now_ms };
 
+	holds_read_slots(s->child->board, &out.slots);
 	sweeper_queues_each(s, append_queue, &out);
+	free(out.facts);
 	return out.all;
 }
 
 static char *document(struct sweeper *s, const struct age_clock *clock, int64_t now_ms)
 {
-	struct census c = {0};
 	char started[CLOCK_RFC3339_SIZE], at[CLOCK_RFC3339_SIZE], boot[17], *text;
-	json_t *long_ones = count_slots(s, &c, now_ms), *o;
+	json_t *o;
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, s->child->boot);
-	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:{s:I, s:I}, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
+	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:{s:I, s:I}, s:o, s:o}",
+	    "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
 	    "pid", (int)s->child->master_pid, "boot", boot,
 	    "started", clock_rfc3339(atomic_load(&s->child->board->master.started_ms), started),
 	    "at", clock_rfc3339(clock->now_ms, at), "at_ms", (json_int_t)clock->now_ms,
 	    "clock", "since_ms", (json_int_t)clock->since_ms, "stepped_ms", (json_int_t)clock->stepped_ms,
-	    "queues", queues(s, &c, now_ms), "running", long_ones);
+	    "queues", queues(s, now_ms), "running", running_rows(s, now_ms));
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;

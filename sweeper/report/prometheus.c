@@ -11,6 +11,7 @@
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/errors.h"
 #include "sweeper/report/health.h"
+#include "sweeper/report/node.h"
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/core/core.h"
 #include "sweeper/report/tally.h"
@@ -21,6 +22,7 @@ struct page {
 	struct sweeper *s;
 	struct buffer *out;
 	const struct queue_figures *counted;	/* of each queue, by its index on the board */
+	const struct facts *host;		/* the same */
 	int64_t now_ms;				/* CLOCK_MONOTONIC */
 	const struct queue_metric *row;		/* the row that is being written */
 	enum metric metric;			/* the metric of that row */
@@ -97,21 +99,9 @@ static void write_classes(struct page *p, const struct sweeper_queue *q)
 		write_sample(p, q, classes[i].name, (int64_t)classes[i].n);
 }
 
-static void write_restarts(struct page *p, const struct sweeper_queue *q)
+static void write_host(struct page *p, const struct sweeper_queue *q)
 {
-	write_sample(p, q, NULL, (int64_t)atomic_load(&q->board->master.restarts));
-}
-
-static void write_workers(struct page *p, const struct sweeper_queue *q)
-{
-	const struct scoreboard *board = p->s->child->board;
-	int64_t n[SLOT_STOPPING + 1] = {0};
-
-	for (int i = 0; i < SCOREBOARD_SLOTS; i++)
-		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && slot_state(&board->slots[i]) <= SLOT_STOPPING)
-			n[slot_state(&board->slots[i])]++;
-	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
-		write_sample(p, q, slot_state_names[state], n[state]);
+	facts_expose(p->out, p->metric, NULL, q->keys.name, &p->host[q->board - p->s->child->board->queues]);
 }
 
 static void write_state(struct page *p, const struct sweeper_queue *q)
@@ -121,26 +111,12 @@ static void write_state(struct page *p, const struct sweeper_queue *q)
 	write_sample(p, q, holds_table[judged.hold].name, 1);
 }
 
-static void write_breaker(struct page *p, const struct sweeper_queue *q)
-{
-	write_sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
-}
-
 static void write_breaker_cause(struct page *p, const struct sweeper_queue *q)
 {
 	char label[HANDLER_CAUSE_SIZE];
 
 	if (atomic_load(&q->board->workers.breaker.step) > 0)
 		write_sample(p, q, handler_cause_label(atomic_load(&q->board->workers.breaker.cause), label), 1);
-}
-
-static void write_breaker_attempt(struct page *p, const struct sweeper_queue *q)
-{
-	const struct queue_breaker *b = &q->board->workers.breaker;
-	int64_t wait_ms = atomic_load(&b->until_ms) - p->now_ms;
-
-	if (atomic_load(&b->step) > 0)
-		write_sample(p, q, NULL, wait_ms < 0 ? 0 : wait_ms);
 }
 
 /* ---- the page ---- */
@@ -170,12 +146,12 @@ static const struct queue_metric {
 	{ METRIC_SWEEP_LAG, OURS, write_counters },
 	{ METRIC_PURGED, OURS, write_counters },
 	{ METRIC_PURGE_DRY_RUN, OURS, write_counters },
-	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
-	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
+	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_host },
+	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_host },
 	{ METRIC_QUEUE_STATE, OURS_WITHOUT_NODE, write_state },
 	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, OURS_WITHOUT_NODE, write_breaker_attempt },
-	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, OURS_WITHOUT_NODE, write_host },
+	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_host },
 };
 
 static void write_if_known(struct sweeper *s, struct sweeper_queue *q, void *arg)
@@ -213,10 +189,12 @@ static void write_process(struct page *p)
 void prometheus_page(struct sweeper *s, struct buffer *out, int64_t now_ms)
 {
 	struct queue_figures *counted = tally_add_up(s);
-	struct page p = { .s = s, .out = out, .counted = counted, .now_ms = now_ms };
+	struct facts *host = node_facts(s, false, now_ms);
+	struct page p = { .s = s, .out = out, .counted = counted, .host = host, .now_ms = now_ms };
 
 	write_process(&p);
 	for (size_t i = 0; i < nitems(queue_metrics); i++)
 		write_queue_metric(&p, &queue_metrics[i]);
 	free(counted);
+	free(host);
 }
