@@ -28,8 +28,8 @@ struct page {
 /* One row of the overview: a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_counters,
-    write_classes, write_up, write_node_workers, write_node_queues, write_node_words, write_node_attempts;
+static row_writer write_listed, write_measured, write_status, write_reason, write_reasons, write_counters, write_classes,
+    write_up, write_reported, write_host, write_words;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -38,49 +38,38 @@ static const struct { const char *key, *rows, *name; } parts[] = {
 	[NODES] = { "nodes", NULL, "node" },
 };
 
-/* Rows of one metric stand together. */
 static const struct source {
 	enum metric metric;
 	enum part part;
 	row_writer *write;
-	const char *label;		/* the value of the second label; NULL: there is none, or write() finds it */
-	const char *object, *key;	/* the number is row.object.key, or row.key */
+	const char *key;		/* the member that write() reads; NULL: it knows its members */
 } sources[] = {
-	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "ingress", NULL, "ingress_size" },
-	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "transit", NULL, "transit_size" },
-	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "escape", NULL, "escape_size" },
-	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "delayed", NULL, "delayed_size" },
-	{ METRIC_PAUSED, QUEUES, write_number, NULL, NULL, "paused" },
-	{ METRIC_OLDEST_AGE, HEALTH, write_age, "ingress", "ingress", "oldest_age" },
-	{ METRIC_OLDEST_AGE, HEALTH, write_age, "transit", "transit", "oldest_age" },
-	{ METRIC_OLDEST_AGE, HEALTH, write_age, "escape", "escape", "oldest_age" },
-	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "ingress", "ingress", "avg_age" },
-	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "transit", "transit", "avg_age" },
-	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "escape", "escape", "avg_age" },
-	{ METRIC_STUCK, HEALTH, write_number, "ingress", "ingress", "stuck_count" },
-	{ METRIC_STUCK, HEALTH, write_number, "transit", "transit", "stuck_count" },
-	{ METRIC_QUEUE_WORKERS, HEALTH, write_number, "active", "workers", "active" },
-	{ METRIC_QUEUE_WORKERS, HEALTH, write_number, "waiting", "workers", "waiting" },
-	{ METRIC_ORPHAN_REGISTRATIONS, HEALTH, write_number, NULL, "orphans", "registrations" },
-	{ METRIC_ORPHAN_MESSAGES, HEALTH, write_number, NULL, "orphans", "messages" },
-	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, NULL, NULL, "archive" },
-	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, NULL, NULL, "bounds" },
-	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
-	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, "reasons", "status" },
-	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, NULL, "reasons", "recovering" },
-	{ METRIC_MESSAGES, STATS, write_counters, NULL, NULL, NULL },
-	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL, NULL, NULL },
-	{ METRIC_HANDLER_DURATION, STATS, write_counters, NULL, NULL, NULL },
-	{ METRIC_SWEEP_LAG, STATS, write_counters, NULL, NULL, NULL },
-	{ METRIC_PURGED, STATS, write_counters, NULL, NULL, NULL },
-	{ METRIC_NODE_UP, NODES, write_up, NULL, NULL, NULL },
-	{ METRIC_NODE_REPORTED, NODES, write_number, NULL, NULL, "at_ms" },
-	{ METRIC_WORKERS, NODES, write_node_workers, NULL, NULL, NULL },
-	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
-	{ METRIC_QUEUE_STATE, NODES, write_node_words, NULL, NULL, "state" },
-	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
-	{ METRIC_BREAKER_CAUSE, NODES, write_node_words, NULL, NULL, "cause" },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, NULL, NULL, QUEUE_NODE_NEXT_ATTEMPT },
+	{ METRIC_QUEUE_MESSAGES, QUEUES, write_listed, NULL },
+	{ METRIC_PAUSED, QUEUES, write_listed, NULL },
+	{ METRIC_OLDEST_AGE, HEALTH, write_measured, NULL },
+	{ METRIC_AVERAGE_AGE, HEALTH, write_measured, NULL },
+	{ METRIC_STUCK, HEALTH, write_measured, NULL },
+	{ METRIC_QUEUE_WORKERS, HEALTH, write_measured, NULL },
+	{ METRIC_ORPHAN_REGISTRATIONS, HEALTH, write_measured, NULL },
+	{ METRIC_ORPHAN_MESSAGES, HEALTH, write_measured, NULL },
+	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, "archive" },
+	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, "bounds" },
+	{ METRIC_HEALTH_STATUS, HEALTH, write_status, "status" },
+	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, "status" },
+	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, "recovering" },
+	{ METRIC_MESSAGES, STATS, write_counters, NULL },
+	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL },
+	{ METRIC_HANDLER_DURATION, STATS, write_counters, NULL },
+	{ METRIC_SWEEP_LAG, STATS, write_counters, NULL },
+	{ METRIC_PURGED, STATS, write_counters, NULL },
+	{ METRIC_NODE_UP, NODES, write_up, NULL },
+	{ METRIC_NODE_REPORTED, NODES, write_reported, NULL },
+	{ METRIC_WORKERS, NODES, write_host, NULL },
+	{ METRIC_WORKER_RESTARTS, NODES, write_host, NULL },
+	{ METRIC_QUEUE_STATE, NODES, write_words, "state" },
+	{ METRIC_BREAKER_OPEN, NODES, write_host, NULL },
+	{ METRIC_BREAKER_CAUSE, NODES, write_words, "cause" },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_host, NULL },
 };
 
 /* ---- samples ---- */
@@ -108,25 +97,27 @@ static void write_sample(struct page *p, const char *const values[METRIC_LABELS]
 /* Other programs write to Redis, too: a value that quredis would not write is -1, and is left out. */
 static int64_t number_of(const json_t *n)
 {
-	return json_is_boolean(n) ? json_is_true(n) : json_is_integer(n) ? json_integer_value(n) : -1;
+	return json_is_integer(n) ? json_integer_value(n) : -1;
 }
 
-static void write_number(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	const json_t *object = s->object == NULL ? row : json_object_get(row, s->object);
+/* ---- the lists and the health of a queue ---- */
 
-	write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, number_of(json_object_get(object, s->key)));
+static void write_listed(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	struct facts f = facts_unknown();
+
+	(void)s;
+	facts_read_listed(&f, row);
+	facts_expose(&p->out, p->metric, NULL, name, &f);
 }
 
-/* ---- of the health of a queue ---- */
-
-/* An age is in seconds, with a fraction. */
-static void write_age(struct page *p, const struct source *s, const char *name, const json_t *report)
+static void write_measured(struct page *p, const struct source *s, const char *name, const json_t *report)
 {
-	const json_t *age = json_object_get(json_object_get(report, s->object), s->key);
+	struct facts f = facts_unknown();
 
-	if (json_is_number(age))
-		write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
+	(void)s;
+	facts_read(&f, FACT_OF_QUEUE, report, 0);
+	facts_expose(&p->out, p->metric, NULL, name, &f);
 }
 
 /* A status, or a boolean. -1: another program wrote the report, or no supervisor reports the queue. */
@@ -152,7 +143,7 @@ static void write_reasons(struct page *p, const struct source *s, const char *na
 	const json_t *reason;
 	size_t i;
 
-	json_array_foreach(json_object_get(report, s->object), i, reason) {
+	json_array_foreach(json_object_get(report, "reasons"), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
 		if (i < REASONS_MAX && is_code(code))
@@ -204,22 +195,33 @@ static void write_up(struct page *p, const struct source *s, const char *name, c
 	write_sample(p, (const char *const[METRIC_LABELS]){ name }, json_is_integer(json_object_get(node, "at_ms")));
 }
 
-static void write_node_queues(struct page *p, const struct source *s, const char *name, const json_t *node)
+static void write_reported(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
+	(void)s;
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, number_of(json_object_get(node, "at_ms")));
+}
+
+static void write_host(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	int64_t at_ms = clock_ms_of(json_number_value(json_object_get(node, "at_ms")));
 	const json_t *queue;
 	size_t i;
 
+	(void)s;
 	json_array_foreach(json_object_get(node, "queues"), i, queue) {
 		const char *queue_name = json_string_value(json_object_get(queue, "name"));
+		struct facts f = facts_unknown();
 
-		if (queue_name != NULL)
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, number_of(json_object_get(queue, s->key)));
+		if (queue_name == NULL || !is_new(p, (const char *const[METRIC_LABELS]){ name, queue_name }))
+			continue;
+		facts_read(&f, FACT_OF_HOST, queue, p->now_ms - at_ms);
+		facts_expose(&p->out, p->metric, name, queue_name, &f);
 	}
 }
 
 /* The label is a step and an error of the system, so there are few. Another program may write anything. */
 #define CAUSE_MAX 100
-static void write_node_words(struct page *p, const struct source *s, const char *name, const json_t *node)
+static void write_words(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
 	const json_t *queue;
 	size_t i;
@@ -229,37 +231,6 @@ static void write_node_words(struct page *p, const struct source *s, const char 
 
 		if (queue_name != NULL && cause != NULL && strlen(cause) <= CAUSE_MAX)
 			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, cause }, 1);
-	}
-}
-
-/* No sample if the attempt has become due since the report. */
-static void write_node_attempts(struct page *p, const struct source *s, const char *name, const json_t *node)
-{
-	const json_t *queue;
-	size_t i;
-
-	json_array_foreach(json_object_get(node, "queues"), i, queue) {
-		const char *queue_name = json_string_value(json_object_get(queue, "name"));
-
-		if (queue_name != NULL)
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, queue_node_left(node, queue, s->key, p->now_ms));
-	}
-}
-
-static void write_node_workers(struct page *p, const struct source *s, const char *name, const json_t *node)
-{
-	const json_t *queue;
-	const char *state;
-	json_t *n;
-	size_t i;
-
-	(void)s;
-	json_array_foreach(json_object_get(node, "queues"), i, queue) {
-		const char *queue_name = json_string_value(json_object_get(queue, "name"));
-
-		json_object_foreach(json_object_get(queue, "workers"), state, n)
-			if (queue_name != NULL && json_is_integer(n))
-				write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, state }, json_integer_value(n));
 	}
 }
 
