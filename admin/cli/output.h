@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "admin/cli/colour.h"
+#include "common/facts/facts.h"
 
 /*
  * The standard output of a command: rows under columns, or one object. The same cells become a table (output_table.c) or JSON
@@ -112,6 +113,12 @@ static inline struct cell cell_ago(int64_t ms) { return (struct cell){ .type = C
 static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
 static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
 static inline struct cell cell_count(int64_t n) { return n < 0 ? cell_none() : cell_int(n); }	/* n < 0: not known */
+static inline struct cell cell_fact(const struct facts *f, enum fact fact)
+{
+	int64_t n = f->n[fact];
+
+	return facts_table[fact].type == FACT_AGE && n >= 0 ? cell_elapsed(n) : cell_count(n);
+}
 static inline bool cell_is_empty(const struct cell *c)		/* it has no value */
 {
 	return c->type == CELL_NONE || ((c->type == CELL_TEXT || c->type == CELL_BYTES) && c->data == NULL);

@@ -155,31 +155,14 @@ static int take_reports(struct admin *a, struct reports *r)
 
 /* ---- for people ---- */
 
-static int64_t number_of(const json_t *document, const char *group, const char *key)
-{
-	return admin_count_in(json_object_get(document, group), key);
-}
-
-static struct cell count_cell(const json_t *document, const char *group, const char *key)
-{
-	return cell_count(number_of(document, group, key));
-}
-
-static struct cell age_cell(const json_t *document, const char *group)
-{
-	const json_t *n = json_object_get(json_object_get(document, group), "oldest_age");
-
-	return json_is_number(n) ? cell_elapsed(clock_ms_of(json_number_value(n) * 1000)) : cell_none();
-}
-
 static struct cell time_cell(int64_t ms)
 {
 	return ms > 0 ? cell_time(ms) : cell_none();
 }
 
-static struct cell stuck_cell(const json_t *document)
+static struct cell stuck_cell(const struct facts *f)
 {
-	int64_t a = number_of(document, "ingress", "stuck_count"), b = number_of(document, "transit", "stuck_count");
+	int64_t a = f->n[FACT_INGRESS_STUCK], b = f->n[FACT_TRANSIT_STUCK];
 
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
@@ -215,7 +198,7 @@ char *health_reasons(const struct queue_health *report, int64_t server_ms)
 	append_state(&all, report->document);
 	json_array_foreach(json_object_get(report->document, "reasons"), i, reason) {
 		const char *said = json_string_value(json_object_get(reason, "text"));
-		const json_t *next = json_object_get(reason, "next_attempt_ms");
+		const json_t *next = json_object_get(reason, facts_table[FACT_NEXT_ATTEMPT].key);
 
 		if (said != NULL)
 			buffer_format(&all, "%s%s", all.len > 0 ? "; " : "", said);
@@ -257,14 +240,15 @@ static void show_reports(struct admin *a, const struct reports *r)
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < r->n; i++) {
-		const json_t *d = r->all[i].document;
 		char *why = health_reasons(&r->all[i], r->now_ms);
+		struct facts f = facts_unknown();
 
+		facts_read(&f, FACT_OF_QUEUE, r->all[i].document, 0);
 		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status), time_cell(r->all[i].at_ms),
 		    time_cell(r->all[i].at_ms > 0 && r->all[i].next_ms < r->now_ms ? r->now_ms : r->all[i].next_ms),
-		    count_cell(d, "ingress", "size"), age_cell(d, "ingress"), count_cell(d, "transit", "size"),
-		    count_cell(d, "escape", "size"), stuck_cell(d), count_cell(d, "workers", "alive"), count_cell(d, "workers", "active"),
-		    count_cell(d, "rates", "done"), cell_str(why[0] == '\0' ? NULL : why) });
+		    cell_fact(&f, FACT_INGRESS_SIZE), cell_fact(&f, FACT_INGRESS_OLDEST),
+		    cell_fact(&f, FACT_TRANSIT_SIZE), cell_fact(&f, FACT_ESCAPE_SIZE), stuck_cell(&f),
+		    cell_fact(&f, FACT_ALIVE), cell_fact(&f, FACT_ACTIVE), cell_fact(&f, FACT_RATE_DONE), cell_str(why[0] == '\0' ? NULL : why) });
 		free(why);
 	}
 	output_end(&a->output, true);
@@ -316,20 +300,22 @@ static void print_reasons(const struct reports *r)
 
 static void print_figures(const struct reports *r)
 {
-	static const char *const lists[] = { "ingress", "transit", "escape" };
+	static const enum fact shown[] = { FACT_INGRESS_SIZE, FACT_TRANSIT_SIZE, FACT_ESCAPE_SIZE };
 	bool any = false;
 
-	for (size_t i = 0; i < r->n; i++)
-		for (size_t l = 0; l < nitems(lists); l++) {
-			int64_t n = number_of(r->all[i].document, lists[l], "size");
+	for (size_t i = 0; i < r->n; i++) {
+		struct facts f = facts_unknown();
 
-			if (n < 0)
+		facts_read(&f, FACT_OF_QUEUE, r->all[i].document, 0);
+		for (size_t j = 0; j < nitems(shown); j++) {
+			if (f.n[shown[j]] < 0)
 				continue;
 			fputs(any ? " '" : " | '", stdout);
 			print_visible(r->all[i].queue);
-			printf(" %s'=%" PRId64, lists[l], n);
+			printf(" %s'=%" PRId64, facts_table[shown[j]].object, f.n[shown[j]]);
 			any = true;
 		}
+	}
 }
 
 static void show_nagios(const struct reports *r)

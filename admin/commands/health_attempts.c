@@ -37,10 +37,14 @@ static void add_attempt(const struct queue_health *h, const json_t *node, int64_
 
 	json_array_foreach(json_object_get(node, "queues"), i, row) {
 		const char *name = json_string_value(json_object_get(row, "name"));
-		int64_t left = name == NULL || strcmp(name, h->queue) != 0 ? -1 : queue_node_left(node, row, QUEUE_NODE_NEXT_ATTEMPT, server_ms);
+		struct facts f = facts_unknown();
 
-		if (left >= 0)
-			json_object_set_new(reason, "next_attempt_ms", json_integer(left));
+		if (name == NULL || strcmp(name, h->queue) != 0)
+			continue;
+		facts_read(&f, FACT_OF_HOST, row, queue_node_age(node, server_ms));
+		if (f.n[FACT_NEXT_ATTEMPT] >= 0)
+			json_object_set_new(reason, facts_table[FACT_NEXT_ATTEMPT].key,
+			    json_integer(f.n[FACT_NEXT_ATTEMPT]));
 	}
 }
 

@@ -91,45 +91,21 @@ static int find_nodes(struct admin *a, struct nodes *nodes)
 
 /* ---- their reports ---- */
 
-/* Any program may have written the report: limits the number, so that sums do not overflow. */
-static int64_t number_of(const json_t *object, const char *key)
+/* The figures of all queues of the node. */
+static struct facts sum_queues(const json_t *report)
 {
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 && n < INT32_MAX ? n : 0;
-}
-
-static int64_t sum_of(const json_t *object)
-{
-	int64_t sum = 0;
-	const char *key;
-	json_t *n;
-
-	json_object_foreach((json_t *)object, key, n)
-		sum += json_is_integer(n) && json_integer_value(n) > 0 && json_integer_value(n) < INT32_MAX ? json_integer_value(n) : 0;
-	return sum;
-}
-
-struct counted {
-	int64_t queues, wanted, alive, running, restarts;
-};
-
-static struct counted count_queues(const json_t *report)
-{
-	struct counted c = {0};
+	struct facts sum = facts_unknown();
 	const json_t *q;
 	size_t i;
 
+	sum.n[FACT_WANTED] = sum.n[FACT_RUNNING] = sum.n[FACT_RESTARTS] = 0;		/* a node without queues */
 	json_array_foreach(json_object_get(report, "queues"), i, q) {
-		const json_t *workers = json_object_get(q, "workers");
+		struct facts f = facts_unknown();
 
-		c.queues++;
-		c.wanted += number_of(q, "wanted");
-		c.alive += sum_of(workers);
-		c.running += number_of(workers, "running");
-		c.restarts += number_of(q, "restarts");
+		facts_read(&f, FACT_OF_HOST, q, 0);
+		facts_add(&sum, &f);
 	}
-	return c;
+	return sum;
 }
 
 static struct cell since_cell(const json_t *report, int64_t server_ms)
@@ -142,7 +118,7 @@ static struct cell since_cell(const json_t *report, int64_t server_ms)
 
 static void show_node(struct admin *a, const char *node, const json_t *report, int64_t server_ms)
 {
-	struct counted c = count_queues(report);
+	struct facts sum = sum_queues(report);
 	const json_t *at = json_object_get(report, "at_ms"), *pid = json_object_get(report, "pid");
 
 	if (report == NULL) {
@@ -152,8 +128,10 @@ static void show_node(struct admin *a, const char *node, const json_t *report, i
 	}
 	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
 	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
-	    json_is_integer(at) ? cell_ago(server_ms - clock_ms_of(json_number_value(at))) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
-	    cell_int(c.alive), cell_int(c.running), cell_int(c.restarts) });
+	    json_is_integer(at) ? cell_ago(server_ms - clock_ms_of(json_number_value(at))) : cell_none(),
+	    cell_int((int64_t)json_array_size(json_object_get(report, "queues"))),
+	    cell_fact(&sum, FACT_WANTED), cell_int(facts_workers(&sum)), cell_fact(&sum, FACT_RUNNING),
+	    cell_fact(&sum, FACT_RESTARTS) });
 }
 
 static int read_reports(struct admin *a, const struct nodes *nodes, json_t **reports)

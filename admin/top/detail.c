@@ -45,33 +45,23 @@ static char *ago(int64_t ms, int64_t now_ms)
 
 static char *waiting_text(const struct top_queue *q)
 {
+	int64_t size = q->facts.n[FACT_INGRESS_SIZE], oldest_ms = q->facts.n[FACT_INGRESS_OLDEST];
 	char *age, *text;
 
-	if (q->ingress < 0)
+	if (size < 0)
 		return NULL;
-	if (q->oldest_ms < 0 || q->ingress == 0)
-		return alloc_format("%" PRId64, q->ingress);
-	age = elapsed(q->oldest_ms);
-	text = alloc_format("%" PRId64 ", the oldest for %s", q->ingress, age);
+	if (oldest_ms < 0 || size == 0)
+		return alloc_format("%" PRId64, size);
+	age = elapsed(oldest_ms);
+	text = alloc_format("%" PRId64 ", the oldest for %s", size, age);
 	free(age);
 	return text;
 }
 
-/* Ages in s and counts a minute have fractions in the report of health. In thousandths; -1: the object has none that quredis would write. */
-static int64_t thousandths_in(const json_t *object, const char *key)
-{
-	const json_t *n = json_object_get(object, key);
-	double value = json_number_value(n);
-
-	return json_is_number(n) && value >= 0 && value <= (double)ADMIN_COUNT_MAX / 1000 ? (int64_t)(value * 1000 + 0.5) : -1;
-}
-
 /* "12 of 40 attempts in 10m00s (30%)" */
-static char *failures_text(const json_t *health)
+static char *failures_text(const struct facts *f)
 {
-	const json_t *failures = json_object_get(health, "failures");
-	int64_t attempts = admin_count_in(failures, "attempts"), failed = admin_count_in(failures, "failed");
-	int64_t window_ms = thousandths_in(failures, "window");
+	int64_t attempts = f->n[FACT_ATTEMPTS], failed = f->n[FACT_FAILURES], window_ms = f->n[FACT_FAILURE_WINDOW];
 	char *age, *text;
 
 	if (attempts < 0 || failed < 0 || window_ms < 0)
@@ -82,11 +72,9 @@ static char *failures_text(const json_t *health)
 	return text;
 }
 
-static char *growth_text(const json_t *health)
+static char *growth_text(const struct facts *f)
 {
-	const json_t *growth = json_object_get(health, "growth");
-	int64_t arrivals = thousandths_in(growth, "arrivals"), completions = thousandths_in(growth, "completions");
-	int64_t growing_ms = thousandths_in(growth, "growing");
+	int64_t arrivals = f->n[FACT_ARRIVALS], completions = f->n[FACT_COMPLETIONS], growing_ms = f->n[FACT_GROWING];
 	char *age, *text;
 
 	if (arrivals < 0 || completions < 0)
@@ -118,12 +106,13 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 		{ NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME }, { NULL, "Workers", COLUMN_NAME },
 	};
 	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *waiting = waiting_text(q), *rates = rates_text(q),
-	    *failures = failures_text(q->document), *growth = growth_text(q->document),
-	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
+	    *failures = failures_text(&q->facts), *growth = growth_text(&q->facts),
+	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", facts_workers(&q->facts),
+	    q->facts.n[FACT_RUNNING]);
 
 	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since), cell_str(waiting),
-	    cell_count(q->transit), cell_count(q->delayed), cell_count(q->escape), cell_str(rates), cell_str(failures), cell_str(growth),
-	    cell_str(workers) });
+	    cell_fact(&q->facts, FACT_TRANSIT_SIZE), cell_fact(&q->facts, FACT_DELAYED_SIZE),
+	    cell_fact(&q->facts, FACT_ESCAPE_SIZE), cell_str(rates), cell_str(failures), cell_str(growth), cell_str(workers) });
 	free(since);
 	free(waiting);
 	free(rates);
@@ -192,16 +181,14 @@ static void print_causes(struct output *o, const json_t *nodes, const char *name
 		output_end(o, true);
 }
 
-/* "2 idle, 3 running", in the order of the report. A new string; NULL: there are no workers. */
-static char *workers_text(const json_t *workers)
+/* "2 idle, 3 running". A new string; NULL: there are no workers. */
+static char *workers_text(const struct facts *f)
 {
 	struct buffer text = {0};
-	const char *state;
-	json_t *n;
 
-	json_object_foreach((json_t *)(uintptr_t)workers, state, n)
-		if (json_is_integer(n))
-			buffer_format(&text, "%s%" JSON_INTEGER_FORMAT " %s", text.len > 0 ? ", " : "", json_integer_value(n), state);
+	for (int i = FACT_STARTING; i <= FACT_STOPPING; i++)
+		if (f->n[i] > 0)
+			buffer_format(&text, "%s%" PRId64 " %s", text.len > 0 ? ", " : "", f->n[i], facts_table[i].key);
 	buffer_append(&text, "", 1);
 	if (text.len > 1)
 		return text.data;
@@ -220,16 +207,18 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 	size_t i;
 
 	json_array_foreach(nodes, i, node) {
+		struct facts f = facts_unknown();
 		char *workers;
 
 		if ((row = queue_of_node(node, name)) == NULL)
 			continue;
+		facts_read(&f, FACT_OF_HOST, row, 0);
 		if (!begun)
 			begin_part(o, columns, nitems(columns));
 		begun = true;
-		workers = workers_text(json_object_get(row, "workers"));
-		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), cell_count(admin_count_in(row, "wanted")),
-		    cell_count(admin_count_in(row, "restarts")), cell_str(workers) });
+		workers = workers_text(&f);
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")),
+		    cell_fact(&f, FACT_WANTED), cell_fact(&f, FACT_RESTARTS), cell_str(workers) });
 		free(workers);
 	}
 	if (begun)

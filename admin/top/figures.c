@@ -76,6 +76,7 @@ static struct top_queue *queue_named(const struct collected *c, const json_t *ro
 
 static void collect_lists(struct collected *c, const json_t *queues)
 {
+	struct top_queue *q;
 	const json_t *row;
 	size_t i;
 
@@ -85,26 +86,28 @@ static void collect_lists(struct collected *c, const json_t *queues)
 		if (name == NULL)
 			continue;
 		json_object_set_new(c->places, name, json_integer((json_int_t)c->f->n));
-		c->f->queues[c->f->n++] = (struct top_queue){ .name = name,
-			.state = json_is_true(json_object_get(row, "paused")) ? holds_table[HOLD_PAUSED].name : NULL,
-			.ingress = admin_count_in(row, "ingress_size"), .transit = admin_count_in(row, "transit_size"),
-			.delayed = admin_count_in(row, "delayed_size"), .escape = admin_count_in(row, "escape_size"), .oldest_ms = -1 };
+		q = &c->f->queues[c->f->n++];
+		*q = (struct top_queue){ .name = name, .listed = row, .facts = facts_unknown() };
+		q->facts.n[FACT_RUNNING] = 0;
+		facts_read_listed(&q->facts, row);
+		q->state = q->facts.n[FACT_PAUSED] > 0 ? holds_table[HOLD_PAUSED].name : NULL;
 	}
 }
 
+/* The lists of ls are newer than the report. */
 static void collect_health(struct collected *c, const json_t *queues)
 {
-	const json_t *row, *oldest;
+	const json_t *row;
 	struct top_queue *q;
 	size_t i;
 
 	json_array_foreach(queues, i, row) {
 		if ((q = queue_named(c, row, "queue")) == NULL)
 			continue;
-		oldest = json_object_get(json_object_get(row, "ingress"), "oldest_age");
 		q->document = row;
 		q->health = json_string_value(json_object_get(row, "status"));
-		q->oldest_ms = json_is_number(oldest) ? clock_ms_of(json_number_value(oldest) * 1000) : -1;
+		facts_read(&q->facts, FACT_OF_QUEUE, row, 0);
+		facts_read_listed(&q->facts, q->listed);
 	}
 }
 
@@ -121,15 +124,13 @@ static void collect_samples(const struct collected *c, const json_t *stats, cons
 
 static void collect_workers(struct top_queue *q, const json_t *row)
 {
-	const char *state = json_string_value(json_object_get(row, "state")), *of;
-	const json_t *workers = json_object_get(row, "workers");
-	json_t *n;
+	const char *state = json_string_value(json_object_get(row, "state"));
+	struct facts host = facts_unknown();
 
 	if (place_of_state(state) > place_of_state(q->state))
 		q->state = state;
-	json_object_foreach((json_t *)(uintptr_t)workers, of, n)
-		q->workers += admin_count_in(workers, of) > 0 ? admin_count_in(workers, of) : 0;
-	q->running += admin_count_in(workers, "running") > 0 ? admin_count_in(workers, "running") : 0;
+	facts_read(&host, FACT_OF_HOST, row, 0);
+	facts_add(&q->facts, &host);
 }
 
 static void collect_nodes(struct collected *c, const json_t *nodes)
@@ -146,7 +147,10 @@ static void collect_nodes(struct collected *c, const json_t *nodes)
 
 void top_figures_make(struct top_figures *f, json_t *overview, const struct top_rates *r)
 {
-	static const char *const counters[TOP_RATES] = { [TOP_DONE] = "done", [TOP_FAILED] = "failed", [TOP_ESCAPED] = "escaped" };
+	static const struct { enum counter counter; enum fact a_minute; } rates[TOP_RATES] = {
+		[TOP_DONE] = { COUNT_DONE, FACT_RATE_DONE }, [TOP_FAILED] = { COUNT_FAILED, FACT_RATE_FAILED },
+		[TOP_ESCAPED] = { COUNT_ESCAPED, FACT_RATE_ESCAPED }
+	};
 	const json_t *queues = json_object_get(overview, "queues");
 	size_t most = json_array_size(queues) + 1;
 	struct collected c = { .f = f, .places = json_object(), .before = alloc_zero(most, sizeof(*c.before)), .now = alloc_zero(most, sizeof(*c.now)) };
@@ -160,8 +164,9 @@ void top_figures_make(struct top_figures *f, json_t *overview, const struct top_
 		collect_samples(&c, r->stats[r->n - 1], c.now);
 	}
 	for (size_t i = 0; i < f->n; i++) {
-		for (int counter = 0; counter < TOP_RATES; counter++)
-			f->queues[i].rates[counter] = top_rate(r, c.before[i], c.now[i], f->queues[i].document, counters[counter]);
+		for (int j = 0; j < TOP_RATES; j++)
+			f->queues[i].rates[j] = top_rate(r, c.before[i], c.now[i], rates[j].counter,
+			    f->queues[i].facts.n[rates[j].a_minute]);
 		f->queues[i].sickness = sickness_of(&f->queues[i]);
 	}
 	json_decref(c.places);
@@ -188,9 +193,11 @@ const struct top_queue *top_figures_find(const struct top_figures *f, const char
 
 static int64_t figure_of(const struct top_queue *q, enum top_sort sort)
 {
-	const int64_t figures[TOP_SORTS] = {
-		[TOP_BY_HEALTH] = q->sickness, [TOP_BY_NAME] = 0, [TOP_BY_INGRESS] = q->ingress, [TOP_BY_OLDEST] = q->oldest_ms, [TOP_BY_TRANSIT] = q->transit,
-		[TOP_BY_DELAYED] = q->delayed, [TOP_BY_ESCAPE] = q->escape, [TOP_BY_FAILED] = q->rates[TOP_FAILED],
+	const int64_t *n = q->facts.n, figures[TOP_SORTS] = {
+		[TOP_BY_HEALTH] = q->sickness, [TOP_BY_NAME] = 0, [TOP_BY_INGRESS] = n[FACT_INGRESS_SIZE],
+		[TOP_BY_OLDEST] = n[FACT_INGRESS_OLDEST], [TOP_BY_TRANSIT] = n[FACT_TRANSIT_SIZE],
+		[TOP_BY_DELAYED] = n[FACT_DELAYED_SIZE], [TOP_BY_ESCAPE] = n[FACT_ESCAPE_SIZE],
+		[TOP_BY_FAILED] = q->rates[TOP_FAILED],
 	};
 
 	return figures[sort];

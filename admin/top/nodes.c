@@ -110,9 +110,12 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 	const char *state = json_string_value(json_object_get(queue, "state"));
 	enum hold hold = state == NULL ? HOLD_BREAKER : holds_by_name(state);
 	bool tries = hold == HOLD_BREAKER || hold == HOLD_NO_REDIS;
-	int64_t left = !tries ? -1 : queue_node_left(node, queue, hold == HOLD_NO_REDIS ? QUEUE_NODE_NEXT_CONNECT : QUEUE_NODE_NEXT_ATTEMPT, now_ms);
+	struct facts f = facts_unknown();
+	int64_t left;
 
-	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
+	facts_read(&f, FACT_OF_HOST, queue, queue_node_age(node, now_ms));
+	left = f.n[hold == HOLD_NO_REDIS ? FACT_NEXT_CONNECT : FACT_NEXT_ATTEMPT];
+	return !tries || left < 0 ? cell_none() : cell_elapsed(left);
 }
 
 /* The few words for an open breaker, or the whole reason of another bad hold; NULL: the node reports none. */

@@ -23,9 +23,11 @@ static void queue_row(struct output *o, const struct top_queue *q)
 
 	for (int i = 0; i < TOP_RATES; i++)
 		rates[i] = top_rate_text(q->rates[i]);
-	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health), cell_count(q->ingress),
-	    q->oldest_ms < 0 ? cell_none() : cell_elapsed(q->oldest_ms), cell_count(q->transit), cell_count(q->delayed), cell_count(q->escape),
-	    cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]), cell_int(q->running), cell_int(q->workers) });
+	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health),
+	    cell_fact(&q->facts, FACT_INGRESS_SIZE), cell_fact(&q->facts, FACT_INGRESS_OLDEST),
+	    cell_fact(&q->facts, FACT_TRANSIT_SIZE), cell_fact(&q->facts, FACT_DELAYED_SIZE), cell_fact(&q->facts, FACT_ESCAPE_SIZE),
+	    cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]),
+	    cell_fact(&q->facts, FACT_RUNNING), cell_int(facts_workers(&q->facts)) });
 	for (int i = 0; i < TOP_RATES; i++)
 		free(rates[i]);
 }

@@ -31,19 +31,19 @@ void top_rates_add(struct top_rates *r, json_t *overview, int64_t now_ms)
 	r->at_ms[r->n++] = now_ms;
 }
 
-int64_t top_rate(const struct top_rates *r, const json_t *before, const json_t *now, const json_t *health, const char *counter)
+int64_t top_rate(const struct top_rates *r, const json_t *before, const json_t *now, enum counter counter,
+    int64_t a_minute)
 {
 	int last = r->n - 1;
 	int64_t from, to;
 
 	if (last > 0 && r->at_ms[last] - r->at_ms[0] >= RATE_MS / 2) {
-		from = admin_count_in(json_object_get(before, "counters"), counter);
-		to = admin_count_in(json_object_get(now, "counters"), counter);
+		from = admin_count_in(json_object_get(before, "counters"), counters_table[counter].name);
+		to = admin_count_in(json_object_get(now, "counters"), counters_table[counter].name);
 		if (from >= 0 && to >= from)
 			return (to - from) * 100000 / (r->at_ms[last] - r->at_ms[0]);
 	}
-	to = admin_count_in(json_object_get(health, "rates"), counter);
-	return to < 0 ? -1 : to * 100 / 60;
+	return a_minute < 0 ? -1 : a_minute * 100 / 60;
 }
 
 char *top_rate_text(int64_t hundredths)

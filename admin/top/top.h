@@ -47,8 +47,12 @@ struct top_rates {		/* figures of the queues at earlier looks; zeroed: none */
 };
 void top_rates_add(struct top_rates *r, struct json_t *overview, int64_t now_ms);
 void top_rates_free(struct top_rates *r);
-/* The rate of a counter in hundredths of a message a second; -1: not known. before, now: the rows of the queue in the oldest and the newest sample. */
-int64_t top_rate(const struct top_rates *r, const struct json_t *before, const struct json_t *now, const struct json_t *health, const char *counter);
+/*
+ * The rate of a counter in hundredths of a message a second; -1: not known. before, now: the rows of the queue in the oldest
+ * and the newest sample. a_minute: its rate in the report of health; -1: not known
+ */
+int64_t top_rate(const struct top_rates *r, const struct json_t *before, const struct json_t *now,
+    enum counter counter, int64_t a_minute);
 char *top_rate_text(int64_t hundredths);
 
 /* ---- top/figures.c ---- */
@@ -59,10 +63,9 @@ struct top_queue {		/* strings and documents are borrowed from the overview; a f
 	const char *name;
 	const char *state;	/* the worst that a node reports; NULL: none reports the queue */
 	const char *health;	/* NULL: no supervisor judges it */
-	const struct json_t *document;		/* its health; NULL: there is none */
-	int64_t ingress, oldest_ms, transit, delayed, escape;
+	const struct json_t *listed, *document;	/* its rows of ls and health; document NULL: there is none */
+	struct facts facts;			/* those of hosts are added up */
 	int64_t rates[TOP_RATES];		/* hundredths a second */
-	int64_t running, workers;
 	int64_t sickness;	/* the larger, the more urgent */
 	int64_t order;		/* the sort value; larger ones are first */
 };

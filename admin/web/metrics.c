@@ -203,7 +203,6 @@ static void write_reported(struct page *p, const struct source *s, const char *n
 
 static void write_host(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
-	int64_t at_ms = clock_ms_of(json_number_value(json_object_get(node, "at_ms")));
 	const json_t *queue;
 	size_t i;
 
@@ -214,7 +213,7 @@ static void write_host(struct page *p, const struct source *s, const char *name,
 
 		if (queue_name == NULL || !is_new(p, (const char *const[METRIC_LABELS]){ name, queue_name }))
 			continue;
-		facts_read(&f, FACT_OF_HOST, queue, p->now_ms - at_ms);
+		facts_read(&f, FACT_OF_HOST, queue, queue_node_age(node, p->now_ms));
 		facts_expose(&p->out, p->metric, name, queue_name, &f);
 	}
 }

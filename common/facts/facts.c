@@ -30,6 +30,15 @@ void facts_add(struct facts *sum, const struct facts *host)
 			sum->n[i] = sum->n[i] < 0 ? host->n[i] : sum->n[i] + host->n[i];
 }
 
+int64_t facts_workers(const struct facts *f)
+{
+	int64_t n = 0;
+
+	for (int i = FACT_STARTING; i <= FACT_STOPPING; i++)
+		n += f->n[i] > 0 ? f->n[i] : 0;
+	return n;
+}
+
 /* ---- reports ---- */
 
 static json_t *json_of(enum fact_type type, int64_t n)

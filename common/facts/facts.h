@@ -51,6 +51,8 @@ struct facts {
 struct facts facts_unknown(void);
 void facts_add(struct facts *sum, const struct facts *host);	/* the counts of a host, as far as they are known */
 
+int64_t facts_workers(const struct facts *f);	/* of a host, in all states */
+
 /* ---- reports ---- */
 
 struct json_t;

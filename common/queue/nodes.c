@@ -71,14 +71,11 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 	return -1;
 }
 
-int64_t queue_node_left(const struct json_t *report, const struct json_t *queue, const char *member, int64_t server_ms)
+int64_t queue_node_age(const struct json_t *report, int64_t server_ms)
 {
 	int64_t at = clock_ms_of(json_number_value(json_object_get(report, "at_ms")));
-	const json_t *next = json_object_get(queue, member);
-	json_int_t ms = json_is_integer(next) ? json_integer_value(next) : -1;
-	int64_t age = server_ms > at ? server_ms - at : 0;
 
-	return ms < 0 || ms > QUEUE_NODE_RUNNING_MAX_MS || age > ms ? -1 : ms - age;
+	return server_ms > at ? server_ms - at : 0;
 }
 
 void queue_node_reported_clock(const struct json_t *report, struct age_clock *c)

@@ -34,13 +34,8 @@ void queue_node_clock_read(struct redis *r, const char *node);			/* -> STRING or
 struct json_t;
 int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms);
 
-/*
- * Returns in how many ms workers try the handler of an open breaker again, or to connect to Redis, at server_ms by the clock of Redis; queue: that
- * queue's row of the report. -1: the report does not have it, or the attempt has become due since the report. report and queue may be NULL.
- */
-#define QUEUE_NODE_NEXT_ATTEMPT "next_attempt_ms"
-#define QUEUE_NODE_NEXT_CONNECT "next_connect_ms"
-int64_t queue_node_left(const struct json_t *report, const struct json_t *queue, const char *member, int64_t server_ms);
+/* How old the report is at server_ms by the clock of Redis; 0: not older. report may be NULL. */
+int64_t queue_node_age(const struct json_t *report, int64_t server_ms);
 
 /*
  * Reads the node's knowledge of the server's clock into c. Without that in the report: the clock was never seen to be set.

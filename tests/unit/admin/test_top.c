@@ -138,8 +138,8 @@ static void test_the_sickest_are_first(void **state)
 	check_order(&f, TOP_BY_INGRESS, true, "edgacfb");
 	check_order(&f, TOP_BY_NAME, false, "abcdefg");
 	check_order(&f, TOP_BY_NAME, true, "gfedcba");
-	assert_int_equal(f.queues[1].workers, 6);
-	assert_int_equal(f.queues[1].running, 2);
+	assert_int_equal(facts_workers(&f.queues[1].facts), 6);
+	assert_int_equal(f.queues[1].facts.n[FACT_RUNNING], 2);
 	assert_string_equal(f.queues[1].state, "breaker");
 	top_figures_free(&f);
 }
