@@ -69,7 +69,8 @@ static void failures_text(const struct reason *r)
 		add_text(r, "too many %s; the limit is %" PRId64 " %%", r->what, r->limit);
 		return;
 	}
-	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", n[FACT_FAILURES], n[FACT_ATTEMPTS], r->what, units_format_duration(t->failure_window_ms, window));
+	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", n[FACT_FAILURES], n[FACT_ATTEMPTS], r->what,
+	    units_format_duration(t->failure_window_ms, window));
 	if (n[FACT_ATTEMPTS] == 0 || n[FACT_ATTEMPTS] < t->failure_min)
 		add_text(r, "; fewer than %" PRId64 " are not judged", t->failure_min);
 	else
@@ -234,7 +235,8 @@ static void hold_text(const struct reason *r, enum hold first)
 	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, t->stuck_max_critical, 1, \
 	    count_text, "messages are stuck", NULL) \
 	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
-	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
+	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
+	    t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
 	    duration_text, "the oldest message has waited for", "no old message waits") \
 	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
 	    "the backlog does not grow, or the queue is paused") \
