@@ -21,15 +21,17 @@
 struct page {
 	struct buffer out;
 	enum metric metric;		/* being written */
-	json_t *seen;			/* its samples so far: Prometheus rejects a page that has one twice */
-	int64_t now_ms;			/* by the clock of Redis */
+	const json_t *overview;		/* NULL: Redis does not answer */
+	json_t *seen;			/* what it has so far: Prometheus rejects a page that has a sample twice */
+	struct facts_row *rows;
+	struct known { struct facts facts; struct queue_figures counted; } *known;	/* of each row */
+	size_t n;
 };
 
-/* One row of the overview: a queue or a node, by its name. */
+/* The samples that are no figure of common/facts. A row of the overview is a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_listed, write_measured, write_status, write_reason, write_reasons, write_counters, write_classes,
-    write_up, write_reported, write_host, write_words;
+static row_writer write_status, write_reason, write_reasons, write_classes, write_up, write_reported, write_words;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -44,32 +46,16 @@ static const struct source {
 	row_writer *write;
 	const char *key;		/* the member that write() reads; NULL: it knows its members */
 } sources[] = {
-	{ METRIC_QUEUE_MESSAGES, QUEUES, write_listed, NULL },
-	{ METRIC_PAUSED, QUEUES, write_listed, NULL },
-	{ METRIC_OLDEST_AGE, HEALTH, write_measured, NULL },
-	{ METRIC_AVERAGE_AGE, HEALTH, write_measured, NULL },
-	{ METRIC_STUCK, HEALTH, write_measured, NULL },
-	{ METRIC_QUEUE_WORKERS, HEALTH, write_measured, NULL },
-	{ METRIC_ORPHAN_REGISTRATIONS, HEALTH, write_measured, NULL },
-	{ METRIC_ORPHAN_MESSAGES, HEALTH, write_measured, NULL },
 	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, "archive" },
 	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, "bounds" },
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, "status" },
 	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, "status" },
 	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, "recovering" },
-	{ METRIC_MESSAGES, STATS, write_counters, NULL },
 	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL },
-	{ METRIC_HANDLER_DURATION, STATS, write_counters, NULL },
-	{ METRIC_SWEEP_LAG, STATS, write_counters, NULL },
-	{ METRIC_PURGED, STATS, write_counters, NULL },
 	{ METRIC_NODE_UP, NODES, write_up, NULL },
 	{ METRIC_NODE_REPORTED, NODES, write_reported, NULL },
-	{ METRIC_WORKERS, NODES, write_host, NULL },
-	{ METRIC_WORKER_RESTARTS, NODES, write_host, NULL },
 	{ METRIC_QUEUE_STATE, NODES, write_words, "state" },
-	{ METRIC_BREAKER_OPEN, NODES, write_host, NULL },
 	{ METRIC_BREAKER_CAUSE, NODES, write_words, "cause" },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_host, NULL },
 };
 
 /* ---- samples ---- */
@@ -100,25 +86,7 @@ static int64_t number_of(const json_t *n)
 	return json_is_integer(n) ? json_integer_value(n) : -1;
 }
 
-/* ---- the lists and the health of a queue ---- */
-
-static void write_listed(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	struct facts f = facts_unknown();
-
-	(void)s;
-	facts_read_listed(&f, row);
-	facts_expose(&p->out, p->metric, NULL, name, &f);
-}
-
-static void write_measured(struct page *p, const struct source *s, const char *name, const json_t *report)
-{
-	struct facts f = facts_unknown();
-
-	(void)s;
-	facts_read(&f, FACT_OF_QUEUE, report, 0);
-	facts_expose(&p->out, p->metric, NULL, name, &f);
-}
+/* ---- of the health of a queue ---- */
 
 /* A status, or a boolean. -1: another program wrote the report, or no supervisor reports the queue. */
 static int64_t level_of(const json_t *value)
@@ -168,15 +136,6 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 
 /* ---- of the statistics of a queue ---- */
 
-static void write_counters(struct page *p, const struct source *s, const char *name, const json_t *row)
-{
-	struct queue_figures f;
-
-	(void)s;
-	counters_read(&f, row);
-	counters_expose(&p->out, p->metric, name, &f);
-}
-
 static void write_classes(struct page *p, const struct source *s, const char *name, const json_t *row)
 {
 	const char *class;
@@ -201,23 +160,6 @@ static void write_reported(struct page *p, const struct source *s, const char *n
 	write_sample(p, (const char *const[METRIC_LABELS]){ name }, number_of(json_object_get(node, "at_ms")));
 }
 
-static void write_host(struct page *p, const struct source *s, const char *name, const json_t *node)
-{
-	const json_t *queue;
-	size_t i;
-
-	(void)s;
-	json_array_foreach(json_object_get(node, "queues"), i, queue) {
-		const char *queue_name = json_string_value(json_object_get(queue, "name"));
-		struct facts f = facts_unknown();
-
-		if (queue_name == NULL || !is_new(p, (const char *const[METRIC_LABELS]){ name, queue_name }))
-			continue;
-		facts_read(&f, FACT_OF_HOST, queue, queue_node_age(node, p->now_ms));
-		facts_expose(&p->out, p->metric, name, queue_name, &f);
-	}
-}
-
 /* The label is a step and an error of the system, so there are few. Another program may write anything. */
 #define CAUSE_MAX 100
 static void write_words(struct page *p, const struct source *s, const char *name, const json_t *node)
@@ -233,29 +175,106 @@ static void write_words(struct page *p, const struct source *s, const char *name
 	}
 }
 
-/* ---- the page ---- */
+/* ---- the rows of the figures ---- */
 
-static void begin_metric(struct page *p, enum metric m)
+/* NULL: there is no name, or the row is there already; any program may have written a report. */
+static struct known *new_row(struct page *p, const char *part, const char *node, const char *queue)
 {
-	exposition_metric(&p->out, m);
-	json_object_clear(p->seen);
-	p->metric = m;
+	struct known *known = &p->known[p->n];
+
+	if (queue == NULL || !is_new(p, (const char *const[METRIC_LABELS]){ part, node, queue }))
+		return NULL;
+	known->facts = facts_unknown();
+	p->rows[p->n++] = (struct facts_row){ .node = node, .queue = queue, .facts = &known->facts };
+	return known;
 }
 
-static void write_source(struct page *p, const struct source *s, const json_t *overview)
+/* The lengths of ls are newer than those of the report. */
+static void read_queue(struct page *p, enum part part, const char *name, const json_t *row)
 {
-	const json_t *part = json_object_get(overview, parts[s->part].key), *row;
-	size_t i;
+	struct known *known = new_row(p, parts[part].key, NULL, name);
 
-	json_array_foreach(parts[s->part].rows == NULL ? part : json_object_get(part, parts[s->part].rows), i, row) {
-		const char *name = json_string_value(json_object_get(row, parts[s->part].name));
-
-		if (name != NULL)
-			s->write(p, s, name, row);
+	if (known == NULL)
+		return;
+	if (part == QUEUES) {
+		facts_read_listed(&known->facts, row);
+	} else if (part == STATS) {
+		counters_read(&known->counted, row);
+		p->rows[p->n - 1].counted = &known->counted;
+	} else {
+		facts_read(&known->facts, FACT_OF_QUEUE, row, 0);
+		for (int i = 0; i < FACTS; i++)
+			known->facts.n[i] = facts_table[i].listed != NULL ? -1 : known->facts.n[i];
 	}
 }
 
-/* Without Redis the page says only that. */
+static void read_node(struct page *p, const char *name, const json_t *node)
+{
+	int64_t age_ms = queue_node_age(node, json_integer_value(json_object_get(p->overview, "time")));
+	const json_t *queue;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "queues"), i, queue) {
+		const char *queue_name = json_string_value(json_object_get(queue, "name"));
+		struct known *known = new_row(p, parts[NODES].key, name, queue_name);
+
+		if (known != NULL)
+			facts_read(&known->facts, FACT_OF_HOST, queue, age_ms);
+	}
+}
+
+static const json_t *rows_of(const struct page *p, enum part part)
+{
+	const json_t *of = json_object_get(p->overview, parts[part].key);
+
+	return parts[part].rows == NULL ? of : json_object_get(of, parts[part].rows);
+}
+
+static void read_figures(struct page *p)
+{
+	size_t most = 1, i;
+	const json_t *row;
+
+	for (int part = QUEUES; part <= NODES; part++)
+		json_array_foreach(rows_of(p, (enum part)part), i, row)
+			most += part == NODES ? json_array_size(json_object_get(row, "queues")) : 1;
+	p->rows = alloc_zero(most, sizeof(*p->rows));
+	p->known = alloc_zero(most, sizeof(*p->known));
+	for (int part = QUEUES; part <= NODES; part++)
+		json_array_foreach(rows_of(p, (enum part)part), i, row) {
+			const char *name = json_string_value(json_object_get(row, parts[part].name));
+
+			if (part != NODES)
+				read_queue(p, (enum part)part, name, row);
+			else if (name != NULL)
+				read_node(p, name, row);
+		}
+}
+
+/* ---- the page ---- */
+
+static void write_others(void *arg, enum metric m)
+{
+	struct page *p = arg;
+	const json_t *row;
+	size_t i;
+
+	json_object_clear(p->seen);
+	p->metric = m;
+	if (m == METRIC_BUILD_INFO)
+		write_sample(p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
+	if (m == METRIC_REDIS_UP)
+		write_sample(p, (const char *const[METRIC_LABELS]){ NULL }, p->overview != NULL);
+	for (const struct source *s = sources; s < sources + nitems(sources); s++)
+		json_array_foreach(s->metric == m ? rows_of(p, s->part) : NULL, i, row) {
+			const char *name = json_string_value(json_object_get(row, parts[s->part].name));
+
+			if (name != NULL)
+				s->write(p, s, name, row);
+		}
+}
+
+/* Without Redis it has no sample but that. */
 static int print_page(void *arg)
 {
 	const struct web_call *call = arg;
@@ -263,18 +282,13 @@ static int print_page(void *arg)
 	int status;
 	json_t *overview = web_overview(call->w->a, &status);
 
-	p.now_ms = json_integer_value(json_object_get(overview, "time"));
-	begin_metric(&p, METRIC_BUILD_INFO);
-	write_sample(&p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
-	begin_metric(&p, METRIC_REDIS_UP);
-	write_sample(&p, (const char *const[METRIC_LABELS]){ NULL }, overview != NULL);
-	for (size_t i = 0; overview != NULL && i < nitems(sources); i++) {
-		if (i == 0 || sources[i].metric != sources[i - 1].metric)
-			begin_metric(&p, sources[i].metric);
-		write_source(&p, &sources[i], overview);
-	}
+	p.overview = overview;
+	read_figures(&p);
+	facts_page(&p.out, PAGE_CONSOLE, p.rows, p.n, write_others, &p);
 	fwrite(p.out.data, 1, p.out.len, stdout);
 	buffer_free(&p.out);
+	free(p.rows);
+	free(p.known);
 	json_decref(p.seen);
 	json_decref(overview);
 	return EX_OK;

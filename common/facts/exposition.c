@@ -9,17 +9,21 @@
 static const struct {
 	const char *name, *type;
 	enum { UNIT_ONE, UNIT_MS } unit;
+	enum metric_page pages;
 	const char *help;
 	const char *labels[METRIC_LABELS];	/* NULL after the last */
 } metrics[] = {
-#define X(id, name, type, unit, help, ...) [METRIC_##id] = { name, type, unit, help, { __VA_ARGS__ } },
+#define X(id, name, type, unit, pages, help, ...) [METRIC_##id] = { name, type, unit, pages, help, { __VA_ARGS__ } },
 	METRICS(X)
 #undef X
 };
 
-void exposition_metric(struct buffer *b, enum metric m)
+bool exposition_metric(struct buffer *b, enum metric_page page, enum metric m)
 {
+	if ((metrics[m].pages & page) == 0)
+		return false;
 	buffer_format(b, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].type);
+	return true;
 }
 
 static void append_label_value(struct buffer *b, const char *value)

@@ -120,13 +120,32 @@ void facts_read_listed(struct facts *f, const json_t *row)
 
 /* ---- metrics ---- */
 
-void facts_expose(struct buffer *page, enum metric m, const char *node, const char *queue, const struct facts *f)
+static void expose(struct buffer *out, enum metric m, const struct facts_row *row)
 {
 	for (int i = 0; i < FACTS; i++) {
 		const struct fact_words *w = &facts_table[i];
-		const char *const of_host[METRIC_LABELS] = { node, queue, w->label }, *const of_queue[METRIC_LABELS] = { queue, w->label };
+		const char *const of_host[METRIC_LABELS] = { row->node, row->queue, w->label };
+		const char *const of_queue[METRIC_LABELS] = { row->queue, w->label };
+		int64_t n = row->facts->n[i];
 
-		if (w->metric == m && f->n[i] >= 0)
-			exposition_sample(page, m, w->scope == FACT_OF_HOST ? of_host : of_queue, w->type == FACT_FLAG ? f->n[i] > 0 : f->n[i]);
+		if (w->metric == m && n >= 0)
+			exposition_sample(out, m, w->scope == FACT_OF_HOST ? of_host : of_queue,
+			    w->type == FACT_FLAG ? n > 0 : n);
+	}
+}
+
+void facts_page(struct buffer *out, enum metric_page page, const struct facts_row *rows, size_t n,
+    void (*others)(void *arg, enum metric m), void *arg)
+{
+	for (int m = METRIC_NONE + 1; m < METRICS_END; m++) {
+		if (!exposition_metric(out, page, (enum metric)m))
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			if (rows[i].facts != NULL)
+				expose(out, (enum metric)m, &rows[i]);
+			if (rows[i].counted != NULL)
+				counters_expose(out, (enum metric)m, rows[i].queue, rows[i].counted);
+		}
+		others(arg, (enum metric)m);
 	}
 }

@@ -63,7 +63,19 @@ void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `
 
 /* ---- metrics ---- */
 
-/* The samples of one queue for this metric, of figures that are known. node: NULL leaves that label out. */
-void facts_expose(struct buffer *page, enum metric m, const char *node, const char *queue, const struct facts *f);
+/* What a page knows of a queue. Several rows may be about one, if no two have the same figure. */
+struct facts_row {
+	const char *node;			/* NULL: its samples have no such label */
+	const char *queue;
+	const struct facts *facts;		/* NULL: none */
+	const struct queue_figures *counted;	/* NULL: none */
+};
+
+/*
+ * Writes all metrics of a page, in the order of their table: for each the figures of the rows, and what `others` adds, since it
+ * is about no queue, or has words of the page as its labels.
+ */
+void facts_page(struct buffer *out, enum metric_page page, const struct facts_row *rows, size_t n,
+    void (*others)(void *arg, enum metric m), void *arg);
 
 #endif

@@ -16,35 +16,27 @@
 #include "sweeper/core/core.h"
 #include "sweeper/report/tally.h"
 
-struct queue_metric;
-
 struct page {
 	struct sweeper *s;
 	struct buffer *out;
-	const struct queue_figures *counted;	/* of each queue, by its index on the board */
+	enum metric metric;			/* that is being written */
+	struct facts_row *rows;
+	size_t n;
+	const struct queue_figures *counted;	/* of each queue, by its place on the board */
 	const struct facts *host;		/* the same */
 	int64_t now_ms;				/* CLOCK_MONOTONIC */
-	const struct queue_metric *row;		/* the row that is being written */
-	enum metric metric;			/* the metric of that row */
-	size_t queue_label;			/* index of the label "queue"; a label "node" may precede it, which this page leaves out */
 };
 
-/* Writes one sample of a queue. value: the value of the label after "queue", or NULL. n < 0: the figure is not known, and nothing is written. */
-static void write_sample(struct page *p, const struct sweeper_queue *q, const char *value, int64_t n)
+static void write_one(struct page *p, const char *label, int64_t n)
 {
-	const char *values[METRIC_LABELS] = {0};
-
-	values[p->queue_label] = q->keys.name;
-	values[p->queue_label + 1] = value;
-	if (n >= 0)
-		exposition_sample(p->out, p->metric, values, n);
+	exposition_sample(p->out, p->metric, (const char *const[METRIC_LABELS]){ label }, n);
 }
 
 /* ---- of the queues that this sweeper leads ---- */
 
-static void write_facts(struct page *p, const struct sweeper_queue *q)
+static void write_sample(struct page *p, const struct sweeper_queue *q, const char *label, int64_t n)
 {
-	facts_expose(p->out, p->metric, NULL, q->keys.name, &gauge_of(q)->facts);
+	exposition_sample(p->out, p->metric, (const char *const[METRIC_LABELS]){ q->keys.name, label }, n);
 }
 
 static void write_unarchived(struct page *p, const struct sweeper_queue *q)
@@ -80,16 +72,6 @@ static void write_recovering(struct page *p, const struct sweeper_queue *q)
 
 /* ---- of the workers of this supervisor ---- */
 
-static const struct queue_figures *figures_of(const struct page *p, const struct sweeper_queue *q)
-{
-	return &p->counted[q->board - p->s->child->board->queues];
-}
-
-static void write_counters(struct page *p, const struct sweeper_queue *q)
-{
-	counters_expose(p->out, p->metric, q->keys.name, figures_of(p, q));
-}
-
 static void write_classes(struct page *p, const struct sweeper_queue *q)
 {
 	struct class_figure classes[CLASS_FIGURES];
@@ -99,16 +81,17 @@ static void write_classes(struct page *p, const struct sweeper_queue *q)
 		write_sample(p, q, classes[i].name, (int64_t)classes[i].n);
 }
 
-static void write_host(struct page *p, const struct sweeper_queue *q)
+/* Its label "node" is left out. */
+static void write_word(struct page *p, const struct sweeper_queue *q, const char *word)
 {
-	facts_expose(p->out, p->metric, NULL, q->keys.name, &p->host[q->board - p->s->child->board->queues]);
+	exposition_sample(p->out, p->metric, (const char *const[METRIC_LABELS]){ NULL, q->keys.name, word }, 1);
 }
 
 static void write_state(struct page *p, const struct sweeper_queue *q)
 {
 	struct judged judged = holds_judge(p->s->child->board, q->board, errors_slots(p->s));
 
-	write_sample(p, q, holds_table[judged.hold].name, 1);
+	write_word(p, q, holds_table[judged.hold].name);
 }
 
 static void write_breaker_cause(struct page *p, const struct sweeper_queue *q)
@@ -116,74 +99,63 @@ static void write_breaker_cause(struct page *p, const struct sweeper_queue *q)
 	char label[HANDLER_CAUSE_SIZE];
 
 	if (atomic_load(&q->board->workers.breaker.step) > 0)
-		write_sample(p, q, handler_cause_label(atomic_load(&q->board->workers.breaker.cause), label), 1);
+		write_word(p, q, handler_cause_label(atomic_load(&q->board->workers.breaker.cause), label));
 }
 
 /* ---- the page ---- */
 
-static const struct queue_metric {
-	enum metric metric;
-	/* the queues of the row: those that this sweeper leads; those of its own workers; the same without the label "node" */
-	enum { LED, OURS, OURS_WITHOUT_NODE } of;
-	void (*write)(struct page *p, const struct sweeper_queue *q);
-} queue_metrics[] = {
-	{ METRIC_QUEUE_MESSAGES, LED, write_facts },
-	{ METRIC_OLDEST_AGE, LED, write_facts },
-	{ METRIC_AVERAGE_AGE, LED, write_facts },
-	{ METRIC_STUCK, LED, write_facts },
-	{ METRIC_PAUSED, LED, write_facts },
-	{ METRIC_QUEUE_WORKERS, LED, write_facts },
-	{ METRIC_ORPHAN_REGISTRATIONS, LED, write_facts },
-	{ METRIC_ORPHAN_MESSAGES, LED, write_facts },
-	{ METRIC_DEAD_LETTERS_UNARCHIVED, LED, write_unarchived },
-	{ METRIC_DEAD_LETTERS_OVER, LED, write_over },
-	{ METRIC_HEALTH_STATUS, LED, write_health },
-	{ METRIC_HEALTH_REASON, LED, write_reasons },
-	{ METRIC_HEALTH_RECOVERING, LED, write_recovering },
-	{ METRIC_MESSAGES, OURS, write_counters },
-	{ METRIC_ESCAPED_CLASSES, OURS, write_classes },
-	{ METRIC_HANDLER_DURATION, OURS, write_counters },
-	{ METRIC_SWEEP_LAG, OURS, write_counters },
-	{ METRIC_PURGED, OURS, write_counters },
-	{ METRIC_PURGE_DRY_RUN, OURS, write_counters },
-	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_host },
-	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_host },
-	{ METRIC_QUEUE_STATE, OURS_WITHOUT_NODE, write_state },
-	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
-	{ METRIC_BREAKER_NEXT_ATTEMPT, OURS_WITHOUT_NODE, write_host },
-	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_host },
-};
-
-static void write_if_known(struct sweeper *s, struct sweeper_queue *q, void *arg)
+/* A queue that this sweeper leads has a row of its own: the row of its host is there also if it does not. */
+static void add_rows(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	struct page *p = arg;
 
-	if (q->conf != NULL && (p->row->of == LED ? metrics_is_fresh(s, q, p->now_ms) : q->board != NULL))
-		p->row->write(p, q);
+	if (q->conf == NULL)
+		return;
+	p->rows = alloc_resize(p->rows, p->n + 2, sizeof(*p->rows));
+	if (metrics_is_fresh(s, q, p->now_ms))
+		p->rows[p->n++] = (struct facts_row){ .queue = q->keys.name, .facts = &gauge_of(q)->facts };
+	if (q->board != NULL) {
+		size_t place = (size_t)(q->board - s->child->board->queues);
+
+		p->rows[p->n++] = (struct facts_row){ NULL, q->keys.name, &p->host[place], &p->counted[place] };
+	}
 }
 
-static void write_queue_metric(struct page *p, const struct queue_metric *m)
+static void write_words(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
-	p->row = m;
-	p->metric = m->metric;
-	p->queue_label = m->of == OURS_WITHOUT_NODE;
-	exposition_metric(p->out, m->metric);
-	sweeper_queues_each(p->s, write_if_known, p);
+	static void (*const led[METRICS_END])(struct page *p, const struct sweeper_queue *q) = {
+		[METRIC_DEAD_LETTERS_UNARCHIVED] = write_unarchived, [METRIC_DEAD_LETTERS_OVER] = write_over,
+		[METRIC_HEALTH_STATUS] = write_health, [METRIC_HEALTH_REASON] = write_reasons,
+		[METRIC_HEALTH_RECOVERING] = write_recovering,
+	}, (*const ours[METRICS_END])(struct page *p, const struct sweeper_queue *q) = {
+		[METRIC_ESCAPED_CLASSES] = write_classes, [METRIC_QUEUE_STATE] = write_state,
+		[METRIC_BREAKER_CAUSE] = write_breaker_cause,
+	};
+	struct page *p = arg;
+
+	if (q->conf != NULL && led[p->metric] != NULL && metrics_is_fresh(s, q, p->now_ms))
+		led[p->metric](p, q);
+	if (q->conf != NULL && ours[p->metric] != NULL && q->board != NULL)
+		ours[p->metric](p, q);
 }
 
-static void write_process_metric(struct page *p, enum metric m, const char *value, int64_t n)
+static void write_others(void *arg, enum metric m)
 {
-	exposition_metric(p->out, m);
-	exposition_sample(p->out, m, (const char *const[METRIC_LABELS]){ value }, n);
-}
+	struct page *p = arg;
 
-static void write_process(struct page *p)
-{
-	write_process_metric(p, METRIC_REGISTRATIONS_REMOVED, NULL, (int64_t)atomic_load(&p->s->child->board->sweeper.registry.left));
-	write_process_metric(p, METRIC_BUILD_INFO, QUREDIS_VERSION, 1);
-	write_process_metric(p, METRIC_REDIS_UP, NULL, p->s->connection.up);
-	write_process_metric(p, METRIC_SWEEPER_LOOKS, NULL, (int64_t)metrics_own(p->s)->looks);
-	write_process_metric(p, METRIC_WRITTEN, NULL, clock_realtime_ms());
+	p->metric = m;
+	if (m == METRIC_BUILD_INFO)
+		write_one(p, QUREDIS_VERSION, 1);
+	else if (m == METRIC_REDIS_UP)
+		write_one(p, NULL, p->s->connection.up);
+	else if (m == METRIC_WRITTEN)
+		write_one(p, NULL, clock_realtime_ms());
+	else if (m == METRIC_SWEEPER_LOOKS)
+		write_one(p, NULL, (int64_t)metrics_own(p->s)->looks);
+	else if (m == METRIC_REGISTRATIONS_REMOVED)
+		write_one(p, NULL, (int64_t)atomic_load(&p->s->child->board->sweeper.registry.left));
+	else
+		sweeper_queues_each(p->s, write_words, p);
 }
 
 void prometheus_page(struct sweeper *s, struct buffer *out, int64_t now_ms)
@@ -192,9 +164,9 @@ void prometheus_page(struct sweeper *s, struct buffer *out, int64_t now_ms)
 	struct facts *host = node_facts(s, false, now_ms);
 	struct page p = { .s = s, .out = out, .counted = counted, .host = host, .now_ms = now_ms };
 
-	write_process(&p);
-	for (size_t i = 0; i < nitems(queue_metrics); i++)
-		write_queue_metric(&p, &queue_metrics[i]);
+	sweeper_queues_each(s, add_rows, &p);
+	facts_page(out, PAGE_FILE, p.rows, p.n, write_others, &p);
+	free(p.rows);
 	free(counted);
 	free(host);
 }

@@ -112,11 +112,14 @@ def counters(pages):
 
 
 def metrics(pages):
-    """Each row of the table of metrics is documented, and measured somewhere."""
-    measured = "".join((ROOT / path).read_text() for path in ("sweeper/report/prometheus.c", "admin/web/metrics.c"))
+    """Each row of the table of metrics is documented, and measured by a figure or by a page."""
+    sources_of = ("common/facts/table.h", "common/facts/counters.c", "sweeper/report/prometheus.c",
+                  "admin/web/metrics.c")
+    measured = "".join((ROOT / path).read_text() for path in sources_of)
     documented = re.findall(r"^\.Li (quredis_\w+)", pages["quredis.conf.5"], re.M)
     return differences("metric", documented, sources.metrics()) + \
-        [f"metric {name}: neither page has it" for name, row in sources.metrics().items() if not re.search(rf"\bMETRIC_{row}\b", measured)]
+        [f"metric {name}: no figure and no page has it" for name, row in sources.metrics().items()
+         if not re.search(rf"\bMETRIC_{row}\b", measured)]
 
 
 def health_codes(pages):

@@ -21,7 +21,8 @@ static void a_metric_and_its_samples(void **state)
 	struct buffer b = {0};
 
 	(void)state;
-	exposition_metric(&b, METRIC_QUEUE_MESSAGES);
+	assert_true(exposition_metric(&b, PAGE_CONSOLE, METRIC_QUEUE_MESSAGES));
+	assert_false(exposition_metric(&b, PAGE_FILE, METRIC_NODE_UP));
 	exposition_sample(&b, METRIC_QUEUE_MESSAGES, (const char *const[METRIC_LABELS]){ "mail", "ingress" }, INT64_MAX);
 	exposition_sample(&b, METRIC_REDIS_UP, (const char *const[METRIC_LABELS]){ NULL }, 0);
 	assert_written(&b, "# HELP quredis_queue_messages Messages in a list of a queue.\n# TYPE quredis_queue_messages gauge\n"
