@@ -1,0 +1,115 @@
+"""Every figure of the table of facts says the same on each of its faces: reports, lists, both pages of metrics, and statsd."""
+import json
+
+import pytest
+
+from harness import queue, sources, wait_for
+
+from .test_metrics import Statsd, parse
+
+FACTS = sources.facts()
+OF_QUEUE = [f for f in FACTS if "scope" not in f]
+OF_HOST = [f for f in FACTS if f.get("scope") == "FACT_OF_HOST"]
+# Redis answers here; and two looks that are a minute apart are for test_health.py.
+NOT_HERE = {"NEXT_CONNECT", "ENQUEUED", "ARRIVALS", "COMPLETIONS", "GROWTH_WINDOW", "GROWING"}
+MOVING = ("FACT_AGE", "FACT_LEFT", "FACT_PACE")
+APART = 20                        # seconds: faces are read one after the other, on slow machines
+
+
+def test_the_table_is_read():
+    assert len(FACTS) > 40 and len(OF_QUEUE) + len(OF_HOST) == len(FACTS)
+    assert all({"key", "text"} <= f.keys() for f in FACTS)
+    by_hand = {"id": "INGRESS_SIZE", "object": "ingress", "key": "size", "metric": "quredis_queue_messages", "label": "ingress",
+               "listed": "ingress_size", "statsd": "quredis.health.queue.*.size", "text": "messages that wait"}
+    assert FACTS[0] == by_hand
+
+
+def member(document, fact):
+    of = document.get(fact["object"], {}) if "object" in fact else document
+    return of.get(fact["key"])
+
+
+def sample(page, fact, name, node=None):
+    """The value of the only sample of this figure; labels behind those of node and queue have any name."""
+    def is_of(key):
+        values = [value for label, value in key[1:] if label not in ("queue", "node")]
+        return (key[0] == fact["metric"] and ("queue", name) in key and (node is None or ("node", node) in key) and
+                values == ([fact["label"]] if "label" in fact else []))
+    found = [value for key, value in page.items() if is_of(key)]
+    assert len(found) < 2, (fact, found)
+    return found[0] if found else None
+
+
+class Faces:
+    """What all faces say at about one moment."""
+
+    def __init__(self, d, console, textfile, statsd):
+        def answer(*words):
+            return json.loads(d.quredis(*words, "--json").out)
+        self.health = {q["queue"]: q for q in answer("health")["queues"]}
+        self.host = {q["name"]: q for n in answer("nodes") for q in n.get("queues", [])}
+        self.listed = {q["name"]: q for q in answer("ls")}
+        self.file, self.console = parse(textfile.read_text()), parse(console.ask("/metrics").body.decode())
+        self.gauges = dict(statsd.take().gauges)
+
+    def said(self, fact, name):
+        """face -> value, of the faces that must have the figure."""
+        report = member(self.host[name] if fact in OF_HOST else self.health[name], fact)
+        said = {"report": report}
+        if "metric" in fact:
+            said["file"] = sample(self.file, fact, name)
+            said["console"] = sample(self.console, fact, name, "here" if fact in OF_HOST else None)
+        if fact.get("type") == "FACT_SOME":     # reports leave a 0 out
+            said = {face: value or 0 for face, value in said.items()}
+        if fact.get("type") == "FACT_LEFT" and report is not None:
+            said["report"] = report / 1000
+        if "listed" in fact:
+            said["ls"] = self.listed[name][fact["listed"]]
+        if "statsd" in fact:
+            said["statsd"] = self.gauges.get(fact["statsd"].replace("*", name))
+        if fact["id"] == "INGRESS_OLDEST" and report is None:       # statsd has 0 if no message waits
+            said["statsd"] = said["statsd"] or None
+        return said
+
+
+def agree(fact, said):
+    values = list(said.values())
+    if fact.get("type") not in MOVING or None in values:
+        return all(value == values[0] for value in values)
+    return max(values) - min(values) < APART
+
+
+@pytest.mark.limit(150)
+def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console, tmp):
+    """Queues at rest: one with something in each list, one with an open breaker, one that is paused."""
+    c = redis.client()
+    now = c.time()[0] * 1000
+    c.lpush("ingress:mail", *[f"quredis/1 enqueued={now - 60000 - i}\nx{i}" for i in range(7)])
+    c.zadd("quredis:of:ingress:mail:delayed", {f"d{i}": now + 3600000 for i in range(3)})
+    for i in range(2):
+        c.lpush("escape:mail", f"e{i}")
+        c.xadd("escape:mail:log", {"id": i}, id=f"{now - 90000 + i}-1")
+    c.lpush("ingress:broken", "b")
+    (tmp / "typo").write_text("#!/no/such/interpreter\n")
+    (tmp / "typo").chmod(0o755)
+    with Statsd() as statsd:
+        d = quredisd(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
+                     metrics={"textfile": str(tmp / "q.prom"), "statsd": f"127.0.0.1:{statsd.port}", "interval": "1s"},
+                     queues=[queue("mail", handler("sleep 600"), workers=2, batch={"max": 1}), queue("held", handler("cat"), workers=1),
+                             queue("broken", str(tmp / "typo"), workers=1)])
+        d.wait_event("breaker_opened", queue="broken")
+        assert d.quredis("pause", "held").code == 0
+        web, seen, wrong = console(), set(), []
+
+        def same():
+            faces = Faces(d, web, tmp / "q.prom", statsd)
+            said = [(f, q, faces.said(f, q)) for f in FACTS for q in ("mail", "held", "broken")]
+            wrong[:] = [(f["id"], q, values) for f, q, values in said if not agree(f, values)]
+            seen.update(f["id"] for f, _, values in said if values["report"] is not None)
+            return not wrong and {f["id"] for f in FACTS} - seen <= NOT_HERE and faces.listed["held"]["paused"]
+
+        try:
+            wait_for(lambda: (tmp / "q.prom").exists() and len(json.loads(d.quredis("health", "--json").out).get("queues", [])) == 3, 40)
+            wait_for(lambda: c.exists("quredis:node:here") and same(), 100)
+        finally:
+            print("differ:", wrong, "never seen:", {f["id"] for f in FACTS} - seen)
