@@ -115,9 +115,12 @@ static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_N
 static inline struct cell cell_count(int64_t n) { return n < 0 ? cell_none() : cell_int(n); }	/* n < 0: not known */
 static inline struct cell cell_fact(const struct facts *f, enum fact fact)
 {
+	enum fact_type type = facts_table[fact].type;
 	int64_t n = f->n[fact];
 
-	return facts_table[fact].type == FACT_AGE && n >= 0 ? cell_elapsed(n) : cell_count(n);
+	if (n >= 0 && type == FACT_FLAG)
+		return cell_bool(n > 0);
+	return n >= 0 && (type == FACT_AGE || type == FACT_LEFT) ? cell_elapsed(n) : cell_count(n);
 }
 static inline bool cell_is_empty(const struct cell *c)		/* it has no value */
 {

@@ -254,6 +254,32 @@ static void show_reports(struct admin *a, const struct reports *r)
 	output_end(&a->output, true);
 }
 
+/* All figures of the report, for a person who asks for one queue. */
+static void show_figures(struct admin *a, const struct queue_health *report)
+{
+	static const struct column columns[] = {
+		{ NULL, "Figure", COLUMN_NAME }, { NULL, "Value", COLUMN_NUMBER }, { NULL, "Meaning", COLUMN_TEXT },
+	};
+	struct facts f = facts_unknown();
+
+	facts_read(&f, FACT_OF_QUEUE, report->document, 0);
+	putchar('\n');
+	a->output.give_way = NULL;
+	output_begin(&a->output, columns, nitems(columns));
+	for (int i = 0; i < FACTS; i++) {
+		const struct fact_words *w = &facts_table[i];
+		char *name = alloc_format("%s%s%s", w->object == NULL ? "" : w->object, w->object == NULL ? "" : ".", w->key);
+		char *pace = w->type == FACT_PACE ? alloc_format("%.1f", (double)f.n[i] / 1000) : NULL;
+
+		if (f.n[i] >= 0)
+			output_row(&a->output, (struct cell[]){ cell_str(name),
+			    pace != NULL ? cell_str(pace) : cell_fact(&f, (enum fact)i), cell_str(w->text) });
+		free(name);
+		free(pace);
+	}
+	output_end(&a->output, true);
+}
+
 /* ---- for programs ---- */
 
 static void show_json(struct admin *a, const struct reports *r)
@@ -373,6 +399,8 @@ int cmd_health(struct admin *a)
 			admin_note("quredis: %s", r.why);
 		else
 			show_reports(a, &r);
+		if (a->output.terminal && !a->options.nagios && !a->options.json && a->noperands > 0 && r.n == 1)
+			show_figures(a, &r.all[0]);
 		a->status = r.level;
 	}
 	reports_free(&r);

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from harness import sources
 from harness.queues import Queue, now_ms
 
 
@@ -52,6 +53,24 @@ def test_a_report_says_how_old_it_is(report, redis, quredis, terminal):
     assert listed["mail"]["reasons"] == "3400 dead letters, the limit is 1000" and re.fullmatch(stamp, listed["mail"]["health_at"])
     Queue(redis.client(), "tube")
     assert {q["name"]: q["health_at"] for q in json.loads(quredis("ls", "--json").out)}["tube"] is None
+
+
+def test_each_figure_of_the_table_is_shown_with_its_meaning(report, quredis, terminal):
+    """Numbers that differ: 1000, 1001 … in the order of the table."""
+    members, wanted = {}, {}
+    for n, fact in enumerate((f for f in sources.facts() if "scope" not in f), 1000):
+        kind = fact.get("type")
+        of = members.setdefault(fact["object"], {}) if "object" in fact else members
+        of[fact["key"]] = n > 0 if kind == "FACT_FLAG" else n + 0.5 if kind == "FACT_PACE" else n
+        name = ".".join(filter(None, (fact.get("object"), fact["key"])))
+        elapsed = f"{n // 60}m{n % 60:02}s"
+        shown_as = {"FACT_FLAG": "yes", "FACT_PACE": f"{n}.5", "FACT_AGE": elapsed}.get(kind, str(n))
+        wanted[name] = f"{shown_as} {fact['text']}"
+    report("mail", **members)
+    lines = shown(terminal, "health", "mail")
+    rows = {m[1]: f"{m[2]} {m[3]}" for m in (re.match(r"  ([a-z._]+)  +(\S+)  (.*)", line) for line in lines) if m}
+    assert {name: rows.get(name) for name in wanted} == wanted and len(wanted) > 25
+    assert "Meaning" not in quredis("health", "mail").out and "Meaning" not in "".join(shown(terminal, "health"))
 
 
 def test_a_reason_that_recovers_says_when_the_next_look_is(report, quredis):
