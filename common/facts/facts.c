@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#define FACT_MOST (INT64_C(1) << 48)	/* no figure of quredis is higher; sums of them do not overflow */
+#define FACT_MOST (INT64_C(1) << 48)	/* no figure of quredis is higher; the sum of two does not overflow */
 #define LEFT_MOST_MS (INT64_C(3650) * 24 * 3600 * 1000)
 
 const struct fact_words facts_table[FACTS] = {
@@ -25,9 +25,13 @@ struct facts facts_unknown(void)
 
 void facts_add(struct facts *sum, const struct facts *host)
 {
-	for (int i = 0; i < FACTS; i++)
-		if (facts_table[i].scope == FACT_OF_HOST && facts_table[i].type <= FACT_SOME && host->n[i] >= 0)
-			sum->n[i] = sum->n[i] < 0 ? host->n[i] : sum->n[i] + host->n[i];
+	for (int i = 0; i < FACTS; i++) {
+		if (facts_table[i].scope != FACT_OF_HOST || facts_table[i].type > FACT_SOME || host->n[i] < 0)
+			continue;
+		sum->n[i] = sum->n[i] < 0 ? host->n[i] : sum->n[i] + host->n[i];
+		if (sum->n[i] > FACT_MOST)		/* any program may have written any number of reports */
+			sum->n[i] = FACT_MOST;
+	}
 }
 
 int64_t facts_workers(const struct facts *f)

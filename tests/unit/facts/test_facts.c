@@ -184,6 +184,10 @@ static void hosts_are_added_up(void **state)
 	assert_int_equal(sum.n[FACT_RUNNING], 6);
 	assert_int_equal(sum.n[FACT_IDLE], -1);
 	assert_int_equal(sum.n[FACT_BREAKER], -1);
+	host.n[FACT_RUNNING] = INT64_C(1) << 48;
+	for (int i = 0; i < 1 << 16; i++)
+		facts_add(&sum, &host);
+	assert_int_equal(sum.n[FACT_RUNNING], INT64_C(1) << 48);
 }
 
 /* The scoreboard has a word of the state, and the report has a figure for each state. */
