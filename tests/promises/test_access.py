@@ -153,8 +153,13 @@ def test_a_supervisor_needs_only_its_list(redis_server, quredisd, handler, ledge
     for command in (["ls"], ["peek", "mail", "ingress"], ["dlq", "ls", "mail"], ["stats", "mail"], ["health"], ["nodes"], ["trend", "mail"]):
         r = d.quredis(*command, env={"QUREDIS_REDIS_URL": url("reader")})
         assert r.code in (0, 1) and "NOPERM" not in r.out + r.err, (command, r)
-    denied = c.execute_command("ACL", "LOG")
-    assert denied == [], denied
+    assert refused_of_quredis(c) == []
+
+
+def refused_of_quredis(c):
+    """The entries of ACL LOG, without a call that newer clients of Python send unasked, and whose refusal they ignore."""
+    entries = [dict(zip(e[::2], e[1::2])) for e in c.execute_command("ACL", "LOG")]
+    return [e for e in entries if e[b"object"] != b"client|setinfo"]
 
 
 def test_push_needs_no_more_than_a_producer_has(redis_server, quredisd, handler, ledger):
