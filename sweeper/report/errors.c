@@ -71,7 +71,6 @@ static bool ask_types(struct sweeper *s, struct sweeper_queue *q, int budget, in
 	(void)budget;
 	if (!is_due(s, q, now_ms))
 		return false;
-	look->next_ms = now_ms + TYPES_MS;
 	queue_types_free(&look->wanted);	/* of a request whose connection was lost */
 	queue_types_add_queue(&look->wanted, &q->keys, redis_now_ms(s));
 	queue_types_add_common(&look->wanted, s->conf->redis.prefix, s->conf->supervisor.node);
@@ -90,10 +89,12 @@ static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int6
 		if (connection_answer(s, &reply) == 0 && why[0] == '\0' && queue_type_is_wrong(&look->wanted.of[i], &reply))
 			snprintf(why, sizeof(why), "%s is a %s, but quredis needs a %s", look->wanted.of[i].key, reply.str, look->wanted.of[i].type);
 	queue_types_free(&look->wanted);
+	if (s->redis.state == REDIS_CLOSED)
+		return TASK_FAILED;	/* without the answers that are lost no key is known to be right */
 	core_publish_why(q, QUEUE_ERROR_WRONG_TYPE, why);
+	look->next_ms = why[0] == '\0' ? now_ms + TYPES_MS : now_ms;	/* look again in EVERY_MS, until the key is repaired */
 	if (why[0] == '\0')
 		return TASK_DONE;
-	look->next_ms = now_ms;
 	if (is_shown(s, q) && !task_fails(q, &errors_task))
 		return TASK_DONE;	/* the error of a command has its line in the log */
 	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, why);
