@@ -253,9 +253,8 @@ static bool is_broken(const struct persistent_end *e)
  */
 static bool ended_mute(const struct worker *w, const struct persistent_end *e)
 {
-	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_UNRUNNABLE || e->how == PERSISTENT_TIMED_OUT)
-		return false;
-	return e->read_any && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+	return e->read_any && !e->answered_any && !e->asked && (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
+	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
 }
 
 /*
@@ -293,10 +292,11 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 {
 	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
-	settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
 	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	if (is_broken(e) || ended_mute(w, e))
+		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
 	else if (is_broken(e))

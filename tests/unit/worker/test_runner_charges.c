@@ -230,6 +230,32 @@ static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void *
 	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1 }));
 }
 
+/* Status shows them as the words of the last failure: the end of a healthy process does not replace them. */
+static void only_a_handler_that_is_suspected_leaves_its_last_words(void **state)
+{
+	const struct persistent_end healthy[] = {
+		{ .how = PERSISTENT_EXITED, .asked = true, .read_any = true, .answered_any = true },
+		{ .how = PERSISTENT_EXITED, .asked = true },
+		{ .how = PERSISTENT_STOPPED, .code = -1, .signal = SIGTERM, .read_any = true },
+		{ .how = PERSISTENT_EXITED, .answered_any = true },
+	};
+
+	(void)state;
+	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .stderr_tail = "no\n",
+		.stderr_len = 3 }));
+	assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "no");
+	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .stderr_tail = "no memory\n", .stderr_len = 10 }));
+	assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "no memory");
+	for (size_t i = 0; i < sizeof(healthy) / sizeof(healthy[0]); i++) {
+		struct persistent_end e = healthy[i];
+
+		e.stderr_tail = "bye\n";
+		e.stderr_len = 4;
+		assert_false(opens_the_breaker(true, e));
+		assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "no memory");
+	}
+}
+
 static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(void **state)
 {
 	(void)state;
@@ -278,6 +304,7 @@ int main(void)
 		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_only_job_that_a_process_has_read),
 		T(a_timeout_of_a_process_that_has_read_others_charges_nobody),
 		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
+		T(only_a_handler_that_is_suspected_leaves_its_last_words),
 		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(before_the_first_answer_nobody_is_charged),
 	};
 
