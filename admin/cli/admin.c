@@ -317,7 +317,7 @@ int admin_prepare(struct admin *a, enum admin_need need)
 {
 	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
-	a->lpush_only = need == NEED_INGRESS && a->options.delay_ms < 0 && a->options.at == NULL;
+	a->lpush_only = need == NEED_INGRESS && (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;
 	if (need >= NEED_REDIS && connection_open(a) == -1)
 		return -1;
 	if (need < NEED_QUEUE)
