@@ -1,4 +1,5 @@
 """The pages of the console in a browser: that they show what Redis holds, do what is asked and nothing else."""
+import json
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from harness import queue, wait_for
 from harness.console import Console
 from harness.messages import sealed
 from harness.queues import Queue, incarnation, payloads, strip
+from harness.scene import Scene
 from supervisor.test_causes import MISSING, typo
 
 # A browser for each process of pytest-xdist that gets one of these: its scheduler of groups waits for ever for a process that died.
@@ -180,6 +182,25 @@ def test_the_state_is_that_of_the_worst_hold(page, redis, quredisd, tmp):
     p = page().open()
     wait_for(lambda: (cell(p, "mail", "State"), cell(p, "news", "State")) == ("breaker", "quiet"), 60, "the states")
     assert p.script("return document.querySelector('.table-overview td.state .badge-off').title") == "an operator stopped its fetches"
+
+
+def test_an_unknown_state_hides_no_known_alarm(page, redis):
+    """A supervisor of another version reports a state that this console does not know: shown, unless another host reports a worse one."""
+    c = redis.client()
+    scene = Scene(c)
+
+    def report(host, name, state):
+        node = json.loads(c.get(f"quredis:node:{host}"))
+        next(q for q in node["queues"] if q["name"] == name)["state"] = state
+        c.set(f"quredis:node:{host}", json.dumps(node))
+    report("web1", "mail", "hibernating")
+    report("web2", "mail", "quarantine")
+    report("web1", "reports", "hibernating")
+    p = page().open()
+    wait_for(lambda: (cell(p, "mail", "State"), cell(p, "reports", "State")) == ("quarantine", "hibernating"), 60, "the states")
+    assert p.script("return document.querySelector('.table-overview td.state .badge-unknown').title").startswith(
+        'a supervisor reports the state "hibernating", which this console does not know')
+    assert scene.queues
 
 
 def test_a_key_with_the_wrong_type_is_named(page, redis, quredisd):

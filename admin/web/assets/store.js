@@ -87,10 +87,11 @@ function stateOf(queue, served, holds) {
 	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]).filter((t) => t);
 	if (queue.paused)
 		states.push("paused");
-	const strange = states.find((t) => !holds.some((hold) => hold.state === t));
-	if (strange)
-		return { level: "unknown", word: strange, why: "a newer version reports this state" };
 	const worst = holds.find((hold) => hold.level !== "well" && states.includes(hold.state));
+	const unknown = states.find((t) => !holds.some((hold) => hold.state === t));
+	if (unknown && worst?.level !== "bad")
+		return { level: "unknown", word: unknown,
+			why: `a supervisor reports the state "${unknown}", which this console does not know: its version of quredis may be newer` };
 	if (worst)
 		return { level: LEVEL[worst.level], word: worst.state, why: whyOf(worst, served), code: worst.code };
 	if (served.length === 0)
