@@ -389,6 +389,25 @@ static void check_program(struct conf_loading *l, const struct conf_queue *q, co
 	check_executable(&s);
 }
 
+/*
+ * Only a script that is missing is an error: whether the handler may read it, the child finds out. A relative path counts from the directory in which
+ * handlers run. Nothing is said of a path that the supervisor cannot follow.
+ */
+static void check_script(struct conf_loading *l, const struct conf_queue *q)
+{
+	struct conf_script script;
+	struct stat st;
+	char *path;
+
+	if (!conf_find_script(q->handler, &script))
+		return;
+	path = alloc_format("%s%s%s", script.path[0] == '/' ? "" : q->run_as.directory == NULL ? "/" : q->run_as.directory,
+	    script.path[0] == '/' ? "" : "/", script.path);
+	if (stat(path, &st) == -1 && errno == ENOENT)
+		conf_error(l, conf_queue_origin(q, "handler"), "handler: %s does not exist", path);
+	free(path);
+}
+
 static bool has_own_check(const struct conf_queue *q)
 {
 	return conf_given(conf_queue_origin(q, "purge.check"));
@@ -421,7 +440,9 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 {
 	check_user(l, q);
 	check_working_directory(l, q);
-	if (q->handler != NULL)
+	if (q->handler != NULL) {
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
+		check_script(l, q);
+	}
 	check_purge_program(l, q);
 }

@@ -250,6 +250,19 @@ bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t 
 
 bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as *b);	/* uid, gid and groups */
 
+/*
+ * The file that the program of a command line runs: "/opt/mail.py" of "/usr/bin/env python3 -u /opt/mail.py --fast". argv: at least one element, NULL at
+ * the end. False: which of its arguments that is, is not known ("sh -c …"). Async-signal-safe.
+ */
+#define CONF_SCRIPT_MAX 1024
+struct conf_script {
+	char path[CONF_SCRIPT_MAX];
+	int may;		/* as access(2): R_OK: an interpreter reads it; X_OK: env executes it */
+};
+bool conf_find_script(char *const *argv, struct conf_script *script);
+/* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of the file. Async-signal-safe */
+bool conf_runs_by_script(const char *head, size_t len, const char *path);
+
 /* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */

@@ -22,6 +22,7 @@
  *	print.c		prints a configuration as a file
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and paths of this host
+ *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
  */
 

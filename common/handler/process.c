@@ -14,7 +14,6 @@
 #include "common/handler/process.h"
 
 #include "common/base/base.h"
-#include "common/handler/needed.h"
 #include "common/handler/spawn.h"
 #include "common/log/log.h"
 
@@ -23,7 +22,8 @@
 
 void handler_process_init(struct handler_process *p, const struct conf_queue *conf)
 {
-	*p = (struct handler_process){ .conf = conf, .script = handler_script(conf->handler), .failure_pipe = { -1, -1 }, .due_ms = INT64_MAX };
+	*p = (struct handler_process){ .conf = conf, .failure_pipe = { -1, -1 }, .due_ms = INT64_MAX };
+	p->has_script = conf_find_script(conf->handler, &p->script);
 }
 
 void handler_process_free(struct handler_process *p)
@@ -124,7 +124,7 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
 	p->now_ms = p->started_ms = now_ms;
 	p->duration_ms = 0;
 	plan->conf = p->conf;
-	plan->script = p->script;
+	plan->script = p->has_script ? &p->script : NULL;
 	plan->failure_fd = p->failure_pipe[1];
 	plan->signals = p->signals;
 	plan->parent = p->self;

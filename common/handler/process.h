@@ -33,7 +33,8 @@ struct handler_process {
 	const struct conf_queue *conf;
 	struct message *message;	/* the message of handler_process_show() */
 	int failure_pipe[2];		/* serves every run; -1: not open */
-	const char *script;		/* of conf->handler: handler_script() */
+	struct conf_script script;	/* of conf->handler, if has_script */
+	bool has_script;
 	uint64_t signals;		/* signals whose disposition in this process is not the default */
 	pid_t self;
 	struct handler_family family;

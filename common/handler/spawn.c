@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/base.h"
+#include "common/handler/needed.h"
 #include "common/handler/spawn.h"
 
 const char *const handler_stage_names[HANDLER_STAGES] = {
@@ -203,7 +204,7 @@ _Noreturn static void child(const struct handler_plan *plan)
 {
 	const struct conf_run_as *user = &plan->conf->run_as;
 	enum handler_stage stage = HANDLER_STAGE_NONE;
-	int failure_fd = plan->failure_fd;
+	int failure_fd = plan->failure_fd, program_fd = -1;
 
 	if (setsid() == -1)
 		fail(failure_fd, HANDLER_STAGE_SETSID);
@@ -211,6 +212,8 @@ _Noreturn static void child(const struct handler_plan *plan)
 		fail(failure_fd, HANDLER_STAGE_DUP);
 	if (handler_limit(plan->conf, &stage) == -1)
 		fail(failure_fd, stage);
+	if (user->switch_user)
+		program_fd = handler_script_open(plan->argv[0]);
 	if (user->switch_user && become(user, &stage) == -1)
 		fail(failure_fd, stage);
 	umask(user->umask);
@@ -221,7 +224,7 @@ _Noreturn static void child(const struct handler_plan *plan)
 	if (follow_parent(plan->parent) == -1)
 		fail(failure_fd, HANDLER_STAGE_PDEATHSIG);
 	process_default_signals(plan->signals);
-	if (plan->script != NULL && access(plan->script, R_OK) == -1)
+	if (handler_script_lacks_right(program_fd, plan->argv[0]) || (plan->script != NULL && access(plan->script->path, plan->script->may) == -1))
 		fail(failure_fd, HANDLER_STAGE_SCRIPT);
 	execve(plan->argv[0], plan->argv, plan->envp);
 	fail(failure_fd, blamed_by_execve(plan->argv[0]));

@@ -33,7 +33,7 @@ struct handler_plan {
 	const struct conf_queue *conf;
 	char *const *argv;
 	char *const *envp;
-	const char *script;	/* must be readable by the handler: handler_script(); NULL: none is known */
+	const struct conf_script *script;	/* the handler must have this right to it; NULL: none is known */
 	int stdio[3];		/* become 0-2; all >= 3 */
 	int reply_end;		/* becomes conf->reply_fd; >= HANDLER_FD_SAFE; -1: none */
 	int failure_fd;		/* write end of the failure pipe, close-on-exec; >= HANDLER_FD_SAFE */

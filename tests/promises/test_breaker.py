@@ -3,6 +3,7 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -88,7 +89,7 @@ def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how)
     assert d.workers() == workers
 
 
-@pytest.mark.parametrize("how", ["gone", "gone-at-start", "unreadable", "too-large"])
+@pytest.mark.parametrize("how", ["gone", "gone-at-start", "unreadable", "too-large", "gone-behind-env", "gone-behind-env-split"])
 @pytest.mark.parametrize("mode", POISONED)
 def test_an_interpreter_that_cannot_run_its_script(redis, quredisd, handler, ledger, mode, how):
     """The program can be executed, but it has nothing to run: its exit would look like an answer of the handler, also with one attempt left."""
@@ -101,13 +102,15 @@ def test_an_interpreter_that_cannot_run_its_script(redis, quredisd, handler, led
         keys = {**keys, "run_as": {"user": "nobody"}}
         os.chmod(os.path.dirname(path), 0o755)
         os.chmod(ledger.path, 0o666)
+    command = {"gone-behind-env": ["/usr/bin/env", "A=/b", interpreter, path],
+               "gone-behind-env-split": ["/usr/bin/env", "-S", f"{interpreter} {path}"]}.get(how, [interpreter, path])
+    d = quredisd(queues=[queue("mail", command, workers=2, max_attempts=1, env=["BIG=" + "x" * (150000 if how == "too-large" else 1)], **keys)])
     if how == "gone-at-start":
         os.unlink(path)
-    d = quredisd(queues=[queue("mail", [interpreter, path], workers=2, max_attempts=1, env=["BIG=" + "x" * (150000 if how == "too-large" else 1)], **keys)])
-    if how in ("gone", "unreadable"):
+    elif how != "too-large":
         c.lpush("ingress:mail", "before")
         wait_for(lambda: ledger.count("before") and not anywhere(c, "mail"))
-        os.unlink(path) if how == "gone" else os.chmod(path, 0o600)
+        os.chmod(path, 0o600) if how == "unreadable" else os.unlink(path)
         for pid in d.handlers():
             os.kill(pid, signal.SIGKILL)
     c.lpush("ingress:mail", *names)
@@ -116,10 +119,38 @@ def test_an_interpreter_that_cannot_run_its_script(redis, quredisd, handler, led
     assert c.llen("escape:mail") == 0 and {unwrap(m)[0].get("attempts", 0) for m in anywhere(c, "mail")} == {0}
     if how == "too-large":
         return
-    assert line["at"] == "script" and line["file"] == path and line["handler"] == interpreter
+    assert line["at"] == "script" and line["file"] == path and line["handler"] == command[0]
     assert f"its handler cannot be executed: script {path}: " in state(d, "mail")
     put(path, good)
     wait_for(lambda: len(set(ledger.lines()) - {"before"}) == 20 and not anywhere(c, "mail"), 100, "it heals")
+    assert c.llen("escape:mail") == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to run a handler as somebody who may not read")
+@pytest.mark.parametrize("mode", POISONED)
+def test_a_script_that_may_be_executed_and_not_read(redis, quredisd, handler, ledger, mode):
+    """The kernel runs the interpreter of its first line, which cannot open it: its exit would look like an answer. A binary need not be readable."""
+    lang, body, keys = POISONED[mode]
+    path, names = handler(body, lang, name="deployed"), [f"m{i}" for i in range(20)]
+    binary = os.path.join(os.path.dirname(path), "binary")
+    shutil.copy("/bin/true", binary)
+    os.chmod(binary, 0o711)
+    os.chmod(os.path.dirname(path), 0o755)
+    os.chmod(ledger.path, 0o666)
+    os.chmod(path, 0o711)
+    c = redis.client()
+    run_as = {"user": "nobody"}
+    d = quredisd(queues=[queue("mail", path, workers=2, max_attempts=1, run_as=run_as, **keys), queue("binary", binary, run_as=run_as)])
+    c.lpush("ingress:mail", *names)
+    c.lpush("ingress:binary", "x")
+    line = d.wait_event("breaker_opened", 30, queue="mail")
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["unrunnable"] >= 3, 30, "probes go on")
+    wait_for(lambda: not anywhere(c, "binary"))
+    assert (line["at"], line["file"], line["error"]) == ("script", path, "Permission denied")
+    assert f"its handler cannot be executed: script {path}: Permission denied" in state(d, "mail")
+    assert c.llen("escape:mail") == 0 and {unwrap(m)[0].get("attempts", 0) for m in anywhere(c, "mail")} == {0}
+    os.chmod(path, 0o755)
+    wait_for(lambda: len(set(ledger.lines())) == 20 and not anywhere(c, "mail"), 100, "it heals")
     assert c.llen("escape:mail") == 0
 
 

@@ -63,6 +63,22 @@ def test_handler_paths(redis, quredisd, tmp, path, words):
     refused(d, d.conf, *words)
 
 
+@pytest.mark.parametrize("command", [["/bin/sh", "-eu"], ["/usr/bin/env", "A=/b", "python3"], ["/usr/bin/env"], ["/usr/bin/env", "-S", "python3 -u"]])
+def test_a_missing_script(redis, quredisd, tmp, command):
+    """It is reported as a missing program is. Where an argument may be another thing than a script, it is not looked for."""
+    d = quredisd(start=False, queues=[queue("mail", [*command, f"{tmp}/gone.x"])])
+    line = next(i for i, text in enumerate(d.conf.read_text().split("\n"), 1) if "gone.x" in text)
+    refused(d, f"{d.conf}:{line}", f"handler: {tmp}/gone.x does not exist")
+    quredisd(queues=[queue("mail", ["/bin/sh", "-c", f"{tmp}/gone.x"])])
+
+
+def test_a_missing_script_counts_from_the_directory_of_the_handler(redis, quredisd, tmp):
+    (tmp / "there.sh").write_text("")
+    d = quredisd(start=False, queues=[queue("mail", ["/bin/sh", "./gone.sh"], run_as={"directory": str(tmp)})])
+    refused(d, f"{tmp}/./gone.sh does not exist")
+    quredisd(queues=[queue("mail", ["/bin/sh", "./there.sh"], run_as={"directory": str(tmp)})])
+
+
 def test_line_numbers_and_nearest_names(redis, quredisd, handler):
     d = quredisd(start=False, queues=[queue("mail", handler("exit 0"), timeuot="5s", max_attempts="many")])
     lines = d.conf.read_text().split("\n")
