@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <bsd/string.h>
+#include <bsd/sys/tree.h>
 
 #include "sweeper/core/core.h"
 #include "sweeper/rescue/rescue.h"
@@ -20,47 +21,39 @@ extern const struct task deaths_task;
 
 /* A death that the master reported and this sweeper has not answered. */
 struct death {
-	TAILQ_ENTRY(death) entry;
+	RB_ENTRY(death) entry;
 	struct child_death reported;
 	bool registered;		/* its last name is */
 	bool looked_up;			/* rescues of its incarnations have begun */
 	struct task_error error;
 };
 
-/* The own state of the task. */
-TAILQ_HEAD(deaths, death);
+/* The own state of the task: all deaths by their serial, so that a report that comes again is found without a walk. */
+RB_HEAD(deaths, death);
+
+static int compare_serials(const struct death *a, const struct death *b)
+{
+	return (a->reported.serial > b->reported.serial) - (a->reported.serial < b->reported.serial);
+}
+
+RB_PROTOTYPE(deaths, death, entry, compare_serials)
+RB_GENERATE(deaths, death, entry, compare_serials)
 
 static struct deaths *deaths_of(const struct sweeper *s)
 {
-	struct deaths *all = task_own(s, &deaths_task);
-
-	if (all->tqh_last == NULL)
-		TAILQ_INIT(all);
-	return all;
+	return task_own(s, &deaths_task);
 }
 
 /* ---- the socket ---- */
 
-static bool is_known(const struct sweeper *s, uint64_t serial)
-{
-	const struct death *d;
-
-	TAILQ_FOREACH(d, deaths_of(s), entry)
-		if (d->reported.serial == serial)
-			return true;
-	return false;
-}
-
 static void add_death(struct sweeper *s, const struct child_death *reported)
 {
-	struct death *d;
+	struct death *d = alloc_zero(1, sizeof(*d));
 
-	if (is_known(s, reported->serial))
-		return;
-	d = alloc_zero(1, sizeof(*d));
 	d->reported = *reported;
 	d->reported.queue[sizeof(d->reported.queue) - 1] = '\0';
-	TAILQ_INSERT_TAIL(deaths_of(s), d, entry);
+	if (RB_INSERT(deaths, deaths_of(s), d) != NULL)
+		free(d);
 }
 
 static void receive(struct sweeper *s, int64_t now_ms)
@@ -84,8 +77,8 @@ static void free_own(struct sweeper *s)
 {
 	struct death *d;
 
-	while ((d = TAILQ_FIRST(deaths_of(s))) != NULL) {
-		TAILQ_REMOVE(deaths_of(s), d, entry);
+	while ((d = RB_ROOT(deaths_of(s))) != NULL) {
+		RB_REMOVE(deaths, deaths_of(s), d);
 		free(d);
 	}
 }
@@ -121,10 +114,10 @@ static struct group group_of(struct sweeper *s, const char *queue)
 	struct death *d;
 	size_t all = 0;
 
-	TAILQ_FOREACH(d, deaths_of(s), entry)
+	RB_FOREACH(d, deaths, deaths_of(s))
 		all++;
 	g.of = alloc_zero(all + 1, sizeof(struct death *));
-	TAILQ_FOREACH(d, deaths_of(s), entry)
+	RB_FOREACH(d, deaths, deaths_of(s))
 		if (!d->looked_up && strcmp(d->reported.queue, queue) == 0)
 			g.of[g.n++] = d;
 	qsort(g.of, g.n, sizeof(struct death *), compare_deaths);
@@ -247,7 +240,7 @@ static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 	struct death *d, *next;
 	bool more = false;
 
-	TAILQ_FOREACH_SAFE(d, deaths_of(s), entry, next) {
+	RB_FOREACH_SAFE(d, deaths, deaths_of(s), next) {
 		if (!d->looked_up && budget-- > 0 && !task_error_waits(&d->error, now_ms) && sweeper_goes_on(s)) {
 			look_up_rescues(s, d, now_ms);
 			more = more || d->looked_up;
@@ -255,7 +248,7 @@ static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 		}
 		if (!d->looked_up || !is_returned(s, d) || send_answer(s, d) == -1)
 			continue;
-		TAILQ_REMOVE(deaths_of(s), d, entry);
+		RB_REMOVE(deaths, deaths_of(s), d);
 		free(d);
 	}
 	return more;
@@ -263,7 +256,7 @@ static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 
 static bool is_pending(const struct sweeper *s)
 {
-	return !TAILQ_EMPTY(deaths_of(s));
+	return !RB_EMPTY(deaths_of(s));
 }
 
 const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths, .each_turn = receive, .is_pending = is_pending,
