@@ -158,14 +158,11 @@ int admin_seals(struct admin *a)
 
 	if (seal_known()->n > 0)
 		return 0;
-	queue_secret(&a->redis, true);
-	if (admin_reply(a, &reply, NULL) == -1)
-		return -1;
-	if (queue_secret_is_none(&reply)) {
-		queue_secret_first(&a->redis, true, &a->keys);
+	queue_secret(&a->redis, true, &a->keys);
+	do
 		if (admin_reply(a, &reply, NULL) == -1)
 			return -1;
-	}
+	while (queue_secret_asks_on(&a->redis, &reply));
 	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
 }
 

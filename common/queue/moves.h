@@ -93,16 +93,13 @@ void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
  */
 void queue_greets(struct redis *r, bool create, const struct conf *conf);
 /*
- * Reads the secrets, and restores those that this process knows and Redis lacks. create: a secret that was lost is an error SECRET. -> STRING for
- * queue_secret_learn(); if queue_secret_is_none(), nobody has one, and queue_secret_first() creates it
+ * Reads the secrets, and restores those that this process knows and Redis lacks. create: it also creates the first one, and a secret that was lost is an error
+ * SECRET. k: of a queue besides those of the configuration and of the registry, until the last answer; NULL: none. -> STRING for queue_secret_learn(), or
+ * ARRAY if nobody has a secret: then queue_secret_asks_on() looks whether one was lost
  */
-void queue_secret(struct redis *r, bool create);
-bool queue_secret_is_none(const struct redis_reply *reply);
-/*
- * The same, and looks whether quredis was here, so that a secret was lost. create: if not, it creates the first one. k: of a queue besides those of the
- * configuration; NULL: none
- */
-void queue_secret_first(struct redis *r, bool create, const struct queue_keys *k);
+void queue_secret(struct redis *r, bool create, const struct queue_keys *k);
+/* Called with each answer. true: it appended one more request; false: this answer is the last one */
+bool queue_secret_asks_on(struct redis *r, const struct redis_reply *reply);
 int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no secret; the known ones stay */
 /* By the last reply learnt: why this Redis, which quredis has used before, has no secret, and what to do; static. "": it has one, or is new. */
 #define QUEUE_SECRET_LOST_SIZE 200

@@ -7,8 +7,10 @@
  *	  secret before. A Redis that returns to an earlier state loses later secrets only with the lines they sealed.
  *	- Two hosts that start at once agree: the script creates a secret only if neither list has any, and returns it.
  *	- A secret that was lost is not replaced by a new one. The script creates the first secret only if there is no trace of quredis: no quredis:schema,
- *	  which it writes right after that, and no key that a sweeper writes of what it serves (common/queue/types.c). A process names these keys only if its
- *	  first request found no secret: there may be thousands. Else it waits for a process that knows the secret, or an operator (queue_secret_replace()).
+ *	  which it writes right after that, and no key that only a process with a secret writes (TRACE in common/queue/types.c). There may be thousands of
+ *	  queues, so a process asks for them only if its first request found no secret: the answer names the queues in the registry, a second request reads
+ *	  their entries, a third names the traces. If there is one, the process waits for another that knows the secret, or for an operator
+ *	  (queue_secret_replace()).
  *	- A process that finds a seal which it cannot verify reads the secrets again before the message escapes.
  *
  * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a connection to keys that this program
@@ -29,6 +31,7 @@
 #include "common/conf/conf.h"
 #include "common/message/message.h"
 #include "common/queue/scripts.h"
+#include "common/queue/watch.h"
 
 /*
  * The layout of the keys: their names, their types and what is in them. docs/versions.md says when these numbers change; a build may set others, for tests.
@@ -46,33 +49,46 @@ static char lost[QUEUE_SECRET_LOST_SIZE];
 /* The configuration of this process. The keys of its queues show whether quredis was here; NULL: no configuration is known. */
 static const struct conf *served;
 
-#define KEYS_ALWAYS 3
+/* Of the registry, the queues that were registered or confirmed last are asked, so that one request is bounded. */
+#define REGISTERED_MAX 1000
+
+/* The one question that is open; each further step follows from an answer. */
+static struct {
+	enum { ASKED_SECRETS, ASKED_REGISTERED, ASKED_TRACES } step;
+	bool create;
+	const struct queue_keys *named;
+	size_t n;
+	char *names[REGISTERED_MAX];	/* owned: of queues in the registry */
+} question;
+
+#define KEYS_ALWAYS 4
 #define ARGS_ALWAYS 6
 
-/* traces: n lists of keys that only sweepers write; none: the script creates no first secret. */
+/* traces: n lists of keys that show that quredis was here; none: the script creates no first secret. */
 static void send_secret(struct redis *r, bool create, bool anew, const struct queue_types *traces, size_t n)
 {
 	size_t nkeys = KEYS_ALWAYS, nargs = ARGS_ALWAYS;
 	const char **keys = alloc_zero(KEYS_ALWAYS + n * QUEUE_TYPES_MAX, sizeof(*keys));
 	struct script_arg *args = alloc_zero(ARGS_ALWAYS + n * QUEUE_TYPES_MAX, sizeof(*args));
 	char *none = queue_key_of(r, QUEUE_KEY_NO_SECRET, NULL), *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL);
-	char *schema = queue_key_of(r, QUEUE_KEY_SCHEMA, NULL);
+	char *schema = queue_key_of(r, QUEUE_KEY_SCHEMA, NULL), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
 	char fresh[2 * SEAL_SECRET_BYTES + 1] = "", list[SEAL_LIST_SIZE];
 	struct script_number own, lowest, reads;
 
 	if (create)
 		seal_fresh(fresh);
 	seal_list(list);
-	memcpy(keys, (const char *[KEYS_ALWAYS]){ none, secret, schema }, KEYS_ALWAYS * sizeof(*keys));
+	memcpy(keys, (const char *[KEYS_ALWAYS]){ none, secret, schema, registry }, KEYS_ALWAYS * sizeof(*keys));
 	memcpy(args, (struct script_arg[ARGS_ALWAYS]){ script_string(fresh), script_string(list), script_number(&own, QUREDIS_SCHEMA),
 	    script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS), script_string(anew ? "1" : "") },
 	    ARGS_ALWAYS * sizeof(*args));
 	for (size_t i = 0; i < n; i++)
 		for (size_t row = 0; row < traces[i].n; row++) {
 			keys[nkeys++] = traces[i].of[row].key;
-			args[nargs++] = script_string(traces[i].of[row].type);
+			args[nargs++] = script_string(traces[i].of[row].type == NULL ? "" : traces[i].of[row].type);
 		}
 	queue_script(r, QUEUE_SCRIPT_secret, nkeys, keys, nargs, args);
+	free(registry);
 	free(schema);
 	free(secret);
 	free(none);
@@ -80,35 +96,82 @@ static void send_secret(struct redis *r, bool create, bool anew, const struct qu
 	free(keys);
 }
 
-void queue_secret(struct redis *r, bool create)
+static void forget_names(void)
 {
+	while (question.n > 0)
+		free(question.names[--question.n]);
+}
+
+void queue_secret(struct redis *r, bool create, const struct queue_keys *k)
+{
+	forget_names();
+	question.step = ASKED_SECRETS;
+	question.create = create;
+	question.named = k;
 	send_secret(r, create, false, NULL, 0);
 }
 
-void queue_secret_first(struct redis *r, bool create, const struct queue_keys *k)
+static bool ask_registered(struct redis *r, const struct redis_reply *names)
 {
-	size_t queues = served == NULL ? 0 : served->nqueues, n = queues + 2;
-	struct queue_types *traces = alloc_zero(n, sizeof(*traces));
+	for (size_t i = 0; i < names->n && question.n < REGISTERED_MAX; i++) {
+		struct redis_reply name = redis_element(names, i);
 
+		if (name.type == REDIS_STRING)
+			question.names[question.n++] = alloc_copy(name.str, name.len);
+	}
+	if (question.n == 0)
+		return false;
+	question.step = ASKED_REGISTERED;
+	queue_registered_all(r, question.names, question.n);
+	return true;
+}
+
+static void add_registered(struct queue_types *t, const char *prefix, const char *name, const struct redis_reply *entry)
+{
+	struct queue_keys of;
+
+	if (entry->type != REDIS_STRING || queue_registered_parse(&of, prefix, name, entry->str, entry->len) == -1)
+		queue_keys_default(&of, prefix, name);
+	queue_types_add_traces(t, &of);
+	queue_keys_free(&of);
+}
+
+/* entries: of the registry; not an ARRAY: it names no queue */
+static void ask_traces(struct redis *r, const struct redis_reply *entries)
+{
+	size_t queues = served == NULL ? 0 : served->nqueues, n = 0;
+	struct queue_types *traces = alloc_zero(queues + question.n + 2, sizeof(*traces));
+
+	queue_types_add_traces_common(&traces[n++], redis_prefix(r), served == NULL ? NULL : served->supervisor.node);
+	if (question.named != NULL && question.named->name != NULL)
+		queue_types_add_traces(&traces[n++], question.named);
 	for (size_t i = 0; i < queues; i++) {
 		struct queue_keys of;
 
 		queue_keys_from_conf(&of, served, served->queues[i]);
-		queue_types_add_traces(&traces[i], &of);
+		queue_types_add_traces(&traces[n++], &of);
 		queue_keys_free(&of);
 	}
-	if (k != NULL && k->name != NULL)
-		queue_types_add_traces(&traces[queues], k);
-	queue_types_add_traces_common(&traces[queues + 1], redis_prefix(r), served == NULL ? NULL : served->supervisor.node);
-	send_secret(r, create, false, traces, n);
-	for (size_t i = 0; i < n; i++)
-		queue_types_free(&traces[i]);
+	for (size_t i = 0; i < question.n && i < entries->n; i++) {
+		struct redis_reply entry = redis_element(entries, i);
+
+		add_registered(&traces[n++], redis_prefix(r), question.names[i], &entry);
+	}
+	forget_names();
+	question.step = ASKED_TRACES;
+	send_secret(r, question.create, false, traces, n);
+	while (n > 0)
+		queue_types_free(&traces[--n]);
 	free(traces);
 }
 
-bool queue_secret_is_none(const struct redis_reply *reply)
+bool queue_secret_asks_on(struct redis *r, const struct redis_reply *reply)
 {
-	return reply->type == REDIS_STRING && reply->len == 0;
+	if (reply->type != REDIS_ARRAY || question.step == ASKED_TRACES)
+		return false;
+	if (question.step == ASKED_REGISTERED || !ask_registered(r, reply))
+		ask_traces(r, reply);
+	return true;
 }
 
 void queue_secret_set_aside(struct redis *r, int n)
@@ -143,34 +206,28 @@ int queue_secret_learn(const struct redis_reply *reply)
 
 /* ---- at the start of a connection ---- */
 
-static bool asked_first;	/* while this connection opens */
-
 static void greet_as_owner(struct redis *r)
 {
-	asked_first = false;
 	queue_scripts_load(r);
-	queue_secret(r, true);
+	queue_secret(r, true, NULL);
 }
 
 static const char *greeted_as_owner(struct redis *r, const struct redis_reply *last)
 {
-	if (queue_secret_is_none(last) && !asked_first) {
-		asked_first = true;
-		queue_secret_first(r, true, NULL);
+	if (queue_secret_asks_on(r, last))
 		return NULL;
-	}
 	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading the secrets (quredis:secret)" : NULL;
 }
 
 static void greet_as_reader(struct redis *r)
 {
 	queue_scripts_load(r);
-	queue_secret(r, false);
+	queue_secret(r, false, NULL);
 }
 
 static const char *greeted_as_reader(struct redis *r, const struct redis_reply *last)
 {
-	const char *refused = queue_secret_is_none(last) ? NULL : greeted_as_owner(r, last);
+	const char *refused = last->type == REDIS_ARRAY ? NULL : greeted_as_owner(r, last);
 
 	return lost[0] != '\0' ? NULL : refused;
 }

@@ -32,10 +32,7 @@ static char *bare_rescue(const struct queue_keys *k, int64_t now_ms)
 
 /* Whether a key of another type shuts the gate. */
 enum gate { GATE_STAYS_OPEN, GATE_SHUTS, GATE_SHUTS_IF_SHARED };
-/*
- * TRACE: a sweeper, which knows a secret, writes this key of each queue or host that it serves, and nobody else does. Where one is, a secret was. NO_TRACE: not
- * every queue has it; or producers, the Ruby gem, or an operator (pause, import) write it before the first start, too.
- */
+/* TRACE: only processes that know a secret write this key. Where one is, a secret was. NO_TRACE: others may write it first, or its name tells a time. */
 enum trace { NO_TRACE, TRACE };
 
 #define FIELD(name) offsetof(struct queue_keys, name), NULL
@@ -50,26 +47,26 @@ static const struct {
 	{ FIELD(ingress), "list", GATE_SHUTS, NO_TRACE },
 	{ FIELD(transit), "list", GATE_SHUTS, NO_TRACE },
 	{ FIELD(escape), "list", GATE_SHUTS, NO_TRACE },
-	{ FIELD(workers), "hash", GATE_SHUTS, NO_TRACE },			/* a worker that is not in it must not fetch */
-	{ FIELD(notes), "hash", GATE_SHUTS_IF_SHARED, NO_TRACE },		/* without them poison runs again */
-	{ FIELD(log), "stream", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(delayed), "zset", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(workers), "hash", GATE_SHUTS, TRACE },			/* a worker that is not in it must not fetch */
+	{ FIELD(notes), "hash", GATE_SHUTS_IF_SHARED, TRACE },		/* without them poison runs again */
+	{ FIELD(log), "stream", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(delayed), "zset", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(pushed), "zset", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(registered), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(done), "stream", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(done), "stream", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(stats), "hash", GATE_STAYS_OPEN, TRACE },
 	{ MADE(this_minute), "hash", GATE_STAYS_OPEN, NO_TRACE },
 	{ MADE(last_minute), "hash", GATE_STAYS_OPEN, NO_TRACE },
 	{ MADE(this_hour), "hash", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(aside), "list", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(aside_log), "stream", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(forwarded), "string", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(claimed), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(aside), "list", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(aside_log), "stream", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(forwarded), "string", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(claimed), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(operations), "hash", GATE_STAYS_OPEN, NO_TRACE },
-	{ MADE(bare_rescue), "list", GATE_STAYS_OPEN, NO_TRACE },
+	{ MADE(bare_rescue), "list", GATE_STAYS_OPEN, TRACE },
 };
 
 static const struct {
@@ -79,7 +76,8 @@ static const struct {
 	enum trace trace;
 } common[] = {
 	{ QUEUE_KEY_REGISTRY, "zset", false, NO_TRACE },
-	{ QUEUE_KEY_SCHEMA, "string", false, NO_TRACE },
+	{ QUEUE_KEY_SCHEMA, "string", false, NO_TRACE },	/* secret.lua looks at it in any case */
+	{ QUEUE_KEY_SECRET_ASIDE, NULL, false, TRACE },
 	{ QUEUE_KEY_HEALTH, "hash", false, TRACE },
 	{ QUEUE_KEY_NODE, "string", true, TRACE },
 	{ QUEUE_KEY_CLOCK, "string", true, TRACE },
@@ -139,7 +137,7 @@ void queue_types_ask(struct redis *r, const struct queue_types *t)
 
 bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is)
 {
-	return is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 && strcmp(is->str, t->type) != 0;
+	return t->type != NULL && is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 && strcmp(is->str, t->type) != 0;
 }
 
 void queue_types_free(struct queue_types *t)

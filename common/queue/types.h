@@ -13,7 +13,7 @@
  */
 struct queue_type {
 	char *key;		/* owned */
-	const char *type;	/* the type it must have, if it exists */
+	const char *type;	/* the type it must have, if it exists; NULL: any */
 };
 #define QUEUE_TYPES_MAX 32
 struct queue_types {
@@ -28,7 +28,7 @@ void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, in
 /* Those that all queues share, and those of this node; quredis:secret has a judge of its own (secret.c) */
 void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node);
 
-/* Those that a sweeper writes of each queue and host that it serves, and nobody else: where one of them is, a secret was. node NULL: of no node */
+/* Those that only processes with a secret write: where one of them is, a secret was. node NULL: of no node */
 void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k);
 void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node);
 

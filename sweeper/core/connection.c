@@ -247,27 +247,18 @@ int connection_integer(struct sweeper *s, int64_t *out)
 	return 0;
 }
 
-static int take_secret(struct sweeper *s, struct redis_reply *reply)
-{
-	int rc = connection_answer(s, reply);
-
-	if (rc == -1 && s->redis.state != REDIS_CLOSED)
-		queue_secret_learn(reply);
-	return rc;
-}
-
 int connection_secret(struct sweeper *s)
 {
 	struct redis_reply reply;
 
-	queue_secret(&s->redis, true);
-	if (take_secret(s, &reply) == -1)
-		return -1;
-	if (queue_secret_is_none(&reply)) {
-		queue_secret_first(&s->redis, true, NULL);
-		if (take_secret(s, &reply) == -1)
+	queue_secret(&s->redis, true, NULL);
+	do
+		if (connection_answer(s, &reply) == -1) {
+			if (s->redis.state != REDIS_CLOSED)
+				queue_secret_learn(&reply);
 			return -1;
-	}
+		}
+	while (queue_secret_asks_on(&s->redis, &reply));
 	if (queue_secret_learn(&reply) == 0)
 		return 0;
 	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading the secrets (quredis:secret)");

@@ -379,7 +379,7 @@ def test_destroy_refuses_while_workers_live(quredis, redis):
         r = quredis("destroy", "mail", "--yes", *more)
         assert r.code == 75 and r.out == "" and "1 worker of mail is alive" in r.err and dumps(c) == before
     assert quredis("destroy", "mail", "--yes", "--force").code == 0
-    assert dumps(c) == {}
+    assert dumps(c).keys() <= {b"quredis:secret"}
 
 
 def test_destroy_with_wrong_types(quredis, redis):
@@ -388,7 +388,7 @@ def test_destroy_with_wrong_types(quredis, redis):
     for key in (q.ingress, q.transit, q.escape, q.delayed, q.log, q.workers):
         c.set(key, "x")
     assert quredis("destroy", "mail", "--yes").code == 0
-    assert dumps(c) == {}
+    assert dumps(c).keys() <= {b"quredis:secret"}
 
 
 # ---- dlq ----

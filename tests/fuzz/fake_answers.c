@@ -173,9 +173,9 @@ static void check_question(const struct fake_command *c)
 {
 	size_t n;
 
-	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 3;
+	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 4;
 
-	FUZZ_ASSERT(nkeys >= 3 && c->argc == 12 + 2 * traces && count_secrets(c->argv[3 + nkeys]) <= 1);
+	FUZZ_ASSERT(nkeys >= 4 && c->argc == 13 + 2 * traces && count_secrets(c->argv[3 + nkeys]) <= 1);
 	n = count_secrets(c->argv[4 + nkeys]);
 	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
 	secrets_sent = n;

@@ -86,6 +86,7 @@ THINGS = {
 
 def fill(client, thing, n, lock="elsewhere:1:1"):
     """lock: the identity of the lock of the owners' supervisors."""
+    client.set("quredis:secret", "5" * 64, nx=True)     # of the supervisors that left all that
     client.eval(f"{LIBRARY}{THINGS[thing]}\nend", 0, n, lock, thing)
 
 

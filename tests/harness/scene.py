@@ -62,7 +62,6 @@ class Scene:
                 client.zadd(q.delayed, {json.dumps({"retry": i, "to": f"customer{i}@example.org"}): self.now + (i + 1) * 90000})
         for name, total in self._outcomes(self.now).items():
             client.hset(f"{self.queues[name].own}:stats", mapping={k: 24 * v for k, v in total.items()})
-            client.set("quredis:secret", "5" * 64, nx=True)     # its supervisors left it, too
         client.set(self.queues[PAUSED].paused, "1")
         self._dead_letters()
         self._in_flight()

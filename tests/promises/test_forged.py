@@ -2,11 +2,12 @@
 import concurrent.futures
 import json
 import os
+import re
 import signal
 
 import pytest
 
-from harness import queue, wait_for
+from harness import ROOT, queue, wait_for
 from harness.messages import anywhere, record, sealed, stray_keys
 from harness.queues import Queue
 
@@ -232,7 +233,7 @@ def test_a_secret_that_was_lost_with_the_schema_is_not_new(redis, quredisd, hand
     for _ in range(2):
         c.delete(SECRET, "quredis:schema", "quredis:health", *c.keys("quredis:node:*"))
         d = quredisd(wait=False, **options)
-        lost(d, "is missing", "quredis:of:ingress:mail:stats")
+        lost(d, "is missing, but quredis was here (")
         c.lpush("ingress:mail", "two")
         assert c.llen("ingress:mail") and len(ledger.runs()) == runs and not c.exists(SECRET, "quredis:schema")
         assert d.stop() == 0
@@ -315,26 +316,61 @@ def test_doctor_keeps_everything_that_it_took_away(redis, quredis):
     assert c.exists(SECRET) and len(c.keys("quredis:secret:aside*")) == 3
 
 
-TRACES = {"quredis:schema": lambda c, k: c.set(k, "2 2"), "quredis:of:ingress:mail:stats": lambda c, k: c.hset(k, "done", 1),
-          "quredis:health": lambda c, k: c.hset(k, "mail", "{}")}
+WRITE = {"string": lambda c, k: c.set(k, "2 2"), "hash": lambda c, k: c.hset(k, "f", 1), "list": lambda c, k: c.lpush(k, "m"),
+         "zset": lambda c, k: c.zadd(k, {"m": 1e14}), "stream": lambda c, k: c.xadd(k, {"f": 1})}
+OF = "quredis:of:ingress:mail:"
+TRACES = {**{f"{OF}{k}": t for k, t in {"delayed": "zset", "delayed:apart": "hash", "stats": "hash", "done": "stream", "notes": "hash",
+                                        "sweeper": "string"}.items()},
+          **{f"transit:mail:{k}": t for k, t in {"workers": "hash", "aside": "list", "aside:log": "stream", "rescue": "list"}.items()},
+          **{f"escape:mail:{k}": t for k, t in {"log": "stream", "forwarded": "string", "claimed": "hash"}.items()},
+          "quredis:health": "hash", "quredis:secret:aside": "string", "quredis:schema": "string"}
+# Producers, other consumers, the Ruby gem and operators write these before the first start.
+OTHERS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "delayed:mail": "zset", f"{OF}paused": "string",
+          "escape:mail:operations": "hash"}
+
+
+def test_the_table_of_keys_says_what_shows_that_quredis_was_here():
+    """Those whose name has that of a node, and quredis:schema, which is looked at in any case, are tried elsewhere."""
+    rows = re.findall(r'^\t\{ (\w+\(?\w+\)?), (?:"\w+"|NULL), .*?\b(NO_TRACE|TRACE) \},', (ROOT / "common/queue/types.c").read_text(), re.M)
+    assert len(rows) == 29
+    assert len([name for name, trace in rows if trace == "TRACE"]) == len(TRACES) - len(["quredis:schema"]) + len(["node", "clock"])
 
 
 @pytest.mark.parametrize("used", [None, *TRACES])
 def test_a_first_secret_is_made_only_where_quredis_has_not_been(redis, quredis, used):
-    """Lists, the registry and a pause do not count: producers, the Ruby gem and operators write them before the first start. Nor do keys of another type."""
+    """Nor does a key of another type count."""
     c = redis.client()
     Queue(c)
-    c.lpush("ingress:mail", "pushed before")
-    c.zadd("delayed:mail", {"pushed": 1e10})
-    assert quredis("pause", "mail").code == 0
-    for key in TRACES:
+    for key, kind in OTHERS.items():
+        WRITE[kind](c, key)
+    for key, kind in TRACES.items():
         if key == used:
-            TRACES[key](c, key)
-        elif key != "quredis:schema":
-            c.lpush(key, "oops")
+            WRITE[kind](c, key)
+        elif used is None and key not in ("quredis:schema", "quredis:secret:aside", f"{OF}delayed"):
+            WRITE["list" if kind != "list" else "string"](c, key)
+    c.delete(SECRET)
     r = quredis("push", "mail", "m", "--delay", "1h")
     assert r.code == (78 if used else 0), r
-    assert bool(c.exists(SECRET)) != used and bool(c.exists("quredis:of:ingress:mail:delayed")) != used
+    assert not used or f"({used})" in r.err
+    assert bool(c.exists(SECRET)) != bool(used) and (not used or c.zscore(f"{OF}delayed", "m") in (None, 1e14))
+
+
+def test_traces_of_a_queue_that_only_the_registry_knows(redis, quredis):
+    """Another host serves it, also from lists with names of its own. Entries that are damaged have the default names."""
+    c = redis.client()
+    Queue(c)
+    news, post = Queue(c, "news", "i:news", "t:news", "e:news"), Queue(c, "post")
+    c.set("quredis:queue:post", "{")
+    for key in (news.workers, f"{news.own}:stats", post.workers):
+        c.delete(SECRET)
+        c.hset(key, "f", 1)
+        c.delete(SECRET)
+        r = quredis("push", "mail", "m", "--delay", "1h")
+        assert r.code == 78 and f"({key})" in r.err and not c.exists(SECRET, "quredis:schema", f"{OF}delayed")
+        c.delete(key)
+    c.delete("quredis:queues")
+    c.set("quredis:queues", "of another program")
+    assert quredis("push", "mail", "m", "--delay", "1h").code == 0 and c.exists(SECRET)
 
 
 def test_no_handler_and_no_command_shows_it(redis, quredisd, handler, tmp):

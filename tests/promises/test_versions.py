@@ -186,7 +186,8 @@ def test_looking_writes_no_layout(redis, quredis):
 def layout(c, *, own, lowest, reads, write=True):
     """What the script answers to a program with this layout: None, or why it is refused."""
     try:
-        c.eval(script_text("secret"), 3, NONE, SECRET, SCHEMA, "a" * 64 if write else "", "", own, lowest, reads, "")
+        keys, fresh = [NONE, SECRET, SCHEMA, "quredis:queues", "quredis:health"], "a" * 64 if write else ""
+        c.eval(script_text("secret"), len(keys), *keys, fresh, "", own, lowest, reads, "", "hash")
         return None
     except redis_py.ResponseError as e:
         return str(e)

@@ -307,6 +307,7 @@ def busy_us(c):
 def test_messages_that_stay_cost_redis_little(redis, quredisd, handler):
     """A round takes longer than the interval. Times of Redis are compared with times of Redis, and the part counts."""
     c = redis.client()
+    c.set("quredis:secret", "5" * 64)
     c.eval("""for i = 1, 100000 do redis.call('ZADD', KEYS[1], 4000000000000 + i, 'later ' .. i) end""", 1, "quredis:of:ingress:mail:delayed")
     c.lpush("ingress:mail", header(id="old", enqueued=server_ms(c) - 2 * HOUR) + b"x")
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], purge=purge(max_message_age="1h"), wait=False)

@@ -109,7 +109,6 @@ def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
 def test_a_value_of_another_program_begins_anew(redis, quredisd, handler, field, value):
     """No other figure is counted twice because of it."""
     c = redis.client()
-    c.set("quredis:secret", "5" * 64)           # statistics without one show that it was lost
     c.hset("quredis:of:ingress:mail:stats", field, value)
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; echo REJECT class=json no mail >&3"), reply_fd=3)])
     for n in (1, 2):
