@@ -33,6 +33,7 @@
 #define LOCK_MS 90000		/* an earlier Redis may still be saving */
 #define LOCK_EVERY_MS 100
 #define SAVE_MS 60000		/* from TERM to KILL */
+#define MARK_EVERY_MS 1000
 
 struct keeper {
 	const struct conf *conf;
@@ -45,6 +46,7 @@ struct keeper {
 	int64_t started_ms;
 	int64_t next_ms;	/* when it may be started */
 	int deaths;		/* in a row */
+	bool marked;		/* the lock file says that a Redis has written here */
 	bool ending;		/* the keeper has ordered Redis to end */
 };
 
@@ -197,6 +199,43 @@ static void await_lock(struct keeper *k)
 	}
 }
 
+/* ---- the data ---- */
+
+/* Redis 6 has one file, Redis 7 a directory with a manifest, without which it overwrites what lies there. */
+static bool has_data(const char *dir)
+{
+	static const char *const names[] = { "appendonlydir/appendonly.aof.manifest", "appendonly.aof" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < nitems(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		if (access(path, F_OK) == 0 || errno != ENOENT)
+			return true;
+	}
+	return false;
+}
+
+/* Redis begins with nothing where it finds no data. So the lock file remembers that there was some: it is not empty then. */
+static void mark_data(struct keeper *k)
+{
+	static const char mark[] = "a Redis has written its append-only file here\n";
+	struct stat st;
+
+	if (!k->marked)
+		k->marked = fstat(k->lock_fd, &st) == 0 && st.st_size > 0;
+	if (!k->marked && has_data(k->conf->redis.dir))
+		k->marked = pwrite(k->lock_fd, mark, sizeof(mark) - 1, 0) == (ssize_t)sizeof(mark) - 1;
+}
+
+static void check_data(struct keeper *k)
+{
+	mark_data(k);
+	if (k->marked && !has_data(k->conf->redis.dir))
+		give_up("its append-only file is missing (appendonlydir with its manifest, or appendonly.aof), although a Redis has written one: "
+			"mount or restore it; to begin with an empty Redis, remove quredis.lock there, too",
+		    k->conf->redis.dir, EX_DATAERR);
+}
+
 /* ---- redis-server ---- */
 
 static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
@@ -225,8 +264,10 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 
 static void start_redis(struct keeper *k, int64_t now_ms)
 {
-	pid_t self = getpid(), pid = fork();
+	pid_t self = getpid(), pid;
 
+	check_data(k);
+	pid = fork();
 	if (pid == 0)
 		exec_redis(k, self);
 	if (pid == -1) {
@@ -291,6 +332,7 @@ static void await_end(struct keeper *k, int sig)
 
 static _Noreturn void finish_keeper(struct keeper *k)
 {
+	mark_data(k);
 	await_end(k, SIGTERM);
 	await_end(k, SIGKILL);
 	_exit(k->redis == 0 ? CHILD_EXIT_DONE : EX_TEMPFAIL);
@@ -324,6 +366,7 @@ _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int
 		reap_redis(&k, now_ms);
 		if (k.redis == 0 && now_ms >= k.next_ms)
 			start_redis(&k, now_ms);
-	} while (!is_alone(&k, k.redis != 0 ? INT64_MAX : k.next_ms - now_ms));
+		mark_data(&k);
+	} while (!is_alone(&k, k.redis == 0 ? k.next_ms - now_ms : k.marked ? INT64_MAX : MARK_EVERY_MS));
 	finish_keeper(&k);
 }

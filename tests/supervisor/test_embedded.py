@@ -72,6 +72,34 @@ def test_what_was_pushed_survives_a_restart(quredisd, tmp, ledger):
     wait_for(lambda: [r.payload for r in ledger.runs()] == [b"a", b"b"])
 
 
+@pytest.mark.parametrize("lost", ["appendonlydir", "appendonlydir/appendonly.aof.manifest"])
+def test_data_that_vanished_is_not_taken_for_a_first_start(quredisd, tmp, ledger, lost):
+    """Redis would begin with nothing, and overwrite what returns later: neither a new start nor the keeper of a dead Redis lets it."""
+    d = embedded(quredisd, tmp, [queue("mail", ledger.recorder(), workers=0)])
+    push(tmp, "a", "b")
+    assert d.stop() == 0
+    data, kept = tmp / "data", tmp / "kept"
+    lost = data / (lost if (data / "appendonlydir").exists() else "appendonly.aof")        # Redis 6 has one file
+    lost.rename(kept)
+    d.write_conf(queues=[queue("mail", ledger.recorder())])
+    mark = d.mark()
+    d.start()
+    for _ in range(2):
+        event, mark = d.wait_event("keeper_failed", since=mark), d.mark()
+        assert "its append-only file is missing" in event["reason"] and event["dir"] == str(data)
+        assert not lost.exists() and not answers(tmp)
+    kept.rename(lost)
+    wait_for(lambda: [r.payload for r in ledger.runs()] == [b"a", b"b"], 60)
+    lost.rename(kept)
+    mark = d.mark()
+    os.kill(redis_pid(d), signal.SIGKILL)
+    d.wait_event("keeper_failed", since=mark)
+    assert not lost.exists() and d.stop() == 0
+    (data / "quredis.lock").unlink()
+    d.start()
+    wait_for(lambda: answers(tmp), 60)                         # an operator wants an empty one
+
+
 def test_redis_goes_last(quredisd, tmp, handler, ledger):
     """A message in work when the stop comes is settled in it."""
     d = embedded(quredisd, tmp, [queue("mail", handler("read -r m; echo $m >>@LEDGER@; sleep 1; echo done >>@LEDGER@"))])
