@@ -184,6 +184,7 @@ static void run_turn(struct master *m)
 	/* Reaps dead children before the sweeper gets reports of them, and before an order could go to their pids. */
 	take_signals(m, now_ms);
 	hear_sweepers(m, &polled);
+	queues_wake_opened(&m->queues);
 	wake_at(m, reap_orphans(m, now_ms));
 	wake_at(m, deaths_step(&m->deaths, now_ms));
 	control_step(&m->control, polled.fds + 1 + polled.sweepers, polled.n - 1 - polled.sweepers, now_ms);

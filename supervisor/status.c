@@ -15,7 +15,7 @@
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
  *	  "workers": [ { "queue", "name": "mail/0", "pid", "slot", "incarnation" or null, "state", "serial",
- *	      "running_ms" or null,
+ *	      "waits_for": why it requests no message now (slot_waits_for()), or null, "running_ms" or null,
  *	      "progress": {"percent", "text"} or null, "heartbeat_age_ms", "draining": bool, "redis": bool } ] }
  *
  * Counters and durations count from the master's start and never fall; a queue that left the
@@ -152,13 +152,14 @@ static json_t *worker(const struct master *m, const struct process *p, int64_t n
 	char name[PROCESS_NAME_SIZE], inc[INCARNATION_SIZE];
 	int64_t running = running_ms(s, now_ms);
 
-	return json_pack("{s:s,s:s,s:i,s:i,s:o,s:s,s:o,s:o,s:o,s:I,s:b,s:b}",
+	return json_pack("{s:s,s:s,s:i,s:i,s:o,s:s,s:o,s:o,s:o,s:o,s:I,s:b,s:b}",
 	    "queue", p->role.queue_name,
 	    "name", process_name(&p->role, name),
 	    "pid", (int)p->pid,
 	    "slot", processes_slot(&m->processes, p),
 	    "incarnation", text_or_null(incarnation(m, p, inc)),
 	    "state", state_name(s),
+	    "waits_for", text_or_null(slot_waits_for(atomic_load(&s->hold))),
 	    "serial", json_number(atomic_load(&s->serial)),
 	    "running_ms", running < 0 ? json_null() : json_integer(running),
 	    "progress", progress(s),

@@ -171,5 +171,7 @@ int64_t evidence_deadline_ms(const struct worker *w, int64_t now_ms)
 	bool trial = w->evidence.trial.tray != -1 && (w->evidence.trial_noted == TRIAL_UNTOLD || (w->evidence.trial_noted == TRIAL_TOLD && is_refused(w)));
 	bool wanted = (w->exit.order >= ORDER_FINISH && !w->evidence.stop_noted) || trial;
 
-	return wanted && w->session.registered && w->evidence.at_ms > now_ms ? w->evidence.at_ms : INT64_MAX;
+	if (!wanted || !may_write(w, INT64_MAX))
+		return INT64_MAX;
+	return w->evidence.at_ms > now_ms ? w->evidence.at_ms : now_ms;	/* now: a trial that has begun in this turn */
 }

@@ -115,5 +115,7 @@ enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now
 
 int64_t exit_deadline_ms(const struct exit *e)
 {
-	return e->undecided_until_ms == 0 ? INT64_MAX : e->undecided_until_ms;
+	int64_t undecided = e->undecided_until_ms == 0 ? INT64_MAX : e->undecided_until_ms;
+
+	return e->give_up_at_ms == 0 || e->give_up_at_ms > undecided ? undecided : e->give_up_at_ms;
 }

@@ -44,6 +44,6 @@ enum exit_cause {
 	EXIT_UNDECIDED		/* call again in the next turn */
 };
 enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now_ms);
-int64_t exit_deadline_ms(const struct exit *e);		/* when an undecided end is decided; INT64_MAX: none is undecided */
+int64_t exit_deadline_ms(const struct exit *e);		/* when an undecided end is decided, or the worker gives up; INT64_MAX: neither */
 
 #endif

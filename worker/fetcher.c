@@ -1,5 +1,5 @@
 /*
- * When the worker fetches, how many messages, into which tray, and how it ends a fetch that blocks. A fetch blocks only if the worker
+ * How many messages the worker fetches, into which tray, and how it ends a fetch that blocks; admission.c says when. A fetch blocks only if the worker
  * owns nothing; else it fetches into the next tray while the messages of the last one run. Messages in a tray that may not
  * start now (quiet, paused, a stop) are handed back by starter.c.
  */
@@ -15,7 +15,6 @@
 
 #define BLOCK_MAX_MS 2000
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
-#define LOOK_AGAIN_MS 10
 #define AHEAD_MS 20		/* between checks for more while messages are in flight */
 #define PAUSED_US 500000
 #define WAITED_LONG_US 250000	/* a shorter wait is not long: the sweeper has read the pause flag within the last second */
@@ -23,35 +22,12 @@
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 30000, .jitter = 0.5 };
 
-/* The worker fetches nothing while a move is refused or not sent, while a message runs alone or must run alone, or while notes are not known. */
-static bool held_up(const struct worker *w)
-{
-	if (w->mover.retry.errors > 0 || w->starter.solo_running || mover_hand_back_waits(w))
-		return true;
-	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		const struct tray *t = &w->trays.tray[i];
-
-		if (t->state == TRAY_FETCHING || (t->state == TRAY_DELETING && !t->sent) || t->solos > 0 || t->notes != NOTES_KNOWN)
-			return true;
-	}
-	return false;
-}
-
-static bool owns_nothing(const struct worker *w)
-{
-	return tray_count(&w->trays, ITEM_WAITING) + tray_count(&w->trays, ITEM_RUNNING) == 0;
-}
-
-/*
- * With messages in flight, the worker requests more only if it will start them soon, or if the handler takes them at
- * once: it fills the window of a persistent handler however long a message takes.
- */
-static int count_wanted(const struct worker *w)
+int fetcher_count_wanted(const struct worker *w)
 {
 	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
 	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
 
-	if (owns_nothing(w))
+	if (tray_none_in_flight(&w->trays))
 		return n;
 	if (n > 1 && waiting < n && !starter_is_slow(w))
 		return n;
@@ -95,17 +71,12 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 
 void fetcher_tick(struct worker *w, int64_t now_ms)
 {
-	int n, tray;
+	bool probe = breaker_until_ms(w->env->board) != 0;
 
-	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetcher.retry.at_ms || held_up(w))
+	if (admission_judge(w).hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
 		return;
-	n = count_wanted(w);
-	if (n <= 0 || (now_ms < w->fetcher.ahead_at_ms && !owns_nothing(w)) || (w->fetcher.probing && !tray_all_empty(&w->trays)))
-		return;
-	w->fetcher.probing = breaker_until_ms(w->env->board) != 0;
-	if (!breaker_may_fetch(w->env->board, now_ms) || (tray = tray_find_empty(&w->trays)) == -1)
-		return;
-	send_fetch(w, tray, n, now_ms);
+	w->fetcher.probing = probe;
+	send_fetch(w, tray_find_empty(&w->trays), fetcher_count_wanted(w), now_ms);
 }
 
 void fetcher_init(struct fetcher *f, const struct redis_target *target, const char *client_name)
@@ -157,7 +128,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		return;
 	}
 	/* Ends the blocked fetch: the worker itself at a stop, or a change of the server's role */
-	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
+	if (redis_error_is(reply, "UNBLOCKED") && !admission_lets_work(w))
 		return;
 	errors_report(w, "fetch", reply);
 	if (w->fetcher.retry.errors > 0 && now_ms < w->fetcher.retry.at_ms)
@@ -200,7 +171,7 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	int asked = t->asked;
 
 	pacing_full(&w->pacing, t->n == asked && (asked > 1 || at_once || w->pacing.batch > 1));
-	if (t->n < asked && !owns_nothing(w))
+	if (t->n < asked && !tray_none_in_flight(&w->trays))
 		w->fetcher.ahead_at_ms = now_ms + AHEAD_MS;
 	if (t->n == 0 && now_ms < w->fetcher.oom_until_ms)
 		retry_not_before(&w->fetcher.retry, now_ms + OOM_LOOK_MS);
@@ -279,7 +250,7 @@ static bool has_unblocked(struct redis *r)
 
 void fetcher_unblock_io(struct worker *w, int64_t now_ms)
 {
-	if (!tray_fetching(&w->trays) || worker_may_work(w)) {
+	if (!tray_fetching(&w->trays) || admission_lets_work(w)) {
 		if (w->fetcher.unblocking != UNBLOCK_IDLE)
 			redis_close(&w->fetcher.unblock, NULL);
 		w->fetcher.unblocking = UNBLOCK_IDLE;
@@ -299,23 +270,4 @@ void fetcher_unblock_io(struct worker *w, int64_t now_ms)
 		redis_close(&w->fetcher.unblock, NULL);
 		w->fetcher.unblocking = UNBLOCK_DONE;
 	}
-}
-
-int64_t fetcher_deadline_ms(const struct worker *w, int64_t now_ms)
-{
-	int64_t at = w->fetcher.retry.at_ms;
-
-	if (!session_usable(w) || held_up(w) || count_wanted(w) <= 0)
-		return INT64_MAX;
-	if (!owns_nothing(w) && w->fetcher.ahead_at_ms > at)
-		at = w->fetcher.ahead_at_ms;
-	if (breaker_until_ms(w->env->board) > at)
-		at = breaker_until_ms(w->env->board);
-	if (!worker_may_work(w) && at < now_ms + 100)	/* a gate opens without a signal */
-		at = now_ms + 100;
-	/*
-	 * A fetch was due in this turn and did not take place, for example because no tray is empty. An event usually ends that;
-	 * the limit keeps the wait finite.
-	 */
-	return at > now_ms ? at : now_ms + LOOK_AGAIN_MS;
 }

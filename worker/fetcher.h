@@ -10,7 +10,7 @@
 
 struct worker;
 
-/* Owner: fetcher.c. When the worker fetches, and the second connection that ends a blocking fetch. */
+/* Owner: fetcher.c. Until when the worker fetches nothing, and the second connection that ends a blocking fetch. */
 struct fetcher {
 	struct retry retry;		/* after an error; while Redis is at maxmemory, also between checks of ingress */
 	int64_t ahead_at_ms;		/* with messages in flight, no fetch before: the last one found too few to fill the window */
@@ -33,10 +33,14 @@ void fetcher_wait(struct fetcher *f, int64_t until_ms);		/* no fetch before unti
 void fetcher_retry_now(struct fetcher *f);		/* no back-off before the next fetch */
 void fetcher_probe_failed(struct fetcher *f);		/* the next fetch waits for the next probe of the breaker */
 void fetcher_received(struct worker *w, size_t len);	/* counts a message that arrived in a tray */
-void fetcher_tick(struct worker *w, int64_t now_ms);
+/*
+ * How many messages the next fetch asks for; 0 or less: none are wanted. With messages in flight, the worker requests more only if it will start them soon,
+ * or if the handler takes them at once: it fills the window of a persistent handler however long a message takes.
+ */
+int fetcher_count_wanted(const struct worker *w);
+void fetcher_tick(struct worker *w, int64_t now_ms);		/* fetches, unless admission.c knows a hold */
 void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void fetcher_paused_answer(struct worker *w, const struct redis_reply *reply);
 void fetcher_unblock_io(struct worker *w, int64_t now_ms);
-int64_t fetcher_deadline_ms(const struct worker *w, int64_t now_ms);
 
 #endif

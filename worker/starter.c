@@ -15,7 +15,6 @@
 #define RELIEVED_BASE_MS 20
 #define RELIEVED_CAP_MS 10000
 #define PUT_OFF_MAX 4		/* failed starts in a row, most of a second, after which other workers get the messages */
-#define LOOK_AGAIN_MS 10	/* at a message whose start depends on events without a deadline: the end of a handler, answers to moves */
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
 
@@ -184,17 +183,28 @@ static void relieve_slow(struct worker *w, int64_t now_ms)
 	settle_relieve(w, none);
 }
 
+/*
+ * When a waiting message may start: 0: now; INT64_MAX: after an event. A message that may start now, and did not, waits for an event, too: the end
+ * of a message that runs alone, answers to moves, notes or evidence.
+ */
+static int64_t start_at_ms(const struct worker *w, int64_t now_ms)
+{
+	if (w->fetcher.asking_paused || w->expiry.asking || !starter_may_start(w) || w->starter.runner->room(w) <= 0)
+		return INT64_MAX;
+	return w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : 0;
+}
+
 void starter_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
-	bool may_start = worker_may_work(w) && (w->fetcher.probing || breaker_until_ms(w->env->board) == 0);
+	bool may_start = admission_lets_work(w) && (w->fetcher.probing || breaker_until_ms(w->env->board) == 0);
 	int waiting = tray_count(&w->trays, ITEM_WAITING);
 
 	if (waiting > 0 && !may_start) {
 		settle_relieve(w, none);
 		return;
 	}
-	if (waiting > 0 && !w->fetcher.asking_paused && !w->expiry.asking && starter_may_start(w) && now_ms >= w->starter.retry.at_ms && w->starter.runner->room(w) > 0) {
+	if (waiting > 0 && start_at_ms(w, now_ms) == 0) {
 		w->starter.may_start_us = w->now_us;
 		fence_announce(w);
 		w->starter.runner->start(w, now_ms);
@@ -205,16 +215,13 @@ void starter_tick(struct worker *w, int64_t now_ms)
 
 int64_t starter_deadline_ms(struct worker *w, int64_t now_ms)
 {
-	int64_t at = w->starter.runner->deadline_ms(w), slow;
-	int waiting = tray_count(&w->trays, ITEM_WAITING), running = tray_count(&w->trays, ITEM_RUNNING);
+	int64_t at = w->starter.runner->deadline_ms(w), start = 0, slow = INT64_MAX;
 
-	if (running == 0 && waiting > 0 && starter_may_start(w) && !w->fetcher.asking_paused && !w->expiry.asking && !notes_wanted(w)) {
-		/* A start was due in this turn and did not take place. An event usually ends that; the limit keeps the wait finite. */
-		slow = w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : now_ms + LOOK_AGAIN_MS;
-		return slow < at ? slow : at;
-	}
-	if (running == 0 || !is_relievable(w))
-		return at;
-	slow = now_ms + 1 + (w->starter.progress_us + pacing_limit_us(&w->pacing) - w->now_us) / 1000;
+	if (tray_count(&w->trays, ITEM_WAITING) > 0)
+		start = start_at_ms(w, now_ms);
+	if (start != 0 && start < at)
+		at = start;
+	if (tray_count(&w->trays, ITEM_RUNNING) > 0 && is_relievable(w))
+		slow = now_ms + 1 + (w->starter.progress_us + pacing_limit_us(&w->pacing) - w->now_us) / 1000;
 	return slow < at ? slow : at;
 }

@@ -137,6 +137,11 @@ static inline bool tray_all_empty(const struct trays *ts)
 	return true;
 }
 
+static inline bool tray_none_in_flight(const struct trays *ts)
+{
+	return tray_count(ts, ITEM_WAITING) + tray_count(ts, ITEM_RUNNING) == 0;
+}
+
 /* The worker knows of no message that it owns: at most a fetch is in doubt. */
 static inline bool tray_hold_nothing(const struct trays *ts)
 {

@@ -44,25 +44,7 @@ int64_t worker_look_at_clock(struct worker *w)
 	return w->now_us;
 }
 
-bool worker_may_work(const struct worker *w)
-{
-	return w->exit.order == ORDER_RUN && atomic_load(&w->env->board->sweeper.gate) == QUEUE_OPEN && w->now_us >= w->fetcher.paused_until_us;
-}
-
 /* ---- the loop ---- */
-
-static enum slot_state shown_state(const struct worker *w)
-{
-	if (w->exit.order >= ORDER_FINISH)
-		return SLOT_STOPPING;
-	if (tray_count(&w->trays, ITEM_RUNNING) > 0)
-		return SLOT_RUNNING;
-	if (w->session.redis.state != REDIS_READY || !w->session.registered)
-		return SLOT_CONNECTING;
-	if (!worker_may_work(w) || breaker_until_ms(w->env->board) != 0)
-		return SLOT_WAITING;
-	return tray_fetching(&w->trays) ? SLOT_IDLE : SLOT_SETTLING;
-}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -76,13 +58,10 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, session_deadline_ms(w));
 	at = least(at, starter_deadline_ms(w, now_ms));
 	at = least(at, mover_deadline_ms(w, now_ms));
-	at = least(at, fetcher_deadline_ms(w, now_ms));
+	at = least(at, admission_deadline_ms(w));
 	at = least(at, notes_deadline_ms(w, now_ms));
 	at = least(at, evidence_deadline_ms(w, now_ms));
-	at = least(at, exit_deadline_ms(&w->exit));
-	if (w->exit.order >= ORDER_FINISH)
-		at = least(at, now_ms + 100);
-	return at;
+	return least(at, exit_deadline_ms(&w->exit));
 }
 
 struct polled {
@@ -148,7 +127,7 @@ static void run_turn(struct worker *w, int64_t now_ms)
 	w->starter.runner->flush(w);
 	exit_leave(w, now_ms);
 	session_flush(w, now_ms);	/* all requests of this turn leave in one write */
-	slot_set_state(w->env->slot, shown_state(w));
+	admission_show(w);
 	atomic_store(&w->env->slot->heartbeat_ms, w->now_us / 1000);
 }
 

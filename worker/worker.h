@@ -1,6 +1,7 @@
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
+#include "worker/admission.h"
 #include "worker/adopt.h"
 #include "worker/breaker.h"
 #include "worker/env.h"
@@ -31,7 +32,8 @@
  *	too_large	messages longer than message_max
  *	undeliverable	messages that Redis cannot send
  *	tray		the trays and the messages in them
- *	fetcher		when and how the worker fetches messages
+ *	admission	whether the worker fetches now; if not, why, and until when
+ *	fetcher		how the worker fetches messages
  *	pacing		how many it fetches: by how long the last ones took
  *	notes		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be verified
  *	evidence	reports stops and trials to Redis, so that a sweeper can judge a death of this worker
@@ -54,6 +56,7 @@ struct worker {
 	struct too_large too_large;
 	struct undeliverable undeliverable;
 	struct trays trays;
+	struct admission admission;
 	struct fetcher fetcher;
 	struct pacing pacing;
 	struct notes notes;
@@ -71,6 +74,5 @@ struct worker {
 };
 
 int64_t worker_look_at_clock(struct worker *w);	/* reads the clock; sets and returns now_us */
-bool worker_may_work(const struct worker *w);	/* may fetch and start messages */
 
 #endif

@@ -192,14 +192,15 @@ static void leave_out_calm(json_t *workers)
 
 static void show_workers(struct admin *a, const json_t *workers)
 {
-	enum { WORKER, PID, STATE, MESSAGES, RUNNING, PROGRESS, SEEN, REDIS, INCARNATION };
+	enum { WORKER, PID, STATE, WAITS_FOR, MESSAGES, RUNNING, PROGRESS, SEEN, REDIS, INCARNATION };
 	static const struct column columns[] = {
 		[WORKER] = { "name", "Worker", COLUMN_NAME }, [PID] = { "pid", "Pid", COLUMN_NUMBER }, [STATE] = { "state", "State", COLUMN_STATE },
+		[WAITS_FOR] = { "waits_for", "Waits for", COLUMN_TEXT },
 		[MESSAGES] = { "serial", "Messages", COLUMN_NUMBER }, [RUNNING] = { "running_ms", "Running", COLUMN_NUMBER },
 		[PROGRESS] = { "progress", "Progress", COLUMN_TEXT }, [SEEN] = { "heartbeat_age_ms", "Seen", COLUMN_NUMBER },
 		[REDIS] = { "redis", "Redis", COLUMN_STATE }, [INCARNATION] = { "incarnation", "Incarnation", COLUMN_ID },
 	};
-	static const int give_way[] = { INCARNATION, MESSAGES, PID, SEEN, REDIS, -1 };
+	static const int give_way[] = { INCARNATION, MESSAGES, PID, SEEN, REDIS, WAITS_FOR, -1 };
 	const json_t *w;
 	size_t i;
 
@@ -209,7 +210,7 @@ static void show_workers(struct admin *a, const json_t *workers)
 	json_array_foreach(workers, i, w) {
 		char *progress = progress_of(json_object_get(w, "progress"));
 
-		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
+		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"), text_of(w, "waits_for"),
 		    number_of(w, "serial"), elapsed_of(w, "running_ms"), cell_str(progress), ago_of(w, "heartbeat_age_ms"),
 		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
 		free(progress);

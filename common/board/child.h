@@ -17,8 +17,9 @@
  * the child takes slot_next_generation() before each registration. The children share the secrets of the seals (seal_share()). The boot token is in
  * the child's environment, which handlers inherit. If this boot has a cgroup, the child is in it.
  *
- * SIGTERM means "read your order". EOF on master_fd means that the master has died: the child acts as for ORDER_HAND_BACK. All signals are blocked
- * at the start, except those of a fault and ABRT, which ends a stuck child with a core. A child unblocks TERM and CHLD only while it polls.
+ * SIGTERM means "read your order, and the gate of your queue". EOF on master_fd means that the master has died: the child acts as for
+ * ORDER_HAND_BACK. All signals are blocked at the start, except those of a fault and ABRT, which ends a stuck child with a core. A child
+ * unblocks TERM and CHLD only while it polls.
  *
  * Each child, also the sweeper, does this in each turn of its loop: it writes its heartbeat, reads its order, and passes
  * board->master.log_epoch to log_follow(). The master considers a child stuck if it has no turn for 10 s beyond its deadline_ms, and sends ABRT, then KILL.
@@ -75,6 +76,11 @@ struct child_death {
 struct child_death_answer {
 	uint64_t serial;
 };
+/*
+ * The serial of no death: a gate has opened, and its workers sleep until a signal. The master sends it to the workers of each queue whose word `openings` has
+ * changed, so an answer that is lost only delays that until its next turn.
+ */
+#define CHILD_GATE_OPENED 0
 
 _Noreturn void worker_run(const struct child *child);	/* worker/worker.c */
 

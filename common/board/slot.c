@@ -15,6 +15,29 @@ const char *const slot_state_names[] = {
 	[SLOT_STOPPING] = "stopping",
 };
 
+static const char *const waits_for[WORKER_HOLDS] = {
+	[WORKER_LEAVES] = "the end of what it runs",
+	[WORKER_CONNECTS] = "its connection to Redis",
+	[WORKER_QUIET] = "the end of quiet",
+	[WORKER_GATE_SHUT] = "the gate of its queue",
+	[WORKER_PAUSED] = "the end of the pause",
+	[WORKER_BREAKER] = "the breaker",
+	[WORKER_LEASE_IN_DOUBT] = "its lease",
+	[WORKER_PUT_OFF] = "the end of a back-off",
+	[WORKER_FETCHING] = "a message",
+	[WORKER_MOVES] = "answers of Redis",
+	[WORKER_ALONE] = "a message that runs alone",
+	[WORKER_NOTES] = "notes of its messages",
+	[WORKER_ENOUGH] = "its handler",
+	[WORKER_TOO_FEW] = "more messages",
+	[WORKER_NO_TRAY] = "an empty tray",
+};
+
+const char *slot_waits_for(uint32_t hold)
+{
+	return hold < WORKER_HOLDS ? waits_for[hold] : NULL;
+}
+
 void slot_set_state(struct slot *s, enum slot_state state)
 {
 	assert(state <= SLOT_STOPPING);
@@ -69,6 +92,7 @@ void slot_fold(struct slot *s, struct board_queue *q)
 void slot_clear(struct slot *s)
 {
 	atomic_store(&s->heartbeat_ms, 0);
+	atomic_store(&s->hold, WORKER_ADMITTED);
 	atomic_store(&s->serial, 0);
 	atomic_store(&s->started_ms, 0);
 	atomic_store(&s->deadline_ms, 0);

@@ -12,10 +12,19 @@
 struct board_queue;
 
 enum slot_state {
-	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,	/* waiting: for its queue's recovery, a pause, the breaker */
+	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,	/* waiting: for its queue's recovery, a pause, the breaker, the end of a back-off */
 	SLOT_IDLE, SLOT_RUNNING, SLOT_SETTLING, SLOT_STOPPING
 };
 extern const char *const slot_state_names[];			/* "free", "starting", … */
+
+/* Why a worker requests no message now, by rank: of several the first one counts (worker/admission.c). */
+enum worker_hold {
+	WORKER_ADMITTED, WORKER_LEAVES, WORKER_CONNECTS, WORKER_QUIET, WORKER_GATE_SHUT, WORKER_PAUSED, WORKER_BREAKER, WORKER_LEASE_IN_DOUBT,
+	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW, WORKER_NO_TRAY,
+	WORKER_HOLDS
+};
+/* What the worker waits for. NULL: for nothing, or a number that is no hold */
+const char *slot_waits_for(uint32_t hold);
 
 /*
  * The words of one child: a worker, a sweeper, or the keeper. The child in the slot writes them while it lives. The master writes them before the
@@ -47,6 +56,7 @@ struct slot {
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
 	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
 	/*
 	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start succeeded, or it has tried none.
 	 * With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge (common/holds/).

@@ -74,6 +74,11 @@ struct board_sweeper {
 /* For one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()); no sweeper knows the queue any more by then. */
 struct queue_sweeper {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate. Readers: the workers, the master */
+	/*
+	 * Raised by one after each change of the gate to OPEN (atomic add). It may wrap: it is only compared for equality. Reader: the master, which
+	 * then wakes the workers.
+	 */
+	_Atomic uint32_t openings;
 	_Atomic uint32_t error;			/* queue_error_word(): what failed for the sweeper. Readers: queue_error.h */
 	/* More of one error of the queue, whose enum queue_error is the number: the text of Redis, or the key with the wrong type. Readers: queue_error.h */
 	struct slot_text why;

@@ -195,6 +195,12 @@ void processes_order(struct processes *ps, int slot, enum order order, int64_t n
 	kill(p->pid, SIGTERM);
 }
 
+void processes_wake(const struct processes *ps, int slot)
+{
+	assert(process_lives(&ps->items[slot]));
+	kill(ps->items[slot].pid, SIGTERM);
+}
+
 void processes_order_all(struct processes *ps, enum process_kind kind, enum order order, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(ps, p, kind)) != NULL;)

@@ -78,6 +78,7 @@ void processes_release(struct processes *ps, int slot);	/* its pid is reaped; cl
 
 /* Changes the order of the child, and wakes it. An order is only raised, except RUN <-> QUIET; a lower one has no effect. */
 void processes_order(struct processes *ps, int slot, enum order order, int64_t now_ms);
+void processes_wake(const struct processes *ps, int slot);	/* ends its sleep: it reads its order and the gate of its queue */
 void processes_order_all(struct processes *ps, enum process_kind kind, enum order order, int64_t now_ms);
 bool processes_is_finishing(const struct processes *ps, int slot);	/* its order is FINISH or HAND_BACK */
 void processes_signal_all(const struct processes *ps, int sig);

@@ -386,6 +386,22 @@ void queues_look(struct queues *qs, int64_t now_ms)
 			look_at_queue(qs, &qs->items[i], &slots, now_ms);
 }
 
+void queues_wake_opened(struct queues *qs)
+{
+	bool opened[SCOREBOARD_QUEUES] = { false }, any = false;
+
+	for (int i = 0; i < qs->n; i++) {
+		uint32_t openings = atomic_load(&qs->board->queues[i].sweeper.openings);
+
+		any = any || openings != qs->items[i].openings_seen;
+		opened[i] = openings != qs->items[i].openings_seen;
+		qs->items[i].openings_seen = openings;
+	}
+	for (const struct process *p = NULL; any && (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (opened[p->role.queue])
+			processes_wake(qs->processes, processes_slot(qs->processes, p));
+}
+
 void queues_publish(struct queues *qs)
 {
 	for (int i = 0; i < qs->n; i++)

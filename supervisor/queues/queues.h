@@ -36,6 +36,7 @@ struct queue_workers {
 	struct policy policy;
 	uint32_t handler_generation;	/* as in struct queue_master; only ever rises */
 	uint64_t done_seen;		/* the word workers.done at the last look */
+	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
 	enum hold hold;			/* as logged last */
 	const char *reason;		/* the same; static; NULL: none */
@@ -101,6 +102,7 @@ void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms);	/* wo
 
 /* Called once a second: tells the policies of successes, logs states that changed, and compares the counts of workers with the table of processes. */
 void queues_look(struct queues *qs, int64_t now_ms);
+void queues_wake_opened(struct queues *qs);	/* wakes the workers of each queue whose gate has opened since the last call */
 void queues_publish(struct queues *qs);	/* what the judge of holds reads (common/holds/): call it after a change, before somebody judges */
 
 #include "supervisor/queues/totals.h"

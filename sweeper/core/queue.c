@@ -1,4 +1,6 @@
 /* The queues of the sweeper, and what the scoreboard shows of them: gate, error, counters. */
+#include <sys/socket.h>
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +142,15 @@ static void log_gate(const struct sweeper_queue *q, enum queue_gate before, enum
 		log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
+/* Its workers sleep while it is shut, whatever they saw of a change before this one: so the word counts openings. */
+static void wake_workers(struct sweeper *s, struct sweeper_queue *q)
+{
+	const struct child_death_answer opened = { .serial = CHILD_GATE_OPENED };
+
+	atomic_fetch_add(&q->board->sweeper.openings, 1);
+	send(s->child->master_fd, &opened, sizeof(opened), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* While this sweeper does not know the state of server or queue yet, the gate stays as the previous sweeper left it. */
 void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
 {
@@ -159,6 +170,8 @@ void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
 	if (gate == before)
 		return;
 	atomic_store(&q->board->sweeper.gate, gate);
+	if (gate == QUEUE_OPEN)
+		wake_workers(s, q);
 	if (q->polled)
 		log_gate(q, before, gate);
 }

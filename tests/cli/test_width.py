@@ -198,7 +198,7 @@ def test_without_a_terminal_tables_are_as_before(busy, quredis):
     assert re.match(rf"  {FAILING} +ingress:{FAILING} \(0\) +transit:{FAILING} \(0\) +escape:{FAILING} \(12\) +0  no  +unhealthy  24 of 24", lines[7]), lines
     lines = d.quredis("status").out.splitlines()
     assert lines[3].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
-    assert lines[16].split() == "Worker Pid State Messages Running Progress Seen Redis Incarnation".split() and "ago" not in "".join(lines)
+    assert lines[16].split() == "Worker Pid State Waits for Messages Running Progress Seen Redis Incarnation".split() and "ago" not in "".join(lines)
     assert len(d.quredis("stale").out.splitlines()) == 1 + 5 * len(NAMES)
 
 

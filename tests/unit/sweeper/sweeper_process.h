@@ -221,15 +221,17 @@ static inline void tell(uint64_t serial, int slot, uint64_t generation, const ch
 	tell_death((struct child_death){ .serial = serial, .slot = slot, .first_generation = 1, .generation = generation, .blame = BLAME_WORKER }, queue);
 }
 
-/* The serial of the next answer; 0: none within timeout_ms. */
+/* The serial of the next answer about a death; 0: none within timeout_ms. */
 static inline uint64_t told(int timeout_ms)
 {
 	struct pollfd p = { .fd = master_fd, .events = POLLIN };
 	struct child_death_answer answer;
 
-	if (poll(&p, 1, timeout_ms) != 1)
-		return 0;
-	assert_int_equal(recv(master_fd, &answer, sizeof(answer), 0), sizeof(answer));
+	do {
+		if (poll(&p, 1, timeout_ms) != 1)
+			return 0;
+		assert_int_equal(recv(master_fd, &answer, sizeof(answer), 0), sizeof(answer));
+	} while (answer.serial == CHILD_GATE_OPENED);
 	return answer.serial;
 }
 

@@ -29,16 +29,41 @@ static void what_is_due_queues_and_what_is_not_waits(void **state)
 	finish();
 }
 
+static uint32_t openings(int queue)
+{
+	return atomic_load(&board->queues[queue].sweeper.openings);
+}
+
+/* The master must hear of one without a look of its own. */
+static void hear_of_openings(void)
+{
+	struct pollfd p = { .fd = master_fd, .events = POLLIN };
+	struct child_death_answer answer;
+	int heard = 0;
+
+	for (; poll(&p, 1, heard == 0 ? WAIT_MS : 0) == 1; heard++) {
+		assert_int_equal(recv(master_fd, &answer, sizeof(answer), 0), sizeof(answer));
+		assert_int_equal(answer.serial, CHILD_GATE_OPENED);
+	}
+	assert_true(heard > 0);
+}
+
 static void a_pause_flag_shuts_and_opens_the_gate(void **state)
 {
+	uint32_t opened;
+
 	(void)state;
 	REDIS(&server, "SET quredis:of:ingress:mail:paused 1");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_PAUSED);
+	opened = openings(0);
 	REDIS(&server, "DEL quredis:of:ingress:mail:paused");
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	WAIT_FOR(openings(0) == opened + 1);
+	hear_of_openings();
 	REDIS(&server, "SET quredis:of:ingress:mail:paused 1");
 	WAIT_FOR(gate(0) == QUEUE_PAUSED);
+	assert_int_equal(openings(0), opened + 1);
 	finish();
 }
 

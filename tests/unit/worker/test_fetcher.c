@@ -58,7 +58,7 @@ static void run(int tray, int item)
 
 static int64_t deadline_in(void)
 {
-	int64_t at = fetcher_deadline_ms(w, fixture_now_ms());
+	int64_t at = admission_judge(w).until_ms;
 
 	return at == INT64_MAX ? at : at - fixture_now_ms();
 }
@@ -95,7 +95,7 @@ static void nothing_is_fetched_under_orders_or_without_a_lease(void **state)
 	w->exit.order = ORDER_RUN;
 	atomic_store(&fixture.env->board->sweeper.gate, QUEUE_PAUSED);
 	assert_fetches_nothing();
-	assert_int_equal(deadline_in(), 100);		/* a gate opens without a signal */
+	assert_int_equal(deadline_in(), INT64_MAX);		/* the master sends a signal when it opens */
 	atomic_store(&fixture.env->board->sweeper.gate, QUEUE_OPEN);
 	fixture_pass_ms(LEASE_MS);
 	assert_fetches_nothing();
@@ -282,9 +282,9 @@ static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **st
 	assert_true(w->fetcher.asking_paused);
 	fetcher_paused_answer(w, fixture_integer(1));
 	assert_false(w->fetcher.asking_paused);
-	assert_false(worker_may_work(w));
+	assert_false(admission_lets_work(w));
 	fixture_pass_ms(500);
-	assert_true(worker_may_work(w));
+	assert_true(admission_lets_work(w));
 	settle_relieve(w, PLACE(-1, -1));
 	tray_gone(&w->trays, PLACE(0, 0));
 	tray_close(&w->trays, 0);
@@ -293,7 +293,7 @@ static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **st
 	answer(1, fixture_string("b"));
 	assert_sent("STRLEN quredis:of:i:paused");			/* soon after a pause: again */
 	fetcher_paused_answer(w, fixture_integer(0));
-	assert_true(worker_may_work(w));
+	assert_true(admission_lets_work(w));
 	assert_int_equal(w->fetcher.paused_until_us, 0);
 }
 

@@ -122,7 +122,7 @@ static void without_an_expected_answer_nothing_is_too_long(void **state)
 	assert_false(too_large_arriving(lone.w));
 }
 
-static void the_worker_waits_for_the_bytes_that_tell_a_wrapper(void **state)
+static void the_slot_waits_for_the_bytes_that_tell_a_wrapper(void **state)
 {
 	(void)state;
 	assert_false(arrives(ANSWER_FETCH, "", 0, -1));
@@ -390,7 +390,7 @@ int main(void)
 		T(a_list_of_a_tray_is_left_for_a_long_message_too),
 		T(other_answers_may_have_any_length),
 		T(without_an_expected_answer_nothing_is_too_long),
-		T(the_worker_waits_for_the_bytes_that_tell_a_wrapper),
+		T(the_slot_waits_for_the_bytes_that_tell_a_wrapper),
 		T(a_wrapper_does_not_count),
 		T(the_length_is_kept_for_a_huge_message_without_a_wrapper),
 		T(without_such_a_message_nothing_is_sent),

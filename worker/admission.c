@@ -1,0 +1,175 @@
+/*
+ * Why the worker requests no message now. A table has the holds by rank, each with a function that says whether it applies, and when it ends. The
+ * fetch in each turn, the deadline of the poll, and the state and the hold on the scoreboard all come from this one judgement, so they cannot
+ * disagree: the worker never looks again and again for what an event will tell it.
+ */
+#include "worker/worker.h"
+
+/* ---- the holds. Each returns when it ends: a time, ADMISSION_BY_EVENT, or NO_HOLD: it does not apply ---- */
+
+#define NO_HOLD 0
+
+static int64_t by_event(bool applies)
+{
+	return applies ? ADMISSION_BY_EVENT : NO_HOLD;
+}
+
+static int64_t until(const struct worker *w, int64_t at_ms)
+{
+	return w->now_us / 1000 < at_ms ? at_ms : NO_HOLD;
+}
+
+static int64_t while_leaving(const struct worker *w)
+{
+	return by_event(w->exit.order >= ORDER_FINISH);
+}
+
+static int64_t while_connecting(const struct worker *w)
+{
+	return by_event(w->session.redis.state != REDIS_READY || !w->session.registered);
+}
+
+static int64_t while_quiet(const struct worker *w)
+{
+	return by_event(w->exit.order == ORDER_QUIET);
+}
+
+/* The master sends a signal after the gate has opened (queues_wake_opened()). */
+static int64_t while_gate_is_shut(const struct worker *w)
+{
+	return by_event(atomic_load(&w->env->board->sweeper.gate) != QUEUE_OPEN);
+}
+
+/* This worker has read that the queue is paused, before the sweeper did. */
+static int64_t while_paused(const struct worker *w)
+{
+	return w->now_us < w->fetcher.paused_until_us ? w->fetcher.paused_until_us / 1000 + 1 : NO_HOLD;
+}
+
+static int64_t while_breaker_is_open(const struct worker *w)
+{
+	int64_t next_probe_ms = breaker_until_ms(w->env->board);
+
+	if (next_probe_ms != 0 && w->fetcher.probing && !tray_all_empty(&w->trays))
+		return ADMISSION_BY_EVENT;	/* the message in its tray is the probe */
+	return until(w, next_probe_ms);
+}
+
+static int64_t while_lease_is_in_doubt(const struct worker *w)
+{
+	return by_event(!session_usable(w));
+}
+
+static int64_t while_put_off(const struct worker *w)
+{
+	return until(w, w->fetcher.retry.at_ms);
+}
+
+static int64_t while_fetching(const struct worker *w)
+{
+	return by_event(tray_fetching(&w->trays));
+}
+
+/* Moves are refused, or not sent: a message fetched now could overtake one that goes back. */
+static int64_t while_moves_wait(const struct worker *w)
+{
+	bool waits = w->mover.retry.errors > 0 || mover_hand_back_waits(w);
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		waits = waits || (w->trays.tray[i].state == TRAY_DELETING && !w->trays.tray[i].sent);
+	return by_event(waits);
+}
+
+static int64_t while_one_runs_alone(const struct worker *w)
+{
+	bool alone = w->starter.solo_running;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		alone = alone || w->trays.tray[i].solos > 0;
+	return by_event(alone);
+}
+
+static int64_t while_notes_are_unknown(const struct worker *w)
+{
+	return by_event(notes_wanted(w));
+}
+
+static int64_t while_it_has_enough(const struct worker *w)
+{
+	return by_event(fetcher_count_wanted(w) <= 0);
+}
+
+static int64_t after_too_few(const struct worker *w)
+{
+	return tray_none_in_flight(&w->trays) ? NO_HOLD : until(w, w->fetcher.ahead_at_ms);
+}
+
+static int64_t while_no_tray_is_empty(const struct worker *w)
+{
+	bool full = true;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		full = full && w->trays.tray[i].state != TRAY_EMPTY;
+	return by_event(full);
+}
+
+/* ---- the table, by rank ---- */
+
+static const struct {
+	int64_t (*ends_ms)(const struct worker *w);
+	enum slot_state shown;		/* while no message runs */
+	bool hands_back;		/* messages that wait do not start either */
+} holds[WORKER_HOLDS] = {
+	[WORKER_ADMITTED] = { NULL, SLOT_SETTLING, false },
+	[WORKER_LEAVES] = { while_leaving, SLOT_STOPPING, true },
+	[WORKER_CONNECTS] = { while_connecting, SLOT_CONNECTING, false },
+	[WORKER_QUIET] = { while_quiet, SLOT_WAITING, true },
+	[WORKER_GATE_SHUT] = { while_gate_is_shut, SLOT_WAITING, true },
+	[WORKER_PAUSED] = { while_paused, SLOT_WAITING, true },
+	[WORKER_BREAKER] = { while_breaker_is_open, SLOT_WAITING, false },
+	[WORKER_LEASE_IN_DOUBT] = { while_lease_is_in_doubt, SLOT_SETTLING, false },
+	[WORKER_PUT_OFF] = { while_put_off, SLOT_WAITING, false },
+	[WORKER_FETCHING] = { while_fetching, SLOT_IDLE, false },
+	[WORKER_MOVES] = { while_moves_wait, SLOT_SETTLING, false },
+	[WORKER_ALONE] = { while_one_runs_alone, SLOT_SETTLING, false },
+	[WORKER_NOTES] = { while_notes_are_unknown, SLOT_SETTLING, false },
+	[WORKER_ENOUGH] = { while_it_has_enough, SLOT_SETTLING, false },
+	[WORKER_TOO_FEW] = { after_too_few, SLOT_SETTLING, false },
+	[WORKER_NO_TRAY] = { while_no_tray_is_empty, SLOT_SETTLING, false },
+};
+
+struct admission admission_judge(const struct worker *w)
+{
+	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++) {
+		int64_t ends_ms = holds[hold].ends_ms(w);
+
+		if (ends_ms != NO_HOLD)
+			return (struct admission){ (enum worker_hold)hold, ends_ms };
+	}
+	return (struct admission){ WORKER_ADMITTED, w->now_us / 1000 };
+}
+
+bool admission_lets_work(const struct worker *w)
+{
+	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++)
+		if (holds[hold].hands_back && holds[hold].ends_ms(w) != NO_HOLD)
+			return false;
+	return true;
+}
+
+void admission_show(struct worker *w)
+{
+	struct slot *slot = w->env->slot;
+	bool runs;
+
+	w->admission = admission_judge(w);
+	runs = w->admission.hold != WORKER_LEAVES && tray_count(&w->trays, ITEM_RUNNING) > 0;
+	slot_set_state(slot, runs ? SLOT_RUNNING : holds[w->admission.hold].shown);
+	if (atomic_load(&slot->hold) != w->admission.hold)
+		atomic_store(&slot->hold, w->admission.hold);
+}
+
+int64_t admission_deadline_ms(const struct worker *w)
+{
+	return w->admission.until_ms;
+}
