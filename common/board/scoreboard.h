@@ -10,6 +10,7 @@
 #include "common/board/sweeper_words.h"
 #include "common/board/worker_words.h"
 #include "common/message/message.h"
+#include "common/redis/resolve.h"
 
 /*
  * The scoreboard: anonymous shared memory between the master and its children. It has no locks, no pointers and no
@@ -38,6 +39,7 @@ struct scoreboard {
 	struct board_workers workers;
 	struct board_sweeper sweeper;
 	struct seal_shared secrets;	/* of the seals; workers and sweepers write them, as seal.h says */
+	struct resolve_shared addresses;	/* of servers; workers and sweepers write them, as resolve.h says */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +48,7 @@ struct lookup {
 /* Most recently used first. */
 static LIST_HEAD(, lookup) lookups = LIST_HEAD_INITIALIZER(lookups);
 static pid_t lookups_pid;		/* the process that has the threads */
+static struct resolve_shared *shared;	/* NULL: this process is a command, or a program that shares nothing */
 
 bool resolve_is_numeric(const char *host)
 {
@@ -239,16 +241,88 @@ int resolve_take(struct lookup *l, char address[RESOLVE_ADDRESS_SIZE], const cha
 	return 1;
 }
 
+/* ---- what processes share ---- */
+
+union numeric {
+	struct in6_addr six;
+	uint64_t words[2];
+};
+
+void resolve_share(struct resolve_shared *s)
+{
+	shared = s;
+}
+
+static struct resolve_shared_address *place_of(const char *host)
+{
+	return &shared->addresses[hash_text(HASH_EMPTY, host) % RESOLVE_SHARED_PLACES];
+}
+
+static uint64_t mark_of(const char *host, const union numeric *n)
+{
+	uint64_t mark = hash_text(HASH_EMPTY, host);
+
+	for (size_t i = 0; i < sizeof(n->six.s6_addr); i++)
+		mark = hash_byte(mark, n->six.s6_addr[i]);
+	return mark;
+}
+
+/* An address with a scope ("fe80::1%eth0") has no number that fits, and is not shared. */
+static bool read_numeric(const char *address, union numeric *out)
+{
+	char mapped[RESOLVE_ADDRESS_SIZE + sizeof("::ffff:")];
+
+	if (inet_pton(AF_INET6, address, &out->six) == 1)
+		return true;
+	snprintf(mapped, sizeof(mapped), "::ffff:%s", address);
+	return inet_pton(AF_INET6, mapped, &out->six) == 1;
+}
+
+static void share_good(const struct lookup *l)
+{
+	struct resolve_shared_address *place;
+	union numeric n;
+
+	if (shared == NULL || !read_numeric(l->good, &n))
+		return;
+	place = place_of(l->host);
+	for (int i = 0; i < 2; i++)
+		atomic_store(&place->words[i], n.words[i]);
+	atomic_store(&place->mark, mark_of(l->host, &n));
+}
+
+static bool recall_shared(const struct lookup *l, char address[RESOLVE_ADDRESS_SIZE])
+{
+	struct resolve_shared_address *place;
+	union numeric n;
+
+	if (shared == NULL)
+		return false;
+	place = place_of(l->host);
+	for (int i = 0; i < 2; i++)
+		n.words[i] = atomic_load(&place->words[i]);
+	if (atomic_load(&place->mark) != mark_of(l->host, &n))
+		return false;
+	if (IN6_IS_ADDR_V4MAPPED(&n.six))
+		return inet_ntop(AF_INET, &n.six.s6_addr[12], address, RESOLVE_ADDRESS_SIZE) != NULL;
+	return inet_ntop(AF_INET6, &n.six, address, RESOLVE_ADDRESS_SIZE) != NULL;
+}
+
+/* This process shares what it knows, so what is shared is at least as new. */
 bool resolve_recall(const struct lookup *l, char address[RESOLVE_ADDRESS_SIZE])
 {
+	if (recall_shared(l, address))
+		return true;
 	strlcpy(address, l->good, RESOLVE_ADDRESS_SIZE);
 	return l->good[0] != '\0';
 }
 
 void resolve_note(struct lookup *l, const char *address, bool good)
 {
-	if (good)
-		strlcpy(l->good, address, sizeof(l->good));
-	else
+	if (!good) {
 		l->turn++;
+		return;
+	}
+	strlcpy(l->good, address, sizeof(l->good));
+	share_good(l);
 }

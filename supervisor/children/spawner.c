@@ -219,6 +219,7 @@ static _Noreturn void run_child(struct spawner *s, struct child *child, int sock
 	set_title(role);
 	mark_family(s, role->kind);
 	seal_share(&child->board->secrets);
+	resolve_share(&child->board->addresses);
 	if (role->kind == PROCESS_WORKER)
 		run_worker(child, role, w);
 	if (role->kind == PROCESS_SWEEPER)

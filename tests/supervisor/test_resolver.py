@@ -44,6 +44,24 @@ def test_a_worker_that_resolves_a_name_is_not_stuck(redis_server, resolver, qure
     assert ledger.lines() == ["m"]
 
 
+@pytest.mark.limit(150)
+def test_the_workers_of_a_reload_know_the_last_good_address(redis_server, resolver, quredisd, handler, ledger):
+    """They have had no connection, and the resolver hangs: the second reload, too, delays no message."""
+    server = redis_server(tcp=True)
+    d = quredisd(redis={"url": resolver.slow(server.tcp_url)}, queues=[queue("mail", ledger.recorder(), env=["RELEASE=1"])], env=resolver.env)
+    client = server.client()
+    client.lpush("ingress:mail", "first")
+    wait_for(ledger.runs, 30)
+    resolver.take(120)
+    for release in ("2", "3"):
+        before = d.workers()["mail/0"]
+        d.reload(queues=[queue("mail", ledger.recorder(), env=["RELEASE=" + release])])
+        wait_for(lambda: d.workers().get("mail/0") not in (None, before), 30)
+        resolver.wait_asked(d.workers()["mail/0"])
+        client.lpush("ingress:mail", release)
+        wait_for(lambda: [r.payload for r in ledger.runs()].count(release.encode()) == 1, 30)
+
+
 WORK = """echo "$m" >>@LEDGER@
 until grep -qsx $PPID @TMP@/resolving; do sleep 0.02; done
 head -c 300000 /dev/zero | tr '\\0' x

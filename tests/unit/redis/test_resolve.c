@@ -1,5 +1,6 @@
 /* ldflags: -Wl,--wrap=getaddrinfo */
 /* Host names: a resolver that hangs, changes its mind, does not know, or denies. The resolver is this test. */
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <netdb.h>
@@ -132,6 +133,42 @@ static void each_opening_asks_again(void **state)
 	assert_int_equal(ask("again.example", address, &denied), 1);
 	assert_string_equal(address, "192.0.2.2");
 	assert_int_equal(resolver.asked, 2);
+}
+
+/* What a process of the same supervisor has learnt; a torn address, and one of another name, count as none. */
+static void processes_share_good_addresses(void **state)
+{
+	static const char *const addresses[] = { "192.0.2.7", "2001:db8::7" };
+	struct resolve_shared *memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char address[RESOLVE_ADDRESS_SIZE];
+	struct lookup *l = resolve_begin("shared.example", 0), *other = resolve_begin("other.example", 0);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	resolve_share(memory);
+	assert_false(resolve_recall(l, address));
+	for (size_t i = 0; i < 2; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			resolve_note(resolve_begin("shared.example", 0), addresses[i], true);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		assert_true(resolve_recall(l, address));
+		assert_string_equal(address, addresses[i]);
+		assert_false(resolve_recall(other, address));
+	}
+	for (size_t i = 0; i < RESOLVE_SHARED_PLACES; i++)
+		memory->addresses[i].words[0] ^= 1;
+	assert_false(resolve_recall(l, address));
+	resolve_note(l, "fe80::1%eth0", true);
+	assert_true(resolve_recall(l, address));
+	assert_string_equal(address, "fe80::1%eth0");
+	resolve_share(NULL);
+	munmap(memory, sizeof(*memory));
+	resolve_end(l);
+	resolve_end(other);
 }
 
 /* However many openings wait for it, and give up. */
@@ -316,6 +353,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(numbers_need_no_resolver, setup),
 		cmocka_unit_test_setup(each_opening_asks_again, setup),
+		cmocka_unit_test_setup(processes_share_good_addresses, setup),
 		cmocka_unit_test_setup(a_resolver_that_hangs_holds_one_thread, setup),
 		cmocka_unit_test_setup(an_old_answer_is_asked_for_again, setup),
 		cmocka_unit_test_setup(only_a_resolver_that_knows_denies, setup),
