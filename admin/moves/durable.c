@@ -51,8 +51,11 @@ static bool is_pair(const struct redis_reply *reply, const char *second)
 	return redis_is_strings(reply) && reply->n == 2 && strcmp(redis_element(reply, 1).str, second) == 0;
 }
 
-/* always: appendonly yes and appendfsync always. Some servers refuse CONFIG: then it is not known, which is no. -1: the connection is lost. */
-static int read_always(struct admin *a, bool *always, bool *known)
+/*
+ * always: appendonly yes and appendfsync always. Some servers refuse CONFIG: then it is not known, which is no, and unknown says why; NULL: it is
+ * known. -1: the connection is lost.
+ */
+static int read_always(struct admin *a, bool *always, const char **unknown)
 {
 	struct redis_reply reply;
 	bool on, each;
@@ -65,7 +68,9 @@ static int read_always(struct admin *a, bool *always, bool *known)
 	if (take_reply(a, &reply, 0) == -1)
 		return -1;
 	each = is_pair(&reply, "always");
-	*known = reply.type != REDIS_ERROR;
+	*unknown = reply.type != REDIS_ERROR ? NULL : "it refuses CONFIG, so appendfsync cannot be read";
+	if (redis_error_class(&reply) == REDIS_ERROR_PERMISSION)
+		*unknown = "this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER +config|get";
 	*always = on && each;
 	return 0;
 }
@@ -88,12 +93,12 @@ static int cannot_confirm(struct admin *a, bool permission, const char *what)
 	return admin_fail(a, permission ? EX_NOPERM : EX_CONFIG, "nothing was pushed: %s", what);
 }
 
-/* known: CONFIG says that appendfsync is not always, or that appendonly is no. */
-static int refuse_disk(struct admin *a, bool permission, const char *error, bool known)
+/* unknown NULL: CONFIG says that appendfsync is not always, or that appendonly is no. */
+static int refuse_disk(struct admin *a, bool permission, const char *error, const char *unknown)
 {
-	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s. --wait needs appendonly yes and Redis 7.2, or "
+	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s%s. --wait needs appendonly yes and Redis 7.2, or "
 	    "appendonly yes and appendfsync always; --wait=N waits for N replicas only", error,
-	    known ? "" : "; and it refuses CONFIG, so appendfsync cannot be read");
+	    unknown == NULL ? "" : "; and ", unknown == NULL ? "" : unknown);
 	int rc = cannot_confirm(a, permission, text);
 
 	free(text);
@@ -104,8 +109,9 @@ static int refuse_disk(struct admin *a, bool permission, const char *error, bool
 static int try_disk(struct admin *a, struct durable *d)
 {
 	struct redis_reply reply;
+	const char *unknown;
 	char *error;
-	bool permission, known;
+	bool permission;
 	int rc = 0;
 
 	redis_appendf(&a->redis, "WAITAOF 1 0 1");
@@ -116,10 +122,10 @@ static int try_disk(struct admin *a, struct durable *d)
 		return 0;
 	permission = redis_error_class(&reply) == REDIS_ERROR_PERMISSION;
 	error = reply.type == REDIS_ERROR ? visible(reply.str, reply.len, 200) : alloc_string("unexpected reply");
-	if (read_always(a, &d->always, &known) == -1)
+	if (read_always(a, &d->always, &unknown) == -1)
 		rc = fail_disconnected(a);
 	else if (!d->always && replicas_wanted(a) == 0)
-		rc = refuse_disk(a, permission, error, known);
+		rc = refuse_disk(a, permission, error, unknown);
 	free(error);
 	return rc;
 }
@@ -229,11 +235,11 @@ static int check_counts(const struct admin *a, const struct durable *d, struct b
 
 int durable_wait(struct admin *a, struct durable *d, struct buffer *why)
 {
-	bool known;
+	const char *unknown;
 
 	if (ask_counts(a, d, why) == -1)
 		return -1;
-	if (d->always && read_always(a, &d->reached.on_disk, &known) == -1)
+	if (d->always && read_always(a, &d->reached.on_disk, &unknown) == -1)
 		return add_disconnected(a, why);
 	if (d->always && !d->reached.on_disk) {
 		buffer_format(why, "appendfsync is no longer always");

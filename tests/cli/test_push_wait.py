@@ -2,13 +2,14 @@
 
 `here` is the server of this system. The others are those of Debian 13, which have WAITAOF; `make servers` fetches them."""
 import json
+import re
 import signal
 import threading
 
 import pytest
 import redis
 
-from harness import BUILD, render, wait_for
+from harness import BUILD, ROOT, render, wait_for
 from harness.paths import SERVER
 from harness.queues import Queue
 from harness.redis_proxy import CUT, Tap
@@ -271,12 +272,22 @@ def test_a_user_with_few_rights(server, quredis):
     assert (r.code, r.out, r.err) == (0, "pushed 1 message, on disk and in memory of 1 replica\n", "")
 
 
+def test_the_operator_of_the_manual(server, quredis):
+    """docs/operating.md: its access list is enough for --wait."""
+    s = start_queue(server(aof="always", tcp=True))
+    rights = re.search(r"ACL SETUSER operator on >PASSWORD (.*)", (ROOT / "docs/operating.md").read_text()).group(1)
+    s.client().execute_command("ACL", "SETUSER", "operator", "on", ">pw", *rights.split())
+    r = quredis("push", "mail", "x", "--wait", url=s.tcp_url.replace("redis://", "redis://operator:pw@"))
+    assert (r.code, r.out, pushed(s)) == (0, "pushed 1 message, on disk\n", 1), r
+
+
 def test_a_service_that_hides_its_settings(server, quredis):
     """Redis syncs each push, and nobody can know it."""
     s = start_queue(server(aof="always"))
     s.client().execute_command("ACL", "SETUSER", "default", "-config", *(["-waitaof"] if has_waitaof(s) else []))
     r = quredis("push", "mail", "x", "--wait", url=s.url)
-    assert (r.out, pushed(s)) == ("", 0) and "; and it refuses CONFIG, so appendfsync cannot be read" in r.err
+    assert (r.out, pushed(s)) == ("", 0)
+    assert "; and this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER +config|get" in r.err
 
 
 def test_with_prefix_in_a_cluster(server, quredis, tmp):
