@@ -281,7 +281,10 @@ static int skip_imported(struct import *t)
 	t->holds_first = false;		/* also after an interrupt: the first line was imported before */
 	if (rc == -1 || interrupt_asked())
 		return rc == -1 ? -1 : 0;
-	if (rc == 0 || strncmp(now, t->position, strlen(now)) != 0)
+	if (rc == 0)
+		return admin_fail(t->a, EX_DATAERR, "%s begins with the same line as a file that was imported further than its %" PRId64 " line%s: "
+		    "--anew imports it from its first line", t->shown, t->number - 1, t->number == 2 ? "" : "s");
+	if (strncmp(now, t->position, strlen(now)) != 0)
 		return admin_fail(t->a, EX_DATAERR,
 		    "%s has changed up to line %" PRId64 " since its import began: --anew begins with its first line", t->shown, t->number);
 	admin_note("continues behind line %" PRId64, t->number);

@@ -107,6 +107,15 @@ def test_a_file_that_changed_is_refused(quredis, redis, tmp):
     assert q.fetched() == [b"message %d" % i for i in range(3)]
 
 
+def test_the_beginning_of_an_imported_file_is_another_file(quredis, redis, tmp):
+    q = Queue(redis.client())
+    assert quredis("dlq", "import", "mail", str(written(tmp / "whole", lines(5)))).code == 0
+    path = written(tmp / "part", lines(3))
+    r = quredis("dlq", "import", "mail", str(path))
+    assert r.code == 65 and "begins with the same line as a file that was imported further than its 3 lines: --anew" in r.err, r
+    assert len(q.fetched()) == 5
+
+
 def test_a_change_anywhere_before_the_position_is_seen(quredis, redis, tmp):
     """The first line and the last imported one are equal: taken for the same file, the command would skip messages that were never pushed."""
     q = Queue(redis.client())
