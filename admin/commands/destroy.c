@@ -24,8 +24,8 @@ static size_t alive(const struct lists *l)
 
 static int refuse_workers(struct admin *a, size_t n)
 {
-	return admin_fail(a, EX_TEMPFAIL, "%zu worker%s of %s %s alive: stop %s first (--force destroys all the same)", n,
-	    n == 1 ? "" : "s", a->keys.name, n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+	return admin_fail(a, EX_TEMPFAIL, "%zu worker%s of %s %s alive: remove the queue from the configuration of each host "
+	    "that quredis nodes shows, then quredis reload there (--force destroys all the same)", n, n == 1 ? "" : "s", a->keys.name, n == 1 ? "is" : "are");
 }
 
 /* A key of the wrong type has no known length: it counts as 0, and is deleted, too. */

@@ -377,7 +377,8 @@ def test_destroy_refuses_while_workers_live(quredis, redis):
     before = dumps(c)
     for more in ([], ["--dry-run"]):
         r = quredis("destroy", "mail", "--yes", *more)
-        assert r.code == 75 and r.out == "" and "1 worker of mail is alive" in r.err and dumps(c) == before
+        assert r.code == 75 and r.out == "" and "1 worker of mail is alive: remove the queue from the configuration" in r.err
+        assert "quredis reload" in r.err and dumps(c) == before
     assert quredis("destroy", "mail", "--yes", "--force").code == 0
     assert dumps(c).keys() <= {b"quredis:secret"}
 
