@@ -103,7 +103,7 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	web_call_reroute(call, route);
 	if (web_access_check(call) == -1)
 		return;
-	if (web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
+	if (!call->route->any_query && web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
 		web_answer_error(call, 400, "%s", why);
 		free(why);
 		return;

@@ -31,6 +31,7 @@ struct web_route {
 		WEB_ACCESS_NEWCOMERS	/* the handler of the route checks token and code itself */
 	} access;
 	bool any_host;			/* it answers whatever Host says: probes and scrapes use the address of a pod */
+	bool any_query;			/* it ignores the query: kubelets and load balancers may send one */
 };
 
 /* Checks and serves a request. arg is the struct web. */

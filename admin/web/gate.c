@@ -97,12 +97,11 @@ static bool is_our_name(const struct web_settings *s, const char *host)
 
 	if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, s->host) == 0)
 		return true;
-	if (reach != ADDRESS_NAME)	/* another site can point its DNS name here, but not a number */
-		return reach == ADDRESS_LOOPBACK || !s->loopback;
 	for (size_t i = 0; s->names != NULL && s->names[i] != NULL; i++)
 		if (strcasecmp(host, s->names[i]) == 0)
 			return true;
-	return false;
+	/* another site can point its DNS name here, but not a number */
+	return reach == ADDRESS_LOOPBACK || (reach != ADDRESS_NAME && !s->loopback);
 }
 
 /*

@@ -39,8 +39,8 @@ static const struct web_route routes[] = {
 	{ .post = true, .path = API "session/end", .serve = web_session_end, .access = WEB_ACCESS_NEWCOMERS },
 	{ .path = API "events", .serve = web_events },
 	{ .path = "/metrics", .serve = web_metrics, .any_host = true },
-	{ .path = "/livez", .serve = web_live, .access = WEB_ACCESS_ALL, .any_host = true },
-	{ .path = "/readyz", .serve = web_ready, .access = WEB_ACCESS_ALL, .any_host = true },
+	{ .path = "/livez", .serve = web_live, .access = WEB_ACCESS_ALL, .any_host = true, .any_query = true },
+	{ .path = "/readyz", .serve = web_ready, .access = WEB_ACCESS_ALL, .any_host = true, .any_query = true },
 };
 
 /* Every other address may be a file of the pages. */

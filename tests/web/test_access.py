@@ -133,6 +133,12 @@ def test_behind_tls_the_cookie_is_secure(console):
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
+def test_an_address_as_a_name(console, redis):
+    """On the loopback no other address is ours, unless web.hosts names it, such as that of the proxy."""
+    web = console(web={"hosts": ["10.1.2.3"]})
+    assert [web.ask("/api/v1/queues", Host=host).code for host in ("10.1.2.3", "127.0.0.1", "10.1.2.4")] == [200, 200, 421]
+
+
 def test_a_console_that_changes_nothing_lets_people_in(console, redis):
     Queue(redis.client())
     web = console(web={"read_only": True})

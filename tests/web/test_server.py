@@ -471,6 +471,7 @@ def test_a_target_in_absolute_form(web, target, host, code):
 def test_probes_and_scrapes_by_any_name(web, name):
     assert web.ask("/livez", Host=name).code == 200 and web.ask("/readyz", Host=name).code == 200
     assert web.ask("/metrics", Host=name).code == 200 and web.ask("/metrics", token=None, Host=name).code == 401
+    assert web.ask("/livez?verbose=1", Host=name).code == 200 and web.ask("/readyz?verbose=1&x", Host=name).code == 200
     for path in ("/", "/console.js", "/api/v1/queues", "/api/v1/events", "/metrics/", "/livez/"):
         assert web.ask(path, Host=name).code == 421, path
     assert web.post("/livez", Host=name).code in (405, 421)
