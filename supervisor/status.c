@@ -6,7 +6,7 @@
  *	  "state": "running"|"quiet"|"draining", "config",
  *	  "redis": {"url", "embedded", "prefix", "target": the server of the configuration, "tls", "master": its name for the Sentinels or null,
  *	      of the sweeper's connection: "connected", "address" or null, "sentinel": the one that named the server, or null},
- *	  "sweeper": {"pid", "state", "heartbeat_age_ms"} or null, "keeper": {"pid", "redis_pid"} or null,
+ *	  "sweeper": {"pid", "state", "heartbeat_age_ms"} or null, "keeper": {"pid", "redis_pid", "unsaved"} or null,
  *	  "unconfirmed_deaths",
  *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or null,
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason" },
@@ -215,13 +215,26 @@ static json_t *redis_server(const struct master *m)
 	return o;
 }
 
+/* What Redis acknowledged and could not write to its file, while a stop waits for that. */
+static json_t *unsaved(const struct master *m, const struct slot *s)
+{
+	int64_t bytes = atomic_load(&s->unsaved);
+	struct slot_text_seen why = slot_text_read(&s->redis_why);
+
+	if (bytes == 0)
+		return json_null();
+	return json_pack("{s:o,s:s,s:o}", "bytes", bytes == SLOT_UNSAVED_UNKNOWN ? json_null() : json_integer(bytes), "reason", why.text,
+	    "dir", json_path(m->config.conf->redis.dir));
+}
+
 static json_t *keeper(const struct master *m)
 {
 	const struct process *p = processes_next(&m->processes, NULL, PROCESS_KEEPER);
 
 	if (p == NULL)
 		return json_null();
-	return json_pack("{s:i,s:i}", "pid", (int)p->pid, "redis_pid", (int)atomic_load(&slot_of(m, p)->handler_pgid));
+	return json_pack("{s:i,s:i,s:o}", "pid", (int)p->pid, "redis_pid", (int)atomic_load(&slot_of(m, p)->handler_pgid),
+	    "unsaved", unsaved(m, slot_of(m, p)));
 }
 
 static const char *state_of_master(const struct master *m)

@@ -38,10 +38,33 @@ static void hand_back(struct master *m, int64_t now_ms)
 	processes_order_all(&m->processes, PROCESS_WORKER, ORDER_HAND_BACK, now_ms);
 }
 
+/* The keeper that waits until its Redis can write its file; NULL: none does. */
+static const struct process *waiting_keeper(const struct master *m)
+{
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_KEEPER)) != NULL;)
+		if (atomic_load(&m->board->slots[processes_slot(&m->processes, p)].unsaved) != 0)
+			return p;
+	return NULL;
+}
+
+/* A fast order gives up what Redis could not write, if it comes after the keeper has said so. */
+static void give_up_unsaved(struct master *m, const char *reason, int64_t now_ms)
+{
+	const struct process *p = waiting_keeper(m);
+
+	if (m->stop.phase != STOP_KEEPER || p == NULL)
+		return;
+	log_warning("stop_gives_up", log_str("reason", reason), log_int("child", p->pid));
+	processes_order(&m->processes, processes_slot(&m->processes, p), ORDER_HAND_BACK, now_ms);
+	processes_kill_at(&m->processes, processes_slot(&m->processes, p), now_ms + KEEPER_MS);
+}
+
 void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms)
 {
 	int workers = queues_count_workers(&m->queues);
 
+	if (fast)
+		give_up_unsaved(m, reason, now_ms);
 	if (m->stop.phase >= STOP_HANDING_BACK || (m->stop.phase == STOP_FINISHING && !fast))
 		return;
 	log_info("stopping", log_str("reason", reason), log_str("how", fast ? "fast" : "drain"), log_int("workers", workers));
@@ -116,6 +139,19 @@ static void go_on(struct master *m, int64_t now_ms)
 	}
 }
 
+/* The keeper has its time from its last heartbeat on while it waits for room: only one that stands still is killed. */
+static void spare_keeper(struct master *m)
+{
+	const struct process *p = waiting_keeper(m);
+	int slot;
+
+	if (m->stop.phase != STOP_KEEPER || p == NULL)
+		return;
+	slot = processes_slot(&m->processes, p);
+	processes_kill_at(&m->processes, slot, atomic_load(&m->board->slots[slot].heartbeat_ms) + KEEPER_MS);
+	notify_status(&m->notify, "stopping: Redis cannot write its file, make room in %s", m->config.conf->redis.dir);
+}
+
 int64_t stop_step(struct master *m, int64_t now_ms)
 {
 	int64_t due_ms = INT64_MAX;
@@ -130,5 +166,6 @@ int64_t stop_step(struct master *m, int64_t now_ms)
 	}
 	while (is_over(m, now_ms))
 		go_on(m, now_ms);
+	spare_keeper(m);
 	return m->stop.phase == STOP_CONFIRMING ? m->stop.since_ms + confirm_ms(m) : due_ms;
 }

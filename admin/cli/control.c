@@ -20,6 +20,8 @@
 #include "common/base/base.h"
 
 #define ANSWER_TIMEOUT_MS 10000		/* a reload looks up users and reads files */
+#define LOOK_EVERY_MS 3000	/* a stop: at what it waits for */
+#define TELL_EVERY_MS 10000
 #define ANSWER_MAX (64 * 1024 * 1024)
 
 /* -1: errno says why. */
@@ -191,10 +193,55 @@ json_t *control_ask(struct admin *a, const char *command, json_t *more)
 	return answer;
 }
 
+/* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
+static bool tell_unsaved(struct admin *a)
+{
+	int fd = connect_socket(a->conf->supervisor.control_socket);
+	json_t *request = request_of("status", NULL), *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
+	const char *reason, *dir;
+	json_int_t bytes = -1;
+	bool waits = json_unpack(answer, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir", &dir) == 0;
+
+	json_unpack(answer, "{s:{s:{s:I}}}", "keeper", "unsaved", "bytes", &bytes);
+	if (waits && bytes > 0)
+		admin_note("the embedded Redis has acknowledged %lld bytes that are not in its file (%s): make room in %s; "
+		    "quredis stop --fast gives them up", (long long)bytes, reason, dir);
+	else if (waits)
+		admin_note("quredisd cannot tell whether all is in the file of the embedded Redis (%s): look at %s/redis.log; "
+		    "quredis stop --fast ends it nevertheless", reason, dir);
+	json_decref(answer);
+	json_decref(request);
+	if (fd != -1)
+		close(fd);
+	return waits;
+}
+
+/* Waits until the supervisor closes the connection, as it does when it exits; longer than wait_ms only while Redis cannot write its file. */
+static int await_exit(struct admin *a, int fd, int64_t wait_ms)
+{
+	struct buffer rest = {0};
+	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + wait_ms, tell_ms = now_ms, until_ms;
+	int rc = 0;
+
+	while (rc == 0) {
+		until_ms = now_ms + LOOK_EVERY_MS;
+		if (receive_line(fd, &rest, until_ms) == 0 || errno != ETIMEDOUT)
+			break;
+		now_ms = clock_monotonic_ms();
+		if (now_ms >= tell_ms && tell_unsaved(a)) {
+			tell_ms = now_ms + TELL_EVERY_MS;
+			end_ms = tell_ms + wait_ms;
+		}
+		if (now_ms >= end_ms)
+			rc = admin_fail(a, EX_TEMPFAIL, "it is still running; quredis status shows what it waits for");
+	}
+	buffer_free(&rest);
+	return rc;
+}
+
 int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 {
 	json_t *request = request_of("stop", json_pack("{s:b}", "fast", (int)fast)), *answer;
-	struct buffer rest = {0};
 	int fd = connect_socket(a->conf->supervisor.control_socket), rc = -1;
 
 	if (fd == -1) {
@@ -202,11 +249,9 @@ int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 	} else if ((answer = send_order(a, fd, request)) != NULL) {
 		rc = json_is_true(json_object_get(answer, "ok")) ? 0 : -1;
 		json_decref(answer);
-		/* The supervisor closes the connection when it exits. */
-		if (rc == 0 && wait_ms > 0 && receive_line(fd, &rest, clock_monotonic_ms() + wait_ms) == -1 && errno == ETIMEDOUT)
-			rc = admin_fail(a, EX_TEMPFAIL, "it is still running; quredis status shows what it waits for");
+		if (rc == 0 && wait_ms > 0)
+			rc = await_exit(a, fd, wait_ms);
 	}
-	buffer_free(&rest);
 	json_decref(request);
 	if (fd != -1)
 		close(fd);

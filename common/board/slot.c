@@ -73,6 +73,13 @@ void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms)
 	atomic_store(&s->redis_down, 1);
 }
 
+void slot_wait_for_file(struct slot *s, int64_t bytes, const char *why, int64_t now_ms)
+{
+	slot_text_set(&s->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
+	atomic_store(&s->heartbeat_ms, now_ms);
+	atomic_store(&s->unsaved, bytes);
+}
+
 static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t n = atomic_exchange(from, 0);
@@ -102,6 +109,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->pid, 0);
 	atomic_store(&s->redis_down, 0);
 	slot_text_clear(&s->redis_why);
+	atomic_store(&s->unsaved, 0);
 	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
 	atomic_store(&s->not_started, 0);

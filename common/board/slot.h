@@ -26,6 +26,8 @@ enum worker_hold {
 /* What the worker waits for. NULL: for nothing, or a number that is no hold */
 const char *slot_waits_for(uint32_t hold);
 
+#define SLOT_UNSAVED_UNKNOWN (-1)
+
 /*
  * The words of one child: a worker, a sweeper, or the keeper. The child in the slot writes them while it lives. The master writes them before the
  * child starts and after it has ended: it clears all but the generation. It reads all of them for status; other readers are named below.
@@ -55,6 +57,11 @@ struct slot {
 	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0. slot_lose_redis() */
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
+	/*
+	 * Keeper: bytes that its Redis acknowledged and that are not in the append-only file, for which a stop waits; SLOT_UNSAVED_UNKNOWN: the keeper
+	 * cannot tell; 0: no stop waits. redis_why says why.
+	 */
+	_Atomic int64_t unsaved;
 	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
 	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
 	/*
@@ -91,6 +98,8 @@ void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generat
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 /* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when they have one. */
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
+/* The keeper: bytes as in unsaved. Every call is a heartbeat. */
+void slot_wait_for_file(struct slot *s, int64_t bytes, const char *why, int64_t now_ms);
 /* The handler failed. words: the last line of its stderr, or the reason of its reply; may be empty */
 void slot_note_failure(struct slot *s, const char *words, size_t len, int64_t now_ms);
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */

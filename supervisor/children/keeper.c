@@ -29,11 +29,16 @@
 #include "common/conf/conf.h"
 #include "common/log/log.h"
 #include "supervisor/children/policy.h"
+#include "supervisor/children/unsaved.h"
 
 #define LOCK_MS 90000		/* an earlier Redis may still be saving */
 #define LOCK_EVERY_MS 100
 #define SAVE_MS 60000		/* from TERM to KILL */
 #define MARK_EVERY_MS 1000
+#define SILENT_MS 2000		/* a buffer that is written within this time is not worth a word */
+#define ASK_EVERY_MS 100	/* while silent; then SPEAK_ASK_MS */
+#define SPEAK_ASK_MS 1000
+#define SPEAK_EVERY_MS 10000
 
 struct keeper {
 	const struct conf *conf;
@@ -310,29 +315,70 @@ static void reap_redis(struct keeper *k, int64_t now_ms)
 	atomic_store(&k->slot->handler_pgid, 0);
 }
 
+static void await_signal(struct keeper *k, int64_t timeout_ms)
+{
+	struct pollfd p = { .fd = k->signal_fd, .events = POLLIN };
+	int n = poll(&p, 1, (int)timeout_ms);
+
+	if (n == -1)
+		clock_poll_failed();
+	if (n > 0)
+		drain_signals(k);
+	reap_redis(k, clock_monotonic_ms());
+}
+
+static void log_unsaved(const struct keeper *k, const char *event, const struct unsaved *u)
+{
+	struct log_field bytes = u->bytes == SLOT_UNSAVED_UNKNOWN ? log_str("bytes", "unknown") : log_int("bytes", u->bytes);
+
+	log_warning(event, log_int("child", k->redis), bytes, log_str("reason", u->why), log_str("dir", k->conf->redis.dir));
+}
+
+/*
+ * Keeps Redis alive until all that it acknowledged is in its file, or the master orders to give that up. The master does so only
+ * after slot->unsaved has told people what they lose.
+ */
+static void await_file(struct keeper *k)
+{
+	int64_t speak_ms = clock_monotonic_ms() + SILENT_MS, ask_ms = ASK_EVERY_MS, now_ms;
+	const _Atomic uint32_t *order = &k->board->master.orders[k->slot - k->board->slots];
+	struct unsaved u;
+
+	k->ending = true;
+	while (k->redis != 0 && unsaved_ask(k->conf->redis.dir, &u)) {
+		if (atomic_load(order) == ORDER_HAND_BACK) {
+			log_unsaved(k, "redis_unsaved_given_up", &u);
+			break;
+		}
+		now_ms = clock_monotonic_ms();
+		if (now_ms >= speak_ms || ask_ms == SPEAK_ASK_MS) {
+			ask_ms = SPEAK_ASK_MS;
+			slot_wait_for_file(k->slot, u.bytes, u.why, now_ms);
+		}
+		if (now_ms >= speak_ms) {
+			log_unsaved(k, "redis_unsaved", &u);
+			speak_ms = now_ms + SPEAK_EVERY_MS;
+		}
+		await_signal(k, ask_ms);
+	}
+	atomic_store(&k->slot->unsaved, 0);
+}
+
 /* Sends sig, waits up to SAVE_MS for the end of Redis, and then kills it. */
 static void await_end(struct keeper *k, int sig)
 {
 	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + SAVE_MS;
-	struct pollfd p = { .fd = k->signal_fd, .events = POLLIN };
 
-	k->ending = true;
 	if (k->redis != 0)
 		kill(k->redis, sig);
-	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms()) {
-		int n = poll(&p, 1, (int)(end_ms - now_ms));
-
-		if (n == -1)
-			clock_poll_failed();
-		if (n > 0)
-			drain_signals(k);
-		reap_redis(k, now_ms);
-	}
+	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms())
+		await_signal(k, end_ms - now_ms);
 }
 
 static _Noreturn void finish_keeper(struct keeper *k)
 {
 	mark_data(k);
+	await_file(k);
 	await_end(k, SIGTERM);
 	await_end(k, SIGKILL);
 	_exit(k->redis == 0 ? CHILD_EXIT_DONE : EX_TEMPFAIL);

@@ -247,7 +247,7 @@ static void sweeper_and_keeper_show_their_processes(void **state)
 	atomic_store(&words(keeper)->handler_pgid, 4711);
 	look(3000);
 	assert_at("sweeper", "{\"pid\":5000000,\"state\":\"connecting\",\"heartbeat_age_ms\":2000}");
-	assert_at("keeper", "{\"pid\":5000001,\"redis_pid\":4711}");
+	assert_at("keeper", "{\"pid\":5000001,\"redis_pid\":4711,\"unsaved\":null}");
 	processes_leave(&m.processes, sweeper, 0);
 	look(3000);
 	assert_at("sweeper", "null");
