@@ -14,7 +14,6 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/rescue/rescue.h"
-#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
 #include "sweeper/report/outcomes.h"
@@ -24,6 +23,17 @@
 #define AGAIN_MS 1000		/* a queue whose state changes all the time is not judged more often */
 #define SICK_MS 30000		/* a queue that is not healthy is judged so often, so that its recovery is seen within about a minute */
 #define PASSING_MS 10000	/* workers need so long to reconnect after an outage, since each has a back-off of its own */
+
+static void read_slots(struct sweeper *s, int64_t now_ms)
+{
+	(void)now_ms;
+	holds_read_slots(s->child->board, task_own(s, &health_task));
+}
+
+const struct hold_slots *health_slots(const struct sweeper *s)
+{
+	return task_own(s, &health_task);
+}
 
 /* ---- one queue ---- */
 
@@ -40,7 +50,7 @@ static void note_holds(const struct sweeper *s, const struct sweeper_queue *q, i
 {
 	struct health_holds *h = &health_of(q)->holds;
 	struct judged all[HOLDS];
-	size_t n = q->board == NULL ? 0 : holds_list(s->child->board, q->board, errors_slots(s), all);
+	size_t n = q->board == NULL ? 0 : holds_list(s->child->board, q->board, health_slots(s), all);
 
 	memset(h->now, 0, sizeof(h->now));
 	h->worst = (struct judged){0};
@@ -226,7 +236,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 }
 
 const struct task health_task = { .name = "health", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
-	.state_size = sizeof(struct health) };
+	.each_turn = read_slots, .own_size = sizeof(struct hold_slots), .state_size = sizeof(struct health) };
 
 /* ---- the sum over all queues ---- */
 

@@ -28,6 +28,9 @@ enum health_code {
 	HEALTH_HOLDS,
 	HEALTH_CODES = HEALTH_HOLDS + HOLDS
 };
+/* The workers of all queues, for the judge of holds: read at the start of this turn, valid until the next. */
+const struct hold_slots *health_slots(const struct sweeper *s);
+
 const char *health_codes_name(enum health_code code);	/* "ingress", "breaker", …; NULL: a place that is not used */
 
 struct health_figure {

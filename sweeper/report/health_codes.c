@@ -9,7 +9,6 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/rescue/rescue.h"
-#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
 #include "sweeper/dead_letters/dead_letters.h"
@@ -210,9 +209,9 @@ static void hold_text(const struct reason *r, enum hold first)
 		add_text(r, "%s", holds_table[first].text);
 	else if (judged->hold == HOLD_BREAKER)
 		add_text(r, "the breaker is open: %s; workers test the handler at least every 30 s",
-		    holds_explain(r->s->child->board, r->q->board, errors_slots(r->s), judged, r->q->conf, 0, text));
+		    holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text));
 	else
-		add_text(r, "%s", holds_explain(r->s->child->board, r->q->board, errors_slots(r->s), judged, r->q->conf, 0,
+		add_text(r, "%s", holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0,
 		    text));
 }
 

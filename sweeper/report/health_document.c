@@ -19,7 +19,6 @@
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
-#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/core/core.h"
 
@@ -50,7 +49,7 @@ static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_q
 		return;
 	json_object_set_new(o, "state", json_string(holds_table[worst->hold].name));
 	if (worst->hold != HOLD_NONE)		/* NULL, and left out: the text of another process is torn */
-		json_object_set_new(o, "reason", json_string(holds_explain(s->child->board, q->board, errors_slots(s), worst,
+		json_object_set_new(o, "reason", json_string(holds_explain(s->child->board, q->board, health_slots(s), worst,
 		    q->conf, 0, text)));
 }
 

@@ -9,7 +9,6 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 #include "sweeper/report/gauge.h"
-#include "sweeper/report/errors.h"
 #include "sweeper/report/health.h"
 #include "sweeper/report/node.h"
 #include "sweeper/dead_letters/dead_letters.h"
@@ -89,7 +88,7 @@ static void write_word(struct page *p, const struct sweeper_queue *q, const char
 
 static void write_state(struct page *p, const struct sweeper_queue *q)
 {
-	struct judged judged = holds_judge(p->s->child->board, q->board, errors_slots(p->s));
+	struct judged judged = holds_judge(p->s->child->board, q->board, health_slots(p->s));
 
 	write_word(p, q, holds_table[judged.hold].name);
 }

@@ -13,7 +13,8 @@
 
 #include "common/base/base.h"
 #include "common/board/scoreboard.h"
-#include "sweeper/report/errors.h"
+#include "sweeper/report/health.h"
+#include "sweeper/report/types.h"
 #include "tests/unit/sweeper/task_fixture.h"
 
 static struct scoreboard board;
@@ -22,6 +23,14 @@ static bool wrong;			/* every key is a stream, so some have the wrong type */
 static char published[SLOT_TEXT_MAX];
 
 /* ---- the rest of the core, and Redis ---- */
+
+const struct hold_slots *health_slots(const struct sweeper *unused)
+{
+	static const struct hold_slots none;
+
+	(void)unused;
+	return &none;
+}
 
 void __wrap_queue_types_ask(struct redis *unused, const struct queue_types *t);
 void __wrap_queue_types_ask(struct redis *unused, const struct queue_types *t)
@@ -72,7 +81,7 @@ static int start(void **state)
 
 	(void)state;
 	forget();
-	task_fixture_start(&errors_task);
+	task_fixture_start(&types_task);
 	((struct conf *)s.conf)->redis.prefix = prefix;
 	((struct conf *)s.conf)->supervisor.node = node;
 	s.child = &child;

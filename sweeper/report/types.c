@@ -1,10 +1,9 @@
 /*
- * Reads the slots of all workers once a turn, for the judge of holds, and finds which key of a queue has the wrong type.
- * Redis does not name the key in its error, so this task asks for the types of all keys while the queue has such an error,
- * and shows the first wrong one on the scoreboard. It also asks at the start and every five minutes, because commands use
- * some keys seldom: a wrong type is an error of this task, until the key is mended.
+ * Finds which key of a queue has the wrong type. Redis does not name the key in its error, so this task asks for the types of
+ * all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also asks at the start and
+ * every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until the key is repaired.
  */
-#include "sweeper/report/errors.h"
+#include "sweeper/report/types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/health.h"
 
 #define EVERY_MS 2000
 #define TYPES_MS (5 * 60000)
@@ -23,20 +23,9 @@ struct types_look {
 	struct queue_types wanted;	/* only between request and answers */
 };
 
-static void read_errors(struct sweeper *s, int64_t now_ms)
-{
-	(void)now_ms;
-	holds_read_slots(s->child->board, task_own(s, &errors_task));
-}
-
-const struct hold_slots *errors_slots(const struct sweeper *s)
-{
-	return task_own(s, &errors_task);
-}
-
 static uint32_t error_shown(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, &errors_slots(s)->errors);
+	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, &health_slots(s)->errors);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -52,7 +41,7 @@ static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
 
 static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	const struct types_look *look = task_state(q, &errors_task);
+	const struct types_look *look = task_state(q, &types_task);
 
 	return now_ms >= look->next_ms || is_shown(s, q);
 }
@@ -66,7 +55,7 @@ static int64_t redis_now_ms(const struct sweeper *s)
 
 static bool ask_types(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
-	struct types_look *look = task_state(q, &errors_task);
+	struct types_look *look = task_state(q, &types_task);
 
 	(void)budget;
 	if (!is_due(s, q, now_ms))
@@ -81,7 +70,7 @@ static bool ask_types(struct sweeper *s, struct sweeper_queue *q, int budget, in
 /* Also without the right to read types the error itself is shown. */
 static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	struct types_look *look = task_state(q, &errors_task);
+	struct types_look *look = task_state(q, &types_task);
 	char why[SLOT_TEXT_MAX] = "";
 	struct redis_reply reply;
 
@@ -95,7 +84,7 @@ static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int6
 	look->next_ms = why[0] == '\0' ? now_ms + TYPES_MS : now_ms;	/* look again in EVERY_MS, until the key is repaired */
 	if (why[0] == '\0')
 		return TASK_DONE;
-	if (is_shown(s, q) && !task_fails(q, &errors_task))
+	if (is_shown(s, q) && !task_fails(q, &types_task))
 		return TASK_DONE;	/* the error of a command has its line in the log */
 	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, why);
 	return TASK_FAILED;
@@ -103,11 +92,11 @@ static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int6
 
 static void free_look(struct sweeper_queue *q)
 {
-	struct types_look *look = task_state(q, &errors_task);
+	struct types_look *look = task_state(q, &types_task);
 
 	queue_types_free(&look->wanted);
 }
 
-const struct task errors_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
-    .take = take_types, .steady = true, .each_turn = read_errors, .own_size = sizeof(struct hold_slots),
+const struct task types_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
+    .take = take_types, .steady = true,
     .state_size = sizeof(struct types_look), .free = free_look };
