@@ -8,6 +8,7 @@ from harness.messages import anywhere
 from harness.queues import Queue
 
 LOOK_S = 15      # half a lease: a round of the sweeper's looks is in it
+TYPES_S = 300    # between two looks at the types of all keys of a queue, of which there are about thirty
 
 
 def calls(client):
@@ -24,6 +25,7 @@ def test_idle(redis, quredisd, handler):
     c = redis.client()
     for i in range(1000):                     # others put these into the registry; whether their hosts live is looked at
         Queue(c, f"other{i}")
+    started = time.monotonic()
     d = quredisd(queues=[queue("mail", handler("exit 0"), workers=4), queue("news", handler("exit 0"), workers=4)])
     wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30, "eight to wait")
     for name in ("mail", "news"):             # each has run something: no page is counted out for never having been used
@@ -43,11 +45,14 @@ def test_idle(redis, quredisd, handler):
     used = sum(cpu_s(p) - cpu[p] for p in cpu) / elapsed * 100
     print(f"\n{total:.2f} commands a second a worker (promised: 0.8 with 256 of them, which share one sweeper): "
           + ", ".join(f"{k} {v:.2f}/s" for k, v in sorted(rates.items(), key=lambda i: -i[1])) + f"; {used:.2f} % of a core")
-    # The types of all keys of a queue are read every five minutes: 0.1 commands a second a queue.
     # These few share the commands of a sweeper, too; a second more or less of them is 0.02, and the backlogs of a new
     # minute, which may be noted meanwhile, are 0.1.
     assert total <= 1.05, rates
     assert used < 10
+    types = after.get("type", 0) - before.get("type", 0)        # promised: 0.1 a second a queue, all of them every TYPES_S
+    looks = 1 if time.monotonic() - started > TYPES_S - 10 else 0
+    assert types <= 2 * (0.2 * elapsed + 35 * looks), types
+    assert after["type"] >= 2 * 20, after                       # the look at the start
 
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers have memory of their own")
