@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import threading
+from collections import Counter
 
 import pytest
 
@@ -321,7 +322,7 @@ def test_messages_that_stay_cost_redis_little(redis, quredisd, handler):
     assert d.stop() == 0
 
 
-@pytest.mark.limit(590)
+@pytest.mark.limit(590)        # below LONG_S of conftest.py: it measures, so it does not begin together with the longest tests
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_long_list(redis, quredisd, handler, dry_run):
     """No call takes long, and memory stays flat. A dry run gives nobody a time, so they have one."""
@@ -342,8 +343,9 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
         wait_for(lambda: c.llen("ingress:mail") == 0, 500)
         assert c.llen("escape:mail") == MESSAGES == c.xlen("escape:mail:log")
     grown = rss_kb(d.sweeper()) - before
-    slow = [(e["duration"], e["command"][:80]) for e in c.slowlog_get(20)]
+    slow = Counter(b" ".join(e["command"].split()[:2]) for e in c.slowlog_get(128))
     print(f"{MESSAGES} messages, dry_run={dry_run}: memory grew by {grown} kB, slow calls: {slow}")
-    assert len(slow) < 10       # of a thousand: others may hold up a few; a call that walks the list is always slow
+    # A call is its command and its key or script. A busy machine holds up a few of a thousand; one that walks the list is slow each time.
+    assert max(slow.values(), default=0) < 5, slow
     assert grown < 4096 or SANITIZED                    # a sanitizer keeps what was freed
     assert d.stop() == 0
