@@ -142,13 +142,14 @@ static void add_hold(struct doctor *d, const char *name, enum hold hold, const c
 	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
 }
 
-static void check_queue(struct doctor *d, const json_t *q)
+/* A queue that drains with its supervisor needs no finding of its own. */
+static void check_queue(struct doctor *d, const json_t *q, bool drains)
 {
 	const char *name = json_string_value(json_object_get(q, "name"));
 	enum hold hold = holds_by_name(json_string_value(json_object_get(q, "state")));
 	const char *reason = json_string_value(json_object_get(q, "reason")), *undecided = json_string_value(json_object_get(q, "undecided"));
 
-	if (hold != HOLDS && holds_table[hold].advice != NULL)
+	if (hold != HOLDS && holds_table[hold].advice != NULL && !(drains && hold == HOLD_DRAINING))
 		add_hold(d, name, hold, reason);
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
@@ -159,6 +160,7 @@ int check_supervisor(struct doctor *d)
 {
 	const json_t *queues = json_object_get(d->supervisor.status, "queues"), *q;
 	const char *state = json_string_value(json_object_get(d->supervisor.status, "state"));
+	bool drains = state != NULL && strcmp(state, "draining") == 0;
 	json_int_t deaths = json_integer_value(json_object_get(d->supervisor.status, "unconfirmed_deaths"));
 	size_t i;
 
@@ -166,10 +168,10 @@ int check_supervisor(struct doctor *d)
 		findings_add(d, SEVERITY_OK, NULL, "skipped: no supervisor answered");
 		return 0;
 	}
-	if (state != NULL && strcmp(state, "draining") == 0)
+	if (drains)
 		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "the supervisor drains, and then stops"), "wait");
 	json_array_foreach(queues, i, q)
-		check_queue(d, q);
+		check_queue(d, q, drains);
 	for (i = 0; i < d->a->conf->nqueues; i++)
 		if (!control_lists_queue(d->supervisor.status, d->a->conf->queues[i]->name))
 			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name, "it is configured, but the supervisor does not run it"),

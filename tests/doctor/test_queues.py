@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -538,3 +539,20 @@ def test_the_right_to_read_notes(clinic):
     before = dumps(c)
     clinic.doctor().one("rights", "error", "does not allow the user limited", '"read notes"')
     assert dumps(c) == before
+
+
+def test_a_supervisor_that_drains_is_one_finding(clinic):
+    """Not one more for each of its queues."""
+    started, go = clinic.tmp / "started", clinic.tmp / "go"
+    slow = clinic.tmp / "slow"
+    slow.write_text(f"#!/bin/sh\ntouch {started}\nwhile ! [ -e {go} ]; do sleep 0.05; done\n")
+    slow.chmod(0o755)
+    clinic.configure(clinic.queue(handler=slow, run_as=None, timeout="5m"), clinic.queue("news", run_as=None), start=True,
+                     supervisor={"user": None, "drain_timeout": "5m"})
+    clinic.client.lpush("ingress:mail", "x")
+    wait_for(started.exists)
+    os.kill(clinic.daemon.pid, signal.SIGTERM)
+    clinic.daemon.wait_event("stopping")
+    r = clinic.doctor()
+    assert [row["what"] for row in r.rows if "drain" in row["what"]] == ["the supervisor drains, and then stops"], r.rows
+    go.touch()
