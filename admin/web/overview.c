@@ -31,15 +31,11 @@ json_t *web_answer_of(const struct admin *server, struct options *options, const
 /* The worst first. The pages have no list of states. */
 static json_t *table_of_holds(void)
 {
-	static const char *const levels[] = {
-		[HOLD_WELL] = "well", [HOLD_ORDERED] = "ordered", [HOLD_PASSING] = "passing", [HOLD_WARNING] = "warning",
-		[HOLD_BAD] = "bad",
-	};
 	json_t *all = json_array();
 
 	for (int i = HOLDS - 1; i >= HOLD_NONE; i--)
 		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s*}", "state", holds_table[i].name, "level",
-		    levels[holds_table[i].level], "text", holds_table[i].text, "code", holds_table[i].code));
+		    hold_level_names[holds_table[i].level], "text", holds_table[i].text, "code", holds_table[i].code));
 	return all;
 }
 

@@ -24,8 +24,10 @@ enum hold_level {
 	HOLD_WELL,
 	HOLD_ORDERED,		/* an operator wants it so */
 	HOLD_PASSING,		/* it ends by itself */
-	HOLD_WARNING, HOLD_BAD
+	HOLD_WARNING, HOLD_BAD,
+	HOLD_LEVELS
 };
+extern const char *const hold_level_names[HOLD_LEVELS];	/* in documents */
 
 enum hold_patience {
 	HOLD_AT_ONCE,

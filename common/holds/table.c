@@ -3,8 +3,11 @@
 
 #include "common/holds/holds.h"
 
+const char *const hold_level_names[HOLD_LEVELS] = { [HOLD_WELL] = "well", [HOLD_ORDERED] = "ordered", [HOLD_PASSING] = "passing",
+    [HOLD_WARNING] = "warning", [HOLD_BAD] = "bad" };
+
 const struct hold_words holds_table[HOLDS] = {
-	[HOLD_NONE] = { .name = "running", .level = HOLD_WELL, .setter = "nobody", .end = "never", .text = "its workers fetch" },
+	[HOLD_NONE] = { .name = "running", .level = HOLD_WELL, .setter = "no process", .end = "never", .text = "its workers fetch" },
 	[HOLD_QUIET] = { .name = "quiet", .level = HOLD_ORDERED,
 	    .setter = "an operator of this host", .end = "with quredis quiet --off",
 	    .text = "an operator stopped fetching on this host",
