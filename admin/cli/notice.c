@@ -39,15 +39,12 @@ void notice_print(const char *prefix, const char *fmt, ...)
 
 void notice_say(const char *fmt, ...)
 {
-	char *text = NULL, *shown;
+	char *text, *shown;
 	va_list ap;
-	int len;
 
 	va_start(ap, fmt);
-	len = vasprintf(&text, fmt, ap);
+	text = alloc_format_args(fmt, ap);
 	va_end(ap);
-	if (len == -1)
-		return;
 	shown = visible_line(text);
 	puts(shown);
 	free(shown);

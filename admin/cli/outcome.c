@@ -6,6 +6,7 @@
 
 #include "admin/cli/outcome.h"
 
+#include "admin/cli/notice.h"
 #include "common/base/base.h"
 
 char *outcome_count(int64_t n)
@@ -119,7 +120,7 @@ void outcome_say(struct admin *a, const struct outcome *o)
 	if (a->options.json)
 		say_json(a, o);
 	else
-		printf("%s %s%s%s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
+		notice_say("%s %s%s%s%s%s%s%s", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
 		    o->list == NULL ? "" : o->list, a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);

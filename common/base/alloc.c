@@ -53,17 +53,23 @@ char *alloc_string(const char *s)
 	return s == NULL ? NULL : checked(strdup(s));
 }
 
-char *alloc_format(const char *fmt, ...)
+char *alloc_format_args(const char *fmt, va_list ap)
 {
 	char *s = NULL;
+
+	if (vasprintf(&s, fmt, ap) == -1)
+		alloc_failed();
+	return s;
+}
+
+char *alloc_format(const char *fmt, ...)
+{
+	char *s;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&s, fmt, ap);
+	s = alloc_format_args(fmt, ap);
 	va_end(ap);
-	if (n == -1)
-		alloc_failed();
 	return s;
 }
 

@@ -1,6 +1,7 @@
 #ifndef COMMON_BASE_ALLOC_H
 #define COMMON_BASE_ALLOC_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /*
@@ -14,6 +15,7 @@ void *alloc_bytes(size_t size);				/* has the signature of malloc(3), for librar
 char *alloc_string(const char *s);			/* strdup; NULL stays NULL */
 _Noreturn void alloc_failed(void);			/* ends the process if a library ran out of memory */
 char *alloc_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *alloc_format_args(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /*
  * The limits of free(), in bytes: blocks of at least mapped_min return to the kernel at once, and the end of the heap keeps heap_free_max.
