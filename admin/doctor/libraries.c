@@ -16,7 +16,7 @@ int check_libraries(struct doctor *d)
 		old++;
 		findings_advise(findings_add(d, SEVERITY_NOTE, l->name,
 		    "%s %s is older than %s: earlier versions have known holes", l->name, l->version(), l->least),
-		    "install the security updates of this system and restart the supervisor; if they are installed, its vendor has mended this version");
+		    "install the security updates of this system and restart the supervisor; if they are installed, its vendor may have repaired this version");
 	}
 	buffer_append(&all, "", 1);
 	if (old == 0)

@@ -36,9 +36,8 @@ static int set_aside(struct doctor *d)
 		if (reply.type != REDIS_INTEGER || reply.integer != 0)
 			return 0;	/* renamed; or there is nothing, or it must stay: the next command says why */
 	}
-	return admin_fail(d->a, EX_CONFIG, "quredis:secret:aside to quredis:secret:aside:%d hold what earlier repairs moved there: "
-		    "delete those that hold no secret, "
-	    "then repeat this repair", QUEUE_SECRET_ASIDES);
+	return admin_fail(d->a, EX_CONFIG, "quredis:secret:aside to quredis:secret:aside:%d are all taken by earlier repairs: "
+	    "delete those that hold no secret, then run doctor --fix again", QUEUE_SECRET_ASIDES);
 }
 
 /* Reads it again: it may have been restored while the operator was asked. */

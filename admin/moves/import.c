@@ -84,7 +84,7 @@ static int read_line(struct import *t)
 	return n > 0 ? 1 : ferror(t->file) && !interrupt_asked() ? fail_line(t, EX_IOERR, strerror(errno)) : 0;
 }
 
-/* The present line is behind us: writes "END SHA1" to out. Call it once for each line, in their order. */
+/* Adds the present line to the hash, and writes "END SHA1" to out. Call it once for each line, in order. */
 static void pass_line(struct import *t, char out[POSITION_SIZE])
 {
 	char before[ENCODE_SHA1_SIZE];
@@ -223,8 +223,8 @@ static int import_lines(struct import *t)
 
 /* ---- start and end ---- */
 
-/* Whether the last record of an import, which is not known by the first line of this file, is the text. */
-static bool ends_an_import(const struct redis_reply *all, const char sha1[ENCODE_SHA1_SIZE])
+/* sha1: of a line. True: an earlier import, of a file with another first line, ended with this line. */
+static bool is_last_of_an_import(const struct redis_reply *all, const char sha1[ENCODE_SHA1_SIZE])
 {
 	for (size_t i = 0; i + 1 < all->n; i += 2) {
 		struct redis_reply field = redis_element(all, i), value = redis_element(all, i + 1);
@@ -251,9 +251,9 @@ static int check_overlap(struct import *t)
 		return 0;
 	for (; rc == 1; rc = read_line(t)) {
 		encode_sha1(t->line, text_length(t), sha1);
-		if (ends_an_import(&all, sha1))
-			return fail_line(t, EX_DATAERR, "it was the last line of another import, so the messages before it may be "
-			    "pushed already: --anew pushes all of them");
+		if (is_last_of_an_import(&all, sha1))
+			return fail_line(t, EX_DATAERR, "an earlier import ended with this line, so the messages before it may already "
+			    "have been pushed; --anew pushes all of them again");
 	}
 	if (rc == -1 || fseeko(t->file, t->start, SEEK_SET) == -1)
 		return rc == -1 ? -1 : fail_line(t, EX_IOERR, strerror(errno));
@@ -340,8 +340,8 @@ int cmd_dlq_import(struct admin *a)
 		outcome_say(a, &(struct outcome){ .action = "dlq import", .did = "pushed", .would = "would push", .count = t.pushed,
 		    .interrupted = interrupt_asked() });
 	if (t.without_message > 0)
-		admin_note("%" PRId64 " line%s without a message", t.without_message,
-		    t.without_message == 1 ? " is a record" : "s are records");
+		admin_note(t.without_message == 1 ? "%" PRId64 " line is a record without a message" :
+		    "%" PRId64 " lines are records without a message", t.without_message);
 	interrupt_end();
 	if (t.file != NULL && t.file != stdin)
 		fclose(t.file);

@@ -135,7 +135,7 @@ def test_a_known_file_with_another_first_line_is_not_pushed_again(quredis, redis
     path, before = written(tmp / "b", rows), dumps(redis.client())
     r = quredis("dlq", "import", "mail", str(path))
     known = rows.index(lines(1, 299)[0]) + 1
-    assert r.code == 65 and f"{path}:{known}: it was the last line of another import" in r.err and "--anew" in r.err, r
+    assert r.code == 65 and f"{path}:{known}: an earlier import ended with this line" in r.err and "--anew" in r.err, r
     assert dumps(redis.client()) == before
     assert quredis("dlq", "import", "mail", "--anew", str(path)).code == 0 and len(q.fetched()) == 300 + len(rows)
     plain = [json.dumps({"message": text}) for text in ("a", "b", "a")]         # by hand: without a record, equal lines prove nothing
