@@ -240,8 +240,8 @@ static int check_options(struct admin *a)
 	return 0;
 }
 
-/* By the clock of Redis, which also decides when a message is due or expired. */
-static int read_clock(struct push *p)
+/* Sets server_ms and asked_ms, and with --at options.delay_ms. Redis also decides when a message is due or expired. */
+static int read_clock_and_due(struct push *p)
 {
 	struct admin *a = p->a;
 	char at[CLOCK_RFC3339_SIZE];
@@ -284,7 +284,7 @@ int cmd_push(struct admin *a)
 
 	if (check_options(a) == -1)
 		return -1;
-	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) && read_clock(&p) == -1)
+	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) && read_clock_and_due(&p) == -1)
 		return -1;
 	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)
 		return -1;
