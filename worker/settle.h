@@ -31,7 +31,8 @@ struct failure {			/* why a message is not done */
 	const char *class;
 	char named[HANDLER_CLASS_MAX + 1];	/* the class that the handler named, if it did */
 	char text[320];
-	const char *words;		/* the handler's own: the reason of its reply, or the last line of its stderr; not NUL-terminated */
+	/* the handler's own: the reason of its reply, or the last line of its stderr; not NUL-terminated; points into result or the reply, valid as long as these */
+	const char *words;
 	size_t words_len;		/* 0: it said nothing */
 	int64_t delay_ms;		/* RETRY: -1: by back-off */
 	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
@@ -63,9 +64,9 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 /* False: whether a stop ended the handler is undecided; call again in the next turn. An end by a stop becomes HANDLER_STOPPED. */
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
-/* For a reply that does not mean done: sets verdict, class, text and delay of f. */
 size_t verdict_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
+/* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
-void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text and result of f; depends on its verdict */
+void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text, words and result of f; depends on its verdict */
 
 #endif

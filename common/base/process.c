@@ -215,7 +215,10 @@ void process_reset_signals(void)
 	process_default_signals(process_changed_signals());
 }
 
-/* Flags and mask do not count: exec resets them, and until then nothing runs. */
+/*
+ * Flags and mask do not count: exec resets them, and until then nothing runs. Of the two signals that only the raw call reads, they do; that costs
+ * one more reset.
+ */
 static bool has_default_action(int sig)
 {
 	unsigned long raw[KERNEL_SIGACTION_WORDS] = {0};

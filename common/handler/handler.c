@@ -19,7 +19,7 @@
 #include "common/handler/spawn.h"
 #include "common/handler/process.h"
 
-#define ARGUMENT_SHORT 4096	/* bytes */
+#define ARGUMENT_SHORT 4096	/* bytes: a message up to this length is never taken for the cause of E2BIG */
 
 struct handler {
 	const struct conf_queue *conf;
@@ -309,8 +309,8 @@ void handler_kill(struct handler *h)
 }
 
 /*
- * A short message makes no command line too long, and one on standard input none at all: then the handler's own
- * arguments and environment do.
+ * E2BIG has two causes. A long argument: the message. Otherwise the handler's own arguments and environment, which no message can help: then the
+ * breaker opens.
  */
 static bool message_is_too_long(const struct handler *h)
 {

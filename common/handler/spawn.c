@@ -191,7 +191,7 @@ static int follow_parent(pid_t parent)
  * The program itself could be executed, so the errno of execve is about the interpreter in its first line, or about the
  * loader that a binary names.
  */
-static enum handler_stage blamed_by_execve(const char *program)
+static enum handler_stage stage_of_execve_error(const char *program)
 {
 	int error = errno;
 	bool executable = (error == ENOENT || error == EACCES || error == ENOTDIR) && access(program, X_OK) == 0;
@@ -227,7 +227,7 @@ _Noreturn static void child(const struct handler_plan *plan)
 	if (handler_script_lacks_right(program_fd, plan->argv[0]) || (plan->script != NULL && access(plan->script->path, plan->script->may) == -1))
 		fail(failure_fd, HANDLER_STAGE_SCRIPT);
 	execve(plan->argv[0], plan->argv, plan->envp);
-	fail(failure_fd, blamed_by_execve(plan->argv[0]));
+	fail(failure_fd, stage_of_execve_error(plan->argv[0]));
 }
 
 /* No signal handler of the parent may run in the child, on the parent's memory. */

@@ -14,17 +14,17 @@
 	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
 	X(retry, ENTRY) X(escape, ENTRY RECORD) X(hand_back, ENTRY PUT_BACK) X(return, ENTRY PUT_BACK) X(redrive, ENTRY)          \
 	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART RECORD)                                         \
-	/* messages that no process has read: queue/too_large.c */                                                                    \
+	/* messages that no process has read: queue/too_large.c */                                                                \
 	X(too_large, RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, RECORD UNREAD)                            \
 	/* owners and their trays: queue/moves.c */                                                                               \
 	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \
-	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ) X(backlog, ) X(unregister, )                                            \
+	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ) X(backlog, ) X(unregister, )                               \
 	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */                                          \
-	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(pushed, ) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES)          \
+	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(pushed, ) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES) \
 	/* history: queue/history.c */                                                                                            \
 	X(done_trim, ) X(done_look, )                                                                                             \
 	/* dead letters: dead_letters/removal.c */                                                                                \
-	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, )      \
+	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, ) \
 	X(forward, )                                                                                                              \
 	/* long work of operators: queue/operations.c */                                                                          \
 	X(operation_hold, ) X(operation_note, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )                         \

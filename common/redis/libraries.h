@@ -10,7 +10,7 @@
  */
 struct library {
 	const char *name;
-	const char *(*version)(void);	/* of the library that is loaded; of hiredis, which does not tell it, that of its headers */
+	const char *(*version)(void);	/* of the library that is loaded; of hiredis, which does not report it, that of its headers */
 	const char *least;		/* earlier ones have known holes in what quredis uses of them */
 };
 

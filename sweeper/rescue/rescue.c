@@ -364,8 +364,8 @@ static void sort_anew(struct sweeper *s, struct sweeper_queue *q)
 }
 
 /*
- * Makes only this rescue wait, also if the connection was lost: other owners and queues go on. A list of another type counts as absent, so the gate does not
- * wait for it: the rescue goes on until the key is mended, and what it then returns may come after newer messages.
+ * Makes only this rescue wait, also if the connection was lost: other owners and queues go on. A list of another type holds up the gate only for
+ * TASK_ERROR_PERSISTS failures. The rescue then continues until the key is repaired; what it returns may come after newer messages.
  */
 static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct rescue *r, int64_t now_ms)
 {

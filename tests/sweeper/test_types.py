@@ -14,7 +14,7 @@ TYPES = {"list": "list", "string": "string", "hash": "hash", "stream": "stream",
 # names that hold more than a queue or a time: other tests give them another type
 UNBOUNDED = re.compile(r"INC|NONCE|:ID|scratch")
 SHUT = {"ingress:mail", "transit:mail", "escape:mail", "transit:mail:workers"}
-REPLACED = {"quredis:queue:mail", "quredis:node:NODE", "quredis:node:NODE:clock"}       # quredisd writes them as a whole: its next report mends them
+REPLACED = {"quredis:queue:mail", "quredis:node:NODE", "quredis:node:NODE:clock"}       # quredisd writes them as a whole: its next report replaces them
 OWN_TESTS = {"quredis:secret", "quredis:secret:aside", "quredis:schema"}
 
 
@@ -85,13 +85,13 @@ def test_each_key_of_a_queue(redis, quredisd, handler, ledger):
     def unnamed():
         seen = {q["name"]: q for q in status(d)["queues"]}
         return {key: seen[name].get("reason") for name, (key, kind) in queues.items()
-                if not names_one(seen[name].get("reason"), wrong[name]) and not is_mended(key, wrong[name], kind)}
+                if not names_one(seen[name].get("reason"), wrong[name]) and not is_replaced(key, wrong[name], kind)}
 
-    def is_mended(key, keys, kind):
+    def is_replaced(key, keys, kind):
         return key in REPLACED and {c.type(k).decode() for k in keys} <= {kind, "none"}
     wait_none(unnamed)
     doctor = d.quredis("doctor", "--json").out
-    assert not [key for name, (key, kind) in queues.items() if not names_one(doctor, wrong[name]) and not is_mended(key, wrong[name], kind)]
+    assert not [key for name, (key, kind) in queues.items() if not names_one(doctor, wrong[name]) and not is_replaced(key, wrong[name], kind)]
 
     for keys in wrong.values():
         c.delete(*keys)
@@ -122,7 +122,7 @@ def test_each_key_that_queues_share(redis, quredisd, handler, ledger, row):
 
 
 def test_a_layout_of_another_type(redis, quredisd, handler, ledger):
-    """It may be the form of a later version: nothing runs until it is mended, and the reason names it."""
+    """It may be the form of a later version: nothing runs until it is repaired, and the reason names it."""
     c = redis.client()
     c.rpush("quredis:schema", "oops")
     c.lpush("ingress:mail", "waits")
