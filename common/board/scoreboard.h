@@ -10,7 +10,7 @@
 #include "common/board/sweeper_words.h"
 #include "common/board/worker_words.h"
 #include "common/message/message.h"
-#include "common/redis/resolve.h"
+#include "common/redis/redis.h"
 
 /*
  * The scoreboard: anonymous shared memory between the master and its children. It has no locks, no pointers and no

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/redis/output.h"
+#include "common/redis/resolve.h"
 #include "common/redis/route.h"
 #include "common/redis/tls_context.h"
 
