@@ -28,13 +28,7 @@ int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_version(struct admin *a);
 
-/*
- * health_attempts.c: adds "next_attempt_ms" to each reason "breaker" of these reports of health: in how many ms workers try the handler
- * again. Without a valid report of the node it adds nothing. -1: no connection to Redis
- */
 struct queue_health;
-int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n, int64_t server_ms);
-
 /*
  * health.c: the texts of all reasons of a report in one line, with what comes next: the next attempt of a breaker, the next look at a figure that recovers.
  * "" if it has none. A new string.

@@ -1,7 +1,7 @@
 /*
  * quredis health: shows the last reports of the sweepers of all hosts (quredis:health), for people, programs and monitors. The
- * sweeper judges a queue, and owns the rule. This file only shows reports, and decides when a report is stale and when one is
- * missing.
+ * sweeper judges a queue, and owns the rule. This file only shows reports, and decides when one is missing; admin/queues/reports.c decides
+ * what a report is still worth.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,13 +12,14 @@
 #include <jansson.h>
 
 #include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
 
 #include "common/base/base.h"
 #include "common/holds/holds.h"
 #include "common/queue/queue.h"
 
 #define STATUS_UNKNOWN 3		/* exit status, and level after those of the reports: no sweeper reports */
-_Static_assert((int)STATUS_UNKNOWN == (int)QUEUE_HEALTH_LEVELS, "unknown follows the levels of reports");
+_Static_assert((int)STATUS_UNKNOWN == (int)REPORTS_UNKNOWN, "unknown follows the levels of reports");
 #define DATED_MS 15000			/* an older report says so where it stands beside figures of this moment */
 #define UNREPORTED "no supervisor reports this queue: is one running that has it?"
 
@@ -72,33 +73,65 @@ static bool is_reported(const struct reports *r, const char *queue)
 	return false;
 }
 
-static void keep_unknown(struct reports *r, const char *name)
-{
-	struct queue_health h = { .level = STATUS_UNKNOWN };
-
-	h.document = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "queue", name, "status", "unknown", "reasons",
-	    "code", "unreported", "status", "unknown", "text", UNREPORTED);
-	h.queue = json_string_value(json_object_get(h.document, "queue"));
-	h.status = json_string_value(json_object_get(h.document, "status"));
-	r->all[r->n++] = h;
-}
-
-/* True: workers of quredis have registered for the queue. If only other programs use it, no sweeper judges it. */
-static int has_workers(struct admin *a, const char *name, int64_t *there)
+/* Asks about one queue, which may be gone meanwhile: then 0. */
+static int ask_queue(struct admin *a, const char *name, void ask(struct redis *, const struct queue_keys *), int64_t *found)
 {
 	struct queue_keys keys;
 	int rc;
 
-	*there = 0;
+	*found = 0;
 	if (admin_find_queue(a, name, &keys) == -1) {
 		rc = a->status == EX_UNAVAILABLE ? -1 : 0;
 		a->status = 0;
 		return rc;
 	}
-	redis_appendf(&a->redis, "EXISTS %s", keys.workers);
-	rc = admin_integer(a, there, keys.workers);
+	ask(&a->redis, &keys);
+	rc = admin_integer(a, found, name);
 	queue_keys_free(&keys);
 	return rc;
+}
+
+/* Workers of quredis have registered for the queue. If only other programs use it, no sweeper judges it. */
+static void ask_workers(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s", k->workers);
+}
+
+/* Also a resume is newer than a report. Few queues are paused, so only these are asked. */
+static int end_pauses(struct admin *a, struct reports *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		int64_t paused;
+
+		if (!reports_say_paused(&r->all[i]))
+			continue;
+		if (ask_queue(a, r->all[i].queue, queue_paused, &paused) == -1)
+			return -1;
+		if (paused == 0)
+			reports_end_pause(&r->all[i]);
+	}
+	return 0;
+}
+
+static bool is_known(const struct admin *a, char *const *names, size_t n, const char *queue)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], queue) == 0)
+			return true;
+	return conf_queue_find(a->conf, queue) != NULL;
+}
+
+/* Leaves out queues that are gone: destroyed, and no supervisor has them. A lost registry alone hides no queue. */
+static void leave_out_gone(const struct admin *a, struct reports *r, char *const *names, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (!reports_doubt(&r->all[i]) || is_known(a, names, n, r->all[i].queue))
+			r->all[kept++] = r->all[i];
+		else
+			queue_health_free(&r->all[i]);
+	r->n = kept;
 }
 
 /*
@@ -111,16 +144,16 @@ static int keep_unreported(struct admin *a, struct reports *r, char *const *name
 		return 0;
 	for (size_t i = 0; i < a->conf->nqueues; i++)
 		if (is_meant(a, a->conf->queues[i]->name) && !is_reported(r, a->conf->queues[i]->name))
-			keep_unknown(r, a->conf->queues[i]->name);
+			r->all[r->n++] = reports_missing(a->conf->queues[i]->name, UNREPORTED);
 	for (size_t i = 0; i < n; i++) {
 		int64_t there;
 
 		if (!is_meant(a, names[i]) || is_reported(r, names[i]))
 			continue;
-		if (has_workers(a, names[i], &there) == -1)
+		if (ask_queue(a, names[i], ask_workers, &there) == -1)
 			return -1;
 		if (there > 0)
-			keep_unknown(r, names[i]);
+			r->all[r->n++] = reports_missing(names[i], UNREPORTED);
 	}
 	return 0;
 }
@@ -140,7 +173,9 @@ static int take_reports(struct admin *a, struct reports *r)
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {
 		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL, a->conf->nqueues + nnames, r->now_ms, &r->n, &stale);
-		rc = health_attempts_add(a, r->all, r->n, r->now_ms) == -1 ? -1 : keep_unreported(a, r, names, nnames);
+		rc = reports_confirm(a, r->all, &r->n, r->now_ms);
+		leave_out_gone(a, r, names, nnames);
+		rc = rc == -1 || end_pauses(a, r) == -1 ? -1 : keep_unreported(a, r, names, nnames);
 	}
 	admin_names_free(names, nnames);
 	if (rc == -1)
@@ -217,7 +252,7 @@ char *health_reasons_dated(const struct queue_health *report, int64_t server_ms)
 {
 	char *text = health_reasons(report, server_ms), *dated, ago[OUTPUT_AGO_SIZE];
 
-	if (text[0] == '\0' || report->at_ms == 0 || server_ms - report->at_ms < DATED_MS)		/* 0: there is no report */
+	if (text[0] == '\0' || reports_doubt(report) || server_ms - report->at_ms < DATED_MS)
 		return text;
 	dated = alloc_format("%s: %s", output_ago(server_ms - report->at_ms, ago), text);
 	free(text);

@@ -136,10 +136,12 @@ static int measure(struct admin *a, struct listed_queue *entries, size_t n)
 	return 0;
 }
 
-static bool show_report(struct listed_queue *entries, size_t n, const struct queue_health *h, int64_t server_ms)
+static bool show_report(struct listed_queue *entries, size_t n, struct queue_health *h, int64_t server_ms)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(entries[i].queue->keys.name, h->queue) == 0 && entries[i].health == NULL) {
+			if (!entries[i].lists.paused)
+				reports_end_pause(h);
 			entries[i].health = alloc_string(h->status);
 			entries[i].reasons = health_reasons(h, server_ms);
 			entries[i].dated = health_reasons_dated(h, server_ms);
@@ -166,7 +168,7 @@ static int read_health(struct admin *a, struct listed_queue *entries, size_t n, 
 	if (!redis_is_strings(&reply) || reply.n == 0)
 		return 0;
 	reports = queue_health_parse_all(&reply, NULL, 0, server_ms, &nreports, &stale);
-	rc = health_attempts_add(a, reports, nreports, server_ms);
+	rc = reports_confirm(a, reports, &nreports, server_ms);
 	for (size_t i = 0; i < nreports; i++) {
 		*any = show_report(entries, n, &reports[i], server_ms) || *any;
 		queue_health_free(&reports[i]);

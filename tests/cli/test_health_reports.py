@@ -8,13 +8,22 @@ from harness import sources
 from harness.queues import Queue, now_ms
 
 
+def node(c, *rows, name="web1", age_ms=0, kept_ms=600000):
+    """The report of a node, which has these queues: a name, or a row."""
+    rows = [{"state": "running", **(r if isinstance(r, dict) else {"name": r})} for r in rows]
+    c.set(f"quredis:node:{name}", json.dumps({"node": name, "at_ms": now_ms() - age_ms, "queues": rows}), px=kept_ms)
+
+
 @pytest.fixture
 def report(redis):
-    """Writes the report of a queue as a sweeper that judged it age_ms ago."""
+    """Writes the report of a queue as a sweeper that judged it age_ms ago. Its node reports since that it has the queue."""
     c = redis.client()
+    names = []
 
     def write(name, *reasons, age_ms=240000, next_ms=60000, status="unhealthy", figures=(12, 34, 0), **more):
         Queue(c, name)
+        names.append(name)
+        node(c, *names)
         ingress, done, stuck = figures
         c.hset("quredis:health", name, json.dumps({
             "queue": name, "status": status, "at_ms": now_ms() - age_ms, "next_at_ms": now_ms() + next_ms, "interval_ms": 3600000, "node": "web1",
@@ -93,3 +102,80 @@ def test_figures_stay_whatever_their_values_are(report, terminal):
         assert {"Queue", "Status", "As of", "Ingress", "Escape", "Workers"} < set(titles[0]), titles
     report("mail", ingress={}, status="healthy")
     assert "Oldest" in shown(terminal, "health")[0] and "Reason" not in shown(terminal, "health")[0]
+
+
+def health_of(quredis, name="mail"):
+    """From health, its monitor and ls: (status, exit status, reasons), and the same for all of them."""
+    r = quredis("health", name, "--json")
+    rows = json.loads(r.out)["queues"]
+    listed = {q["name"]: q for q in json.loads(quredis("ls", "--json").out)}.get(name, {})
+    status = rows[0]["status"] if rows else None
+    assert listed.get("health") == status, (listed, rows)
+    assert quredis("health", name, "--nagios").code == r.code
+    return status, r.code, listed.get("reasons") or ""
+
+
+@pytest.mark.parametrize("status, becomes", (("healthy", ("unknown", 3)), ("degraded", ("unknown", 3)), ("unhealthy", ("unhealthy", 2))))
+def test_a_report_counts_only_while_its_supervisor_reports(report, redis, quredis, status, becomes):
+    """The report is valid for hours. Its supervisor may be dead, or unable to write."""
+    c = redis.client()
+    was = {"healthy": 0, "degraded": 1, "unhealthy": 2}[status]
+    report("mail", *([] if status == "healthy" else [{"text": "the old reason"}]), status=status)
+    assert health_of(quredis)[:2] == (status, was)
+    for lose in (lambda: c.delete("quredis:node:web1"), lambda: node(c, "mail", age_ms=31000), lambda: node(c, "mail", age_ms=-3600000),
+                 lambda: c.set("quredis:node:web1", "x"), lambda: (c.delete("quredis:node:web1"), c.sadd("quredis:node:web1", "x"))):
+        lose()
+        told = health_of(quredis)
+        assert told[:2] == becomes and told[2].startswith("the supervisor that judged it does not report any more"), told
+        assert status == "healthy" or told[2].endswith("; the old reason")
+        row = json.loads(quredis("health", "--json").out)["queues"][0]
+        assert "workers" not in row and row["ingress"]["size"] == 12
+        c.delete("quredis:node:web1")
+        node(c, "mail")
+        assert health_of(quredis)[:2] == (status, was)
+
+
+def test_a_new_report_needs_no_other_proof(report, redis, quredis):
+    report("mail", age_ms=0, status="healthy")
+    redis.client().delete("quredis:node:web1")
+    assert health_of(quredis) == ("healthy", 0, "")
+
+
+def test_a_queue_that_left_its_node_leaves_health(report, redis, quredis):
+    c = redis.client()
+    report("news", status="healthy")
+    report("mail", {"text": "the breaker is open"})
+    assert "mail: 4m ago: the breaker is open" in quredis("health", "--nagios").out
+    node(c, "news", age_ms=300000)                                      # older than the report of health
+    node(c, "news")
+    r = quredis("health", "--nagios")
+    assert r.code == 0 and "mail" not in r.out
+    node(c, "news", "mail")
+    c.zrem("quredis:queues", "mail")
+    assert quredis("health", "--nagios").code == 2         # a lost registry hides no queue that a supervisor has
+    c.delete("quredis:node:web1")
+    assert "mail" not in quredis("health", "--nagios").out
+
+
+def test_the_state_is_that_of_the_newest_report(report, redis, quredis):
+    c = redis.client()
+    report("mail", status="healthy", state="paused", reason="paused in Redis")
+    node(c, "mail")
+    c.set("quredis:of:ingress:mail:paused", "{}")
+    assert health_of(quredis) == ("healthy", 0, "")
+    node(c, {"name": "mail", "state": "paused", "reason": "paused in Redis"})
+    assert health_of(quredis) == ("healthy", 0, "paused: paused in Redis")
+    c.delete("quredis:of:ingress:mail:paused")                          # resumed: newer than all reports
+    assert health_of(quredis) == ("healthy", 0, "") and "paused" not in quredis("health", "mail").out
+
+
+def test_the_cost_of_doubt_does_not_grow_with_queues(report, redis, quredis):
+    c = redis.client()
+
+    def commands(n):
+        for i in range(n):
+            report(f"q{i}", status="healthy")
+        before = c.info("stats")["total_commands_processed"]
+        quredis("health")
+        return c.info("stats")["total_commands_processed"] - before
+    assert commands(2) == commands(40)

@@ -175,6 +175,20 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+def test_a_supervisor_that_cannot_tell_is_not_healthy(redis, quredisd, handler):
+    """Its report is valid for 15 minutes."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=2)], health=health("5m"))
+
+    def exits():
+        return {d.quredis("health", *more).code for more in ((), ("--nagios",), ("--json",))}
+    wait_for(lambda: exits() == {0}, 30)
+    d.kill9()
+    wait_for(lambda: exits() == {3}, 60)
+    assert "does not report any more" in d.quredis("health", "--nagios").out
+    assert c.hexists("quredis:health", "mail")
+
+
 def test_a_long_list_is_sampled(redis, quredisd, handler):
     """Ages are never too high, and those at the pop end are seen."""
     c = redis.client()
