@@ -248,6 +248,15 @@ void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, in
 		slot_note_failure(w->env->slot, words, words_len, now_ms);
 }
 
+/* What every face shows beside the number of failed attempts. */
+static void note_attempt(struct worker *w, const struct failure *f, int64_t now_ms)
+{
+	const char *class = f->class == NULL ? FAILED_RETRY : f->class;
+
+	failed_count(&w->env->board->workers.failed, class, 1);
+	slot_note_attempt(w->env->slot, class, f->text + f->verb_len, now_ms);
+}
+
 static void settle_failure(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
 	struct outcome *o;
@@ -255,6 +264,7 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 	bool escapes;
 
 	env_count(w->env, COUNT_FAILED, 1);
+	note_attempt(w, f, now_ms);
 	slot_note_failure(w->env->slot, f->words, f->words_len, now_ms);
 	if (f->verdict == CONF_OUTCOME_FAIL)
 		note_failure(w, m, f, now_ms);

@@ -70,6 +70,7 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named))
 		f->class = f->named;
 	handler_reply_describe(r, f->text, sizeof(f->text));
+	f->verb_len = r->reason_len > 0 ? strlen(handler_verb_names[r->verb]) + strlen(": ") : 0;
 	f->words = r->reason;
 	f->words_len = r->reason_len;
 }

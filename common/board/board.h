@@ -4,6 +4,7 @@
 /* The scoreboard, which the master shares with its children, and the contract between master and child. */
 #include "common/board/child.h"
 #include "common/board/classes.h"
+#include "common/board/failed.h"
 #include "common/board/scoreboard.h"
 #include "common/board/server_clock.h"
 

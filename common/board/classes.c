@@ -4,25 +4,40 @@
  * that moment, both may get an entry: readers add them up.
  */
 #include <sched.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "common/board/classes.h"
 
 #define NAMING_TURNS 100	/* so often a worker lets the one that writes a name go on, before it passes by the entry */
 
-static void copy_name(uint64_t words[CLASS_NAME_WORDS], const char *name)
+void classes_name_words(uint64_t words[CLASS_NAME_WORDS], const char *name)
 {
 	memset(words, 0, CLASS_NAME_MAX);
 	memcpy(words, name, strnlen(name, CLASS_NAME_MAX));
 }
 
-static bool has_name(const struct queue_class *c, const uint64_t words[CLASS_NAME_WORDS])
+void classes_name_store(_Atomic uint64_t at[CLASS_NAME_WORDS], const uint64_t words[CLASS_NAME_WORDS])
 {
 	for (size_t i = 0; i < CLASS_NAME_WORDS; i++)
-		if (atomic_load(&c->name[i]) != words[i])
+		atomic_store(&at[i], words[i]);
+}
+
+bool classes_name_is(const _Atomic uint64_t at[CLASS_NAME_WORDS], const uint64_t words[CLASS_NAME_WORDS])
+{
+	for (size_t i = 0; i < CLASS_NAME_WORDS; i++)
+		if (atomic_load(&at[i]) != words[i])
 			return false;
 	return true;
+}
+
+void classes_name_read(char out[CLASS_NAME_MAX + 1], const _Atomic uint64_t at[CLASS_NAME_WORDS])
+{
+	for (size_t i = 0; i < CLASS_NAME_WORDS; i++) {
+		uint64_t bytes = atomic_load(&at[i]);
+
+		memcpy(out + 8 * i, &bytes, 8);
+	}
+	out[CLASS_NAME_MAX] = '\0';
 }
 
 /* True: the entry is this worker's, and has the name now. */
@@ -32,8 +47,7 @@ static bool claim_entry(struct queue_class *c, const uint64_t words[CLASS_NAME_W
 
 	if (!atomic_compare_exchange_strong(&c->state, &free, CLASS_BEING_NAMED))
 		return false;
-	for (size_t i = 0; i < CLASS_NAME_WORDS; i++)
-		atomic_store(&c->name[i], words[i]);
+	classes_name_store(c->name, words);
 	atomic_store(&c->state, CLASS_NAMED);
 	return true;
 }
@@ -42,13 +56,13 @@ size_t classes_index(struct queue_classes *c, const char *name)
 {
 	uint64_t words[CLASS_NAME_WORDS];
 
-	copy_name(words, name);
+	classes_name_words(words, name);
 	for (size_t i = 0; i < CLASS_NAMES; i++) {
 		if (claim_entry(&c->named[i], words))
 			return i;
 		for (int turn = 0; turn < NAMING_TURNS && atomic_load(&c->named[i].state) == CLASS_BEING_NAMED; turn++)
 			sched_yield();
-		if (atomic_load(&c->named[i].state) == CLASS_NAMED && has_name(&c->named[i], words))
+		if (atomic_load(&c->named[i].state) == CLASS_NAMED && classes_name_is(c->named[i].name, words))
 			return i;
 	}
 	return CLASS_NAMES;
@@ -68,11 +82,7 @@ struct class_figure classes_figure(const struct queue_classes *c, size_t i)
 	if (i == CLASS_NAMES) {
 		f.n = atomic_load(&c->other);
 	} else if (atomic_load(&c->named[i].state) == CLASS_NAMED) {
-		for (size_t word = 0; word < CLASS_NAME_WORDS; word++) {
-			uint64_t bytes = atomic_load(&c->named[i].name[word]);
-
-			memcpy(f.name + 8 * word, &bytes, 8);
-		}
+		classes_name_read(f.name, c->named[i].name);
 		f.n = atomic_load(&c->named[i].n);
 	}
 	return f;

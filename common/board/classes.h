@@ -1,6 +1,7 @@
 #ifndef COMMON_BOARD_CLASSES_H
 #define COMMON_BOARD_CLASSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,12 @@ struct class_figure {
 	char name[CLASS_NAME_MAX + 1];
 	uint64_t n;
 };
+
+/* A name on the scoreboard: its bytes in words, then NULs. */
+void classes_name_words(uint64_t words[CLASS_NAME_WORDS], const char *name);
+void classes_name_store(_Atomic uint64_t at[CLASS_NAME_WORDS], const uint64_t words[CLASS_NAME_WORDS]);
+bool classes_name_is(const _Atomic uint64_t at[CLASS_NAME_WORDS], const uint64_t words[CLASS_NAME_WORDS]);
+void classes_name_read(char out[CLASS_NAME_MAX + 1], const _Atomic uint64_t at[CLASS_NAME_WORDS]);
 
 /* The index at which this name is counted. Workers call it, and the master for an heir. */
 size_t classes_index(struct queue_classes *c, const char *name);

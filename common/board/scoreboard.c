@@ -8,6 +8,7 @@
 #include "common/board/scoreboard.h"
 
 #include "common/board/classes.h"
+#include "common/board/failed.h"
 
 struct scoreboard *scoreboard_new(void)
 {
@@ -89,8 +90,18 @@ static void inherit_classes(struct board_queue *heir, const struct board_queue *
 	}
 }
 
+static void inherit_failed(struct board_queue *heir, struct board_queue *q)
+{
+	struct class_figure taken[FAILED_FIGURES];
+
+	failed_take(&q->workers.failed, taken);
+	for (size_t i = 0; i < FAILED_FIGURES; i++)
+		if (taken[i].n > 0)
+			failed_count(&heir->workers.failed, taken[i].name, taken[i].n);
+}
+
 /* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too much. */
-void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q)
+void scoreboard_inherit(struct board_queue *heir, struct board_queue *q)
 {
 	for (int i = 0; i < SCOREBOARD_FIGURES; i++) {
 		atomic_fetch_add(&heir->reported.tallied[i], atomic_load(&q->reported.tallied[i]));
@@ -101,6 +112,7 @@ void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q)
 		atomic_fetch_add(&heir->master.past[FIGURE_LAGS + i], atomic_load(&q->sweeper.lags[i]));
 	atomic_fetch_add(&heir->master.past[FIGURE_LAG_MS], atomic_load(&q->sweeper.lag_ms));
 	inherit_classes(heir, q);
+	inherit_failed(heir, q);
 }
 
 void scoreboard_clear_queue(struct board_queue *q)

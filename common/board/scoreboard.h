@@ -65,7 +65,7 @@ void board_observe_lag(struct board_queue *q, int64_t lag_ms);
 /* ---- the master calls these ---- */
 
 /* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is then new with the heir. */
-void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q);
+void scoreboard_inherit(struct board_queue *heir, struct board_queue *q);
 void scoreboard_clear_queue(struct board_queue *q);	/* no process uses the place any more */
 /*
  * Starts the next generation of the queue's handler: failures that workers of earlier generations report are no evidence against it. generation:

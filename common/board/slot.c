@@ -1,5 +1,6 @@
 /* The slot of a child: writes that consist of more than one store. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/board/scoreboard.h"
@@ -66,6 +67,15 @@ void slot_note_failure(struct slot *s, const char *words, size_t len, int64_t no
 	atomic_store(&s->failed_ms, now_ms);
 }
 
+void slot_note_attempt(struct slot *s, const char *class, const char *text, int64_t now_ms)
+{
+	char words[SLOT_TEXT_MAX + 1];
+
+	snprintf(words, sizeof(words), "%s %s", class, text);
+	slot_text_set(&s->attempt, 0, words, strlen(words), SLOT_TEXT_MAX);
+	atomic_store(&s->attempt_ms, now_ms);
+}
+
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms)
 {
 	slot_text_set(&s->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
@@ -117,6 +127,8 @@ void slot_clear(struct slot *s)
 	slot_text_clear(&s->progress);
 	slot_text_clear(&s->failure);
 	atomic_store(&s->failed_ms, 0);
+	slot_text_clear(&s->attempt);
+	atomic_store(&s->attempt_ms, 0);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)

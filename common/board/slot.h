@@ -73,6 +73,9 @@ struct slot {
 	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	struct slot_text failure;		/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */
 	_Atomic int64_t failed_ms;		/* CLOCK_MONOTONIC: when that was; 0: none was */
+	/* "CLASS TEXT" of the last failed attempt here, and when it ended (CLOCK_MONOTONIC; 0: none did). slot_note_attempt(). Reader: the sweeper */
+	struct slot_text attempt;
+	_Atomic int64_t attempt_ms;
 	/*
 	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
 	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
@@ -102,6 +105,7 @@ void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
 void slot_wait_for_file(struct slot *s, int64_t bytes, const char *why, int64_t now_ms);
 /* The handler failed. words: the last line of its stderr, or the reason of its reply; may be empty */
 void slot_note_failure(struct slot *s, const char *words, size_t len, int64_t now_ms);
+void slot_note_attempt(struct slot *s, const char *class, const char *text, int64_t now_ms);	/* an attempt failed */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
 
 /* ---- the master calls these for a child that has ended ---- */

@@ -67,12 +67,31 @@ struct queue_classes {
 	_Atomic uint64_t other;			/* dead letters of all further names */
 };
 
+#define FAILED_NAMES 16			/* classes of failed attempts that are counted one by one between two looks of the sweeper */
+
+/*
+ * A class of failed attempts, and how many there were since the sweeper took them last. The word has a generation, a phase and the count (failed.c),
+ * and changes by compare and swap. The name changes only with the generation, so who changes the word has read the name that belongs to it. A
+ * worker that dies while it writes the name leaves an entry that stays unused.
+ */
+struct failed_class {
+	_Atomic uint64_t word;
+	_Atomic uint64_t name[CLASS_NAME_WORDS];	/* as in queue_class */
+};
+
+/* failed.c writes them, for the workers, for the sweeper, which takes the counts, and, with an heir, for the master. */
+struct queue_failed_words {
+	_Alignas(64) struct failed_class named[FAILED_NAMES];
+	_Atomic uint64_t other;			/* failed attempts of all further classes */
+};
+
 /* For one queue. */
 struct queue_workers_words {
 	_Alignas(64) _Atomic uint64_t done;	/* messages done or settled; it only grows. Reader: the master, which ends its back-off when it grows */
 	_Atomic uint32_t renamed;		/* how often workers took a new incarnation; it only grows. Reader: the sweeper */
 	struct queue_breaker breaker;
 	struct queue_classes classes;
+	struct queue_failed_words failed;
 };
 
 #endif

@@ -1,0 +1,239 @@
+/* The classes of failed attempts: bounded, each count taken once, and a class that fails again and again has a place beside any number of others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/board/failed.h"
+#include "common/board/scoreboard.h"
+
+static struct class_figure taken[FAILED_FIGURES];
+
+static int setup(void **state)
+{
+	*state = scoreboard_new();
+	return *state == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	scoreboard_free(*state);
+	return 0;
+}
+
+static struct queue_failed_words *failed_of(void **state)
+{
+	return &((struct scoreboard *)*state)->queues[0].workers.failed;
+}
+
+/* Adds up: two entries may have the same name. */
+static uint64_t taken_as(const char *name)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < FAILED_FIGURES; i++)
+		n += strcmp(taken[i].name, name) == 0 ? taken[i].n : 0;
+	return n;
+}
+
+static uint64_t taken_in_all(void)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < FAILED_FIGURES; i++)
+		n += taken[i].n;
+	return n;
+}
+
+static void count_users(struct queue_failed_words *f, int first, int n)
+{
+	char name[32];
+
+	for (int i = first; i < first + n; i++) {
+		snprintf(name, sizeof(name), "user%d", i);
+		failed_count(f, name, 1);
+	}
+}
+
+static void names_are_counted_one_by_one(void **state)
+{
+	static const char longest[] = "Abcdefghijklmnopqrstuvwxyz.0123456789:_-Abcdefghijklmnopqrstuvwx";
+	struct queue_failed_words *f = failed_of(state);
+
+	assert_int_equal(strlen(longest), CLASS_NAME_MAX);
+	assert_false(failed_any(f));
+	failed_count(f, "Refused", 1);
+	failed_count(f, longest, 2);
+	failed_count(f, "RefusedAgain", 3);
+	failed_count(f, "Refused", 4);
+	failed_count(f, CLASS_OTHER, 5);
+	assert_true(failed_any(f));
+	failed_take(f, taken);
+	assert_int_equal(taken_as("Refused"), 5);
+	assert_int_equal(taken_as(longest), 2);
+	assert_int_equal(taken_as("RefusedAgain"), 3);
+	assert_int_equal(taken_as(CLASS_OTHER), 5);
+}
+
+static void what_was_taken_is_gone(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+
+	failed_count(f, "Refused", 7);
+	failed_take(f, taken);
+	assert_int_equal(taken_in_all(), 7);
+	assert_false(failed_any(f));
+	failed_take(f, taken);
+	assert_int_equal(taken_in_all(), 0);
+	failed_count(f, "Timeout", 1);
+	failed_take(f, taken);
+	assert_int_equal(taken_as("Timeout"), 1);
+	assert_int_equal(taken_as("Refused"), 0);
+}
+
+static void ten_thousand_names_lose_no_count(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+
+	count_users(f, 0, 10000);
+	failed_take(f, taken);
+	assert_int_equal(taken_in_all(), 10000);
+	assert_int_equal(taken_as(CLASS_OTHER), 10000 - FAILED_NAMES);
+}
+
+/* They came first, and they go on between its failures. */
+static void a_class_that_fails_again_and_again_has_a_place(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+
+	count_users(f, 0, 10000);
+	for (int i = 0; i < 100; i++) {
+		failed_count(f, "Refused", 1);
+		count_users(f, 10000 + 5 * i, 5);
+	}
+	failed_take(f, taken);
+	assert_int_equal(taken_as("Refused"), 100);
+	assert_int_equal(taken_in_all(), 10600);
+}
+
+static void frequent_classes_do_not_give_way(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+	char name[32];
+
+	for (int i = 0; i < FAILED_NAMES; i++) {
+		snprintf(name, sizeof(name), "class%d", i);
+		failed_count(f, name, 2);
+	}
+	count_users(f, 0, 100);
+	failed_take(f, taken);
+	assert_int_equal(taken_as("class0"), 2);
+	assert_int_equal(taken_as("class15"), 2);
+	assert_int_equal(taken_as(CLASS_OTHER), 100);
+}
+
+/* A worker died before the name was whole. */
+static void an_entry_without_a_name_is_passed_by(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+
+	atomic_store(&f->named[0].word, UINT64_C(1) << 34 | UINT64_C(1) << 32);
+	assert_false(failed_any(f));
+	count_users(f, 0, FAILED_NAMES);
+	failed_take(f, taken);
+	assert_int_equal(taken_in_all(), FAILED_NAMES);
+	assert_int_equal(taken[0].n, 0);
+	assert_int_equal(taken_as(CLASS_OTHER), 1);
+}
+
+static void a_count_that_does_not_fit_is_not_lost(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+
+	failed_count(f, "Refused", UINT32_MAX);
+	failed_count(f, "Refused", 2);
+	failed_count(f, "Huge", (uint64_t)UINT32_MAX + 1);
+	failed_take(f, taken);
+	assert_int_equal(taken_in_all(), 2 * (uint64_t)UINT32_MAX + 3);
+}
+
+static void an_heir_gets_what_nobody_took(void **state)
+{
+	struct board_queue *q = ((struct scoreboard *)*state)->queues, *heir = q + 1;
+
+	failed_count(&heir->workers.failed, "b", 1);
+	failed_count(&q->workers.failed, "a", 5);
+	failed_count(&q->workers.failed, "b", 7);
+	failed_count(&q->workers.failed, CLASS_OTHER, 9);
+	scoreboard_inherit(heir, q);
+	assert_false(failed_any(&q->workers.failed));
+	failed_take(&heir->workers.failed, taken);
+	assert_int_equal(taken_as("a"), 5);
+	assert_int_equal(taken_as("b"), 8);
+	assert_int_equal(taken_as(CLASS_OTHER), 9);
+}
+
+/* Workers count many names while a sweeper takes: nothing is lost, nothing counts twice or for another name. */
+#define WORKERS 3
+#define EACH 20000
+static void many_processes_count_at_once(void **state)
+{
+	struct queue_failed_words *f = failed_of(state);
+	uint64_t all = 0, refused = 0, other = 0;
+	int left = WORKERS, status;
+
+	for (int w = 0; w < WORKERS; w++) {
+		if (fork() != 0)
+			continue;
+		for (int i = 0; i < EACH; i++) {
+			failed_count(f, "Refused", 1);
+			count_users(f, i * WORKERS + w, 1);
+		}
+		_exit(0);
+	}
+	while (left > 0 || failed_any(f)) {
+		if (left > 0 && waitpid(-1, &status, WNOHANG) > 0) {
+			assert_int_equal(status, 0);
+			left--;
+		}
+		failed_take(f, taken);
+		all += taken_in_all();
+		refused += taken_as("Refused");
+		other += taken_as(CLASS_OTHER);
+	}
+	assert_int_equal(all, 2 * WORKERS * EACH);
+	assert_true(refused <= (uint64_t)WORKERS * EACH);
+	assert_true(refused + other >= (uint64_t)WORKERS * EACH);
+}
+
+static void the_latest_attempt_has_its_class_and_text(void **state)
+{
+	struct slot *s = &((struct scoreboard *)*state)->slots[3];
+
+	slot_note_attempt(s, "Refused", "connect to mail:25:\n\x1b[31mrefused", 1234);
+	assert_string_equal(slot_text_read(&s->attempt).text, "Refused connect to mail:25:??[31mrefused");
+	assert_int_equal(atomic_load(&s->attempt_ms), 1234);
+	slot_clear(s);
+	assert_int_equal(slot_text_read(&s->attempt).number, -1);
+	assert_int_equal(atomic_load(&s->attempt_ms), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(names_are_counted_one_by_one), TEST(what_was_taken_is_gone), TEST(ten_thousand_names_lose_no_count),
+		TEST(a_class_that_fails_again_and_again_has_a_place), TEST(frequent_classes_do_not_give_way),
+		TEST(an_entry_without_a_name_is_passed_by), TEST(a_count_that_does_not_fit_is_not_lost), TEST(an_heir_gets_what_nobody_took),
+		TEST(many_processes_count_at_once), TEST(the_latest_attempt_has_its_class_and_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
