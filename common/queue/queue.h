@@ -4,6 +4,7 @@
 /* A queue in Redis: its keys, and all operations on them. */
 #include "common/queue/admin.h"
 #include "common/queue/dead.h"
+#include "common/queue/failed.h"
 #include "common/queue/gauge.h"
 #include "common/queue/health.h"
 #include "common/queue/history.h"

@@ -11,6 +11,7 @@
 #include "common/queue/moves.h"
 
 #define SHARED(name) ".incbin \"common/queue/scripts/shared/" name ".lua\"\n"
+#define ADD SHARED("add")
 #define ENTRY SHARED("entry")
 #define LAYOUT SHARED("layout")
 #define TRACES SHARED("traces")

@@ -103,8 +103,7 @@ static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 /* A greater count is not ours: another program wrote it. The bound keeps sums and percentages in range. */
 #define COUNT_MOST INT64_C(1000000000000000)
 
-/* Returns 0 if the value is not a number above 0, and at most COUNT_MOST. */
-static int64_t parse_count(const struct redis_reply *value)
+int64_t queue_stats_count(const struct redis_reply *value)
 {
 	long long n;
 	char *end;
@@ -124,8 +123,8 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
 		uint64_t *n = figure(out, &name);
 
-		if (n != NULL && parse_count(&value) > 0)
-			*n = (uint64_t)parse_count(&value);
+		if (n != NULL && queue_stats_count(&value) > 0)
+			*n = (uint64_t)queue_stats_count(&value);
 	}
 }
 
@@ -136,8 +135,8 @@ void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg
 	for (size_t i = 0; i + 1 < reply->n; i += 2) {
 		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
 
-		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 && parse_count(&value) > 0)
-			each(arg, name.str + strlen(CLASS_FIELD), (uint64_t)parse_count(&value));
+		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 && queue_stats_count(&value) > 0)
+			each(arg, name.str + strlen(CLASS_FIELD), (uint64_t)queue_stats_count(&value));
 	}
 }
 
@@ -159,8 +158,22 @@ bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *
 		return false;
 	done = redis_element(reply, 0);
 	failed = redis_element(reply, 1);
-	*out = (struct queue_outcomes){ .done = parse_count(&done), .failed = parse_count(&failed) };
+	*out = (struct queue_outcomes){ .done = queue_stats_count(&done), .failed = queue_stats_count(&failed) };
 	return true;
+}
+
+bool queue_outcomes_in(struct queue_outcomes *out, const struct redis_reply *reply)
+{
+	*out = (struct queue_outcomes){0};
+	for (size_t i = 0; reply->type == REDIS_ARRAY && i + 1 < reply->n; i += 2) {
+		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
+
+		if (name.type == REDIS_STRING && strcmp(name.str, counters_table[COUNT_DONE].name) == 0)
+			out->done = queue_stats_count(&value);
+		else if (name.type == REDIS_STRING && strcmp(name.str, counters_table[COUNT_FAILED].name) == 0)
+			out->failed = queue_stats_count(&value);
+	}
+	return reply->type == REDIS_ARRAY;
 }
 
 void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t minute)
@@ -202,7 +215,7 @@ void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_rep
 		struct redis_reply minute = redis_element(reply, i), n = redis_element(reply, i + 1);
 
 		if (backlog_minute(&minute) != -1 && n.type == REDIS_STRING)
-			out[backlog_minute(&minute)] = parse_count(&n);
+			out[backlog_minute(&minute)] = queue_stats_count(&n);
 	}
 }
 

@@ -26,6 +26,7 @@ bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, co
 /* -> ARRAY for queue_figures_parse(), which ignores unknown fields and values that are no number. */
 void queue_totals(struct redis *r, const struct queue_keys *k);
 void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
+int64_t queue_stats_count(const struct redis_reply *value);	/* 0: no number above 0; at most 10^15 */
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
 /* Calls `each` for every class that a handler named, with its count. */
 void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg);
@@ -47,11 +48,13 @@ int64_t queue_left_ingress(const struct queue_figures *f);
 
 /* How attempts ended, in total or in one minute. */
 struct queue_outcomes {
-	int64_t done, failed;	/* failed: also the attempts after which the message was retried */
+	int64_t done, failed;	/* failed: also the attempts after which the message was retried; failed.h says why */
 };
 #define QUEUE_TOTALS (-1)	/* in place of a minute */
 void queue_outcomes(struct redis *r, const struct queue_keys *k, int64_t minute);	/* -> ARRAY for queue_outcomes_parse() */
 bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *reply);	/* false: unexpected. What is no number counts as 0 */
+
+bool queue_outcomes_in(struct queue_outcomes *out, const struct redis_reply *reply);	/* the same in an answer of queue_rate() or queue_totals() */
 
 /* The time in ms below which so many percent of the handlers ran: the bound of a bucket; 0: above the last bound; -1: none ran */
 int64_t queue_percentile(const struct queue_figures *f, int percent);

@@ -26,6 +26,7 @@ struct taking {
 	bool *elsewhere;		/* for each worker: it has messages in flight, and belongs to another host */
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 	int64_t active_ms, nactive;	/* sum and number of the ages known for messages in flight */
+	struct queue_failed failed;	/* why attempts failed in the window of health */
 	bool wrong;			/* an answer could not be used */
 };
 
@@ -232,7 +233,23 @@ static int64_t window_minutes(const struct taking *t)
 static void ask_outcomes(struct taking *t)
 {
 	for (int64_t i = 0; i < window_minutes(t); i++)
-		queue_outcomes(&t->s->redis, &t->q->keys, t->g->at_ms / MINUTE_MS - i);
+		queue_rate(&t->s->redis, &t->q->keys, t->g->at_ms / MINUTE_MS - i);
+}
+
+static void keep_failed(struct taking *t)
+{
+	struct queue_failed **kept = &metrics_of(t->q)->failed;
+	int64_t first_ms = (t->g->at_ms / MINUTE_MS - window_minutes(t) + 1) * MINUTE_MS;
+
+	free(*kept);
+	*kept = NULL;
+	if (t->facts[FACT_FAILURES] <= 0)
+		return;
+	if (t->failed.at_ms < first_ms || t->failed.at_ms > t->g->at_ms)
+		t->failed.at_ms = 0;		/* it is of another time */
+	queue_failed_sort(&t->failed);
+	*kept = alloc_zero(1, sizeof(**kept));
+	**kept = t->failed;
 }
 
 static void take_outcomes(struct taking *t)
@@ -241,11 +258,15 @@ static void take_outcomes(struct taking *t)
 	struct redis_reply reply;
 
 	for (int64_t i = 0; i < window_minutes(t); i++) {
-		bool good = take_answer(t, &reply) && queue_outcomes_parse(&o, &reply);
+		bool good = take_answer(t, &reply) && queue_outcomes_in(&o, &reply);
 
 		add_known(&t->facts[FACT_ATTEMPTS], good ? o.done + o.failed : -1);
 		add_known(&t->facts[FACT_FAILURES], good ? o.failed : -1);
+		if (good)
+			queue_failed_add(&t->failed, &reply);
 	}
+	if (t->g->judged)
+		keep_failed(t);
 }
 
 static void take_growth(struct taking *t)
@@ -258,6 +279,7 @@ static void take_growth(struct taking *t)
 
 	if (take_answer(t, &reply) && size >= 0) {
 		queue_figures_parse(&totals, &reply);
+		queue_failed_latest(&t->failed, &reply);
 		/* A message that came back from delayed is not a new one. */
 		taken = (uint64_t)queue_left_ingress(&totals) - totals.n[COUNT_DUE];
 		growth_look(growth, &(struct growth_figures){ .at_ms = at_ms, .size = size, .taken = (int64_t)taken,

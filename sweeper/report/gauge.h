@@ -26,6 +26,7 @@ struct gauge {
 struct metrics_state {
 	struct gauge gauge;		/* result of the last look */
 	struct growth growth;
+	struct queue_failed *failed;	/* why attempts failed in failure_window, by the last look that health judged; NULL: none did */
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when looks find it paused; 0: not paused */
 };
 

@@ -62,7 +62,8 @@ static void failures_text(const struct reason *r)
 {
 	const struct conf_thresholds *t = gauge_thresholds(r->s, r->q);
 	const int64_t *n = gauge_of(r->q)->facts.n;
-	char window[UNITS_SIZE];
+	const struct queue_failed *failed = metrics_of(r->q)->failed;
+	char window[UNITS_SIZE], why[QUEUE_FAILED_TEXT_SIZE];
 
 	if (r->value < 0) {
 		add_text(r, "too many %s; the limit is %" PRId64 " %%", r->what, r->limit);
@@ -74,6 +75,8 @@ static void failures_text(const struct reason *r)
 		add_text(r, "; fewer than %" PRId64 " are not judged", t->failure_min);
 	else
 		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)n[FACT_FAILURES] * 100 / (double)n[FACT_ATTEMPTS], r->limit);
+	if (failed != NULL && queue_failed_text(failed, why)[0] != '\0')
+		add_text(r, "; %s", why);
 }
 
 /* "paused for 19m07s, the limit is 10m" */

@@ -9,7 +9,8 @@
  *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value",
  *	  "limit", "text" } ],
  *	  and the figures of FACT_OF_QUEUE in common/facts/table.h, in the objects "ingress", "transit", "escape", "delayed",
- *	  "workers", "rates" with their "minute": RFC 3339, "failures", "growth", "orphans"; and "paused" }
+ *	  "workers", "rates" with their "minute": RFC 3339, "failures", "growth", "orphans"; and "paused".
+ *	  "failures" also has "classes", "latest" and "text": common/queue/failed.h }
  */
 #include "sweeper/report/health.h"
 
@@ -73,6 +74,8 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "reasons", reasons(s, q));
 
 	facts_write(o, FACT_OF_QUEUE, &g->facts);
+	if (metrics_of(q)->failed != NULL)
+		queue_failed_json(metrics_of(q)->failed, json_object_get(o, "failures"));
 	if (g->facts.n[FACT_RATE_DONE] >= 0)
 		json_object_set_new(json_object_get(o, "rates"), "minute",
 		    json_string(clock_rfc3339(gauge_rated_minute(g) * MINUTE_MS, minute)));

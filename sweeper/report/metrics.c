@@ -4,6 +4,7 @@
  */
 #include "sweeper/report/metrics.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "sweeper/report/gauge.h"
@@ -58,6 +59,11 @@ static enum task_end run_metrics(struct sweeper *s, struct sweeper_queue *q, int
 	return rc == -1 ? TASK_FAILED : TASK_DONE;
 }
 
+static void free_state(struct sweeper_queue *q)
+{
+	free(metrics_of(q)->failed);
+}
+
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)q;
@@ -89,5 +95,5 @@ static void send_figures(struct sweeper *s, int64_t now_ms)
 
 const struct task metrics_task = { .name = "figures", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted, .urgent = health_is_outdated,
     .steady = true,
-	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state),
+	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state), .free = free_state,
 	.own_size = sizeof(struct metrics), .free_own = free_own };

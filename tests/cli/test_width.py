@@ -74,7 +74,7 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
         text = re.sub(r"\s+", " ", " ".join(lines))
         assert words not in WHOLE or all(n in text for n in NAMES), (words, text)
         assert words not in WHOLE or len(lines) <= 24, (words, lines)
-        reason = r" unhealthy .*Reason: 24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 % "
+        reason = r" unhealthy .*Reason: 24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %; 24 HandlerExit: exit status 1: "
         assert words not in ("ls", "health") or re.search(reason, text), text
         assert words != f"dlq ls {FAILING}" or (text.count(ERROR) == 12 and re.search(r"-\d \d+s ago HandlerExit 1 2 7\d ", text)), text
         assert words != "status" or "idle workers that are not shown: 11 " in text and "Incarnation" not in text, text

@@ -391,8 +391,10 @@ def test_half_of_the_messages_fail(redis, quredisd, handler):
     d.reload(health=health("1s", **FAR))            # a look now, which counts them all
     found = wait_for(lambda: (r := reason(c, "failures")) and "1480" in r["text"] and r, 30)
     assert found == {"code": "failures", "status": "degraded", "recovering": False, "value": 50, "limit": 30,
-                     "text": "736 of 1480 attempts failed in the last 10m: 49.7 %, the limit is 30 %"}
-    assert next_report(c)["failures"] == {"attempts": 1480, "failed": 736, "window": 600}
+                     "text": "736 of 1480 attempts failed in the last 10m: 49.7 %, the limit is 30 %; 736 HandlerExit: exit status 1"}
+    failures = next_report(c)["failures"]
+    assert failures.pop("latest")["error"] == "exit status 1"
+    assert failures == {"attempts": 1480, "failed": 736, "window": 600, "classes": {"HandlerExit": 736}, "text": "736 HandlerExit: exit status 1"}
     assert report(c, "news")["status"] == "healthy" and report(c, "news")["failures"]["attempts"] == 30
     assert d.stop() == 0
 

@@ -17,7 +17,7 @@ MINUTES = 72 * 60
 
 
 def figures(c, key):
-    return {k.decode(): int(v) for k, v in c.hgetall(key).items()}
+    return {k.decode(): int(v) for k, v in c.hgetall(key).items() if k != b"failed_latest"}
 
 
 def totals(c, name="mail"):

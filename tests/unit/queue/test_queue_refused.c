@@ -84,9 +84,9 @@ static void a_missing_command_is_named(void **state)
 	refuse("hincrby", append_tally);
 	REDIS(&server, "SCRIPT LOAD %s", "return 1");
 	for (const char *at = text; (at = strstr(at, "script: ")) != NULL; at++) {
-		snprintf(of_redis_6, sizeof(of_redis_6), "ERR Error running script (call to f_%.40s): @user_script:12: @user_script: 12: "
+		snprintf(of_redis_6, sizeof(of_redis_6), "ERR Error running script (call to f_%.40s): @user_script:6: @user_script: 6: "
 			 "Unknown Redis command called from Lua script", at + 8);
-		if (queue_script_line(at + 8, 12, &line) == NULL)
+		if (queue_script_line(at + 8, 6, &line) == NULL)
 			continue;
 		assert_int_equal(queue_refused_command(of_redis_6), COMMAND_HINCRBY);
 		assert_non_null(strstr(queue_refusal_advice(of_redis_6, room), "quredis needs HINCRBY, which this server lacks"));

@@ -1,0 +1,198 @@
+/*
+ * The classes of failed attempts in Redis. Redis is not trusted: other programs write there, too, so names that no handler could have chosen count as
+ * CLASS_OTHER, and texts are made safe before they are shown.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "common/queue/failed.h"
+
+#include "common/base/base.h"
+#include "common/queue/scripts.h"
+
+#define FIELD "failed:"			/* failed.lua knows it, too */
+#define LATEST "failed_latest"
+#define SHARE 16			/* a class among many has a line if it is at least one in so many */
+#define IN_TEXT 3			/* classes in queue_failed_text() */
+
+void queue_failed_note(struct redis *r, const struct queue_keys *k, int64_t minute, const struct class_figure *classes, const char *latest)
+{
+	struct script_number numbers[2 + FAILED_FIGURES];
+	struct script_arg args[3 + 2 * FAILED_FIGURES] = { script_number(&numbers[0], QUEUE_RATE_KEPT_MS), script_number(&numbers[1], FAILED_NAMES),
+		script_string(latest) };
+	char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, minute);
+	size_t n = 3;
+
+	for (size_t i = 0; i < FAILED_FIGURES; i++) {
+		if (classes[i].n == 0)
+			continue;
+		args[n++] = script_string(classes[i].name);
+		args[n++] = script_number(&numbers[2 + i], (int64_t)classes[i].n);
+	}
+	queue_script(r, QUEUE_SCRIPT_failed, 3, (const char *[]){ none, k->stats, rate }, n, args);
+	free(none);
+	free(rate);
+}
+
+/* ---- adding ---- */
+
+static struct class_figure *find_least(struct queue_failed *f)
+{
+	struct class_figure *least = &f->named[0];
+
+	for (size_t i = 1; i < f->n; i++)
+		if (f->named[i].n < least->n)
+			least = &f->named[i];
+	return least;
+}
+
+/* The rule of failed.lua: a class that is one too many takes the place of the smallest, unless it is smaller itself. */
+static void add_class(struct queue_failed *f, const char *name, uint64_t n)
+{
+	struct class_figure *place;
+
+	for (size_t i = 0; i < f->n; i++)
+		if (strcmp(f->named[i].name, name) == 0) {
+			f->named[i].n += n;
+			return;
+		}
+	place = f->n < QUEUE_FAILED_NAMES ? &f->named[f->n++] : find_least(f);
+	if (place->n > n) {
+		f->other += n;
+		return;
+	}
+	f->other += place->n;
+	*place = (struct class_figure){ .n = n };
+	snprintf(place->name, sizeof(place->name), "%s", name);
+}
+
+void queue_failed_add(struct queue_failed *f, const struct redis_reply *reply)
+{
+	for (size_t i = 0; reply->type == REDIS_ARRAY && i + 1 < reply->n; i += 2) {
+		struct redis_reply field = redis_element(reply, i), value = redis_element(reply, i + 1);
+		const char *name = field.str + strlen(FIELD);
+		uint64_t n;
+
+		if (field.type != REDIS_STRING || strncmp(field.str, FIELD, strlen(FIELD)) != 0)
+			continue;
+		n = (uint64_t)queue_stats_count(&value);
+		if (strcmp(name, CLASS_OTHER) == 0 || !identifier_is(IDENTIFIER_CLASS, name, field.len - strlen(FIELD)))
+			f->other += n;
+		else if (n > 0)
+			add_class(f, name, n);
+	}
+}
+
+/* "MS CLASS TEXT" */
+static void parse_latest(struct queue_failed *f, const struct redis_reply *value)
+{
+	struct slot_text safe = {0};
+	char *class, *end;
+	size_t len;
+
+	f->at_ms = strtoll(value->str, &class, 10);
+	end = *class == ' ' ? strchr(class + 1, ' ') : NULL;
+	len = end == NULL ? 0 : (size_t)(end - class - 1);
+	if (f->at_ms <= 0 || !identifier_is(IDENTIFIER_CLASS, class + 1, len)) {
+		f->at_ms = 0;
+		return;
+	}
+	snprintf(f->class, sizeof(f->class), "%.*s", (int)len, class + 1);
+	slot_text_set(&safe, 0, end + 1, strlen(end + 1), SLOT_TEXT_MAX);
+	memcpy(f->text, slot_text_read(&safe).text, sizeof(f->text));
+}
+
+void queue_failed_latest(struct queue_failed *f, const struct redis_reply *totals)
+{
+	for (size_t i = 0; totals->type == REDIS_ARRAY && i + 1 < totals->n; i += 2) {
+		struct redis_reply field = redis_element(totals, i), value = redis_element(totals, i + 1);
+
+		if (field.type == REDIS_STRING && strcmp(field.str, LATEST) == 0 && value.type == REDIS_STRING)
+			parse_latest(f, &value);
+	}
+}
+
+/* ---- showing ---- */
+
+static int by_count(const void *a, const void *b)
+{
+	const struct class_figure *x = a, *y = b;
+
+	return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static uint64_t total(const struct queue_failed *f)
+{
+	uint64_t n = f->other;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->named[i].n;
+	return n;
+}
+
+void queue_failed_sort(struct queue_failed *f)
+{
+	uint64_t least = total(f) / SHARE;
+
+	qsort(f->named, f->n, sizeof(f->named[0]), by_count);
+	if (f->n <= QUEUE_FAILED_SHOWN)
+		return;
+	while (f->n > 0 && (f->n > QUEUE_FAILED_SHOWN || f->named[f->n - 1].n < least))
+		f->other += f->named[--f->n].n;
+}
+
+static void put(char out[QUEUE_FAILED_TEXT_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(char out[QUEUE_FAILED_TEXT_SIZE], const char *fmt, ...)
+{
+	size_t len = strlen(out);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out + len, QUEUE_FAILED_TEXT_SIZE - len, fmt, ap);
+	va_end(ap);
+}
+
+const char *queue_failed_text(const struct queue_failed *f, char out[QUEUE_FAILED_TEXT_SIZE])
+{
+	uint64_t rest = total(f);
+	bool alone = f->n == 1 && f->other == 0 && strcmp(f->named[0].name, f->class) == 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < f->n && i < IN_TEXT; i++) {
+		put(out, "%s%" PRIu64 " %s", i > 0 ? ", " : "", f->named[i].n, f->named[i].name);
+		rest -= f->named[i].n;
+	}
+	if (rest > 0)
+		put(out, "%s%" PRIu64 " of other classes", out[0] == '\0' ? "" : ", ", rest);
+	if (f->at_ms == 0 || out[0] == '\0')
+		return out;
+	if (!alone)
+		put(out, "; the latest: %s", f->class);
+	if (f->text[0] != '\0')
+		put(out, ": %s", f->text);
+	return out;
+}
+
+void queue_failed_json(const struct queue_failed *f, json_t *object)
+{
+	json_t *classes = json_object();
+	char text[QUEUE_FAILED_TEXT_SIZE], at[CLOCK_RFC3339_SIZE];
+
+	for (size_t i = 0; i < f->n; i++)
+		json_object_set_new(classes, f->named[i].name, json_integer((json_int_t)f->named[i].n));
+	if (f->other > 0)
+		json_object_set_new(classes, CLASS_OTHER, json_integer((json_int_t)f->other));
+	if (json_object_size(classes) > 0)
+		json_object_set(object, "classes", classes);
+	json_decref(classes);
+	if (f->at_ms > 0)
+		json_object_set_new(object, "latest", json_pack("{s:s, s:I, s:s, s:s}", "at", clock_rfc3339(f->at_ms, at),
+		    "at_ms", (json_int_t)f->at_ms, "class", f->class, "error", f->text));
+	if (queue_failed_text(f, text)[0] != '\0')
+		json_object_set_new(object, "text", json_string(text));
+}

@@ -1,0 +1,91 @@
+/*
+ * Writes the classes of failed attempts, and the latest of them, from the scoreboard to Redis, every few seconds and only if an
+ * attempt failed. As the figures of tally.c they are statistics: a write that was interrupted may be missing. What is written at
+ * once is bounded (common/board/failed.h).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/report/gauge.h"
+
+/* The worker of the queue whose attempt failed last. NULL: none did, or it has exited. */
+static const struct slot *latest_slot(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	const struct scoreboard *board = s->child->board;
+	const struct slot *latest = NULL;
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		const struct slot *slot = &board->slots[i];
+
+		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && atomic_load(&slot->attempt_ms) > 0 &&
+		    (latest == NULL || atomic_load(&slot->attempt_ms) > atomic_load(&latest->attempt_ms)))
+			latest = slot;
+	}
+	return latest;
+}
+
+#define LATEST_SIZE (24 + SLOT_TEXT_WORDS * 8)
+static void describe_latest(const struct sweeper *s, const struct sweeper_queue *q, int64_t server_ms, char out[LATEST_SIZE])
+{
+	const struct slot *slot = latest_slot(s, q);
+	struct slot_text_seen seen;
+
+	out[0] = '\0';
+	if (slot == NULL)
+		return;
+	seen = slot_text_read(&slot->attempt);
+	if (seen.number != -1)
+		snprintf(out, LATEST_SIZE, "%" PRId64 " %s", server_ms - (clock_monotonic_ms() - atomic_load(&slot->attempt_ms)), seen.text);
+}
+
+/* tally.c reports an error of the same keys. */
+static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	struct class_figure taken[FAILED_FIGURES];
+	struct age_clock clock;
+	char latest[LATEST_SIZE];
+	int64_t written;
+
+	(void)budget;
+	(void)now_ms;
+	if (!failed_any(&q->board->workers.failed) || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return TASK_DONE;
+	failed_take(&q->board->workers.failed, taken);
+	describe_latest(s, q, clock.now_ms, latest);
+	queue_failed_note(&s->redis, &q->keys, clock.now_ms / MINUTE_MS, taken, latest);
+	if (connection_integer(s, &written) == 0)
+		return TASK_DONE;
+	if (s->redis.state == REDIS_CLOSED)
+		return TASK_FAILED;
+	for (size_t i = 0; i < FAILED_FIGURES; i++)		/* Redis refused them: they were not written */
+		if (taken[i].n > 0)
+			failed_count(&q->board->workers.failed, taken[i].name, taken[i].n);
+	return TASK_DONE;
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	(void)s;
+	return q->board != NULL;
+}
+
+/* Writes what the workers, which have all exited, counted last. */
+static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	(void)arg;
+	if (q->board != NULL && s->redis.state == REDIS_READY && run_failed(s, q, 1, 0) == TASK_FAILED)
+		connection_drain(s);
+}
+
+static void settle_all(struct sweeper *s)
+{
+	sweeper_queues_each(s, settle_queue, NULL);
+}
+
+extern const struct task failed_task;
+const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .wanted = is_wanted, .run_queue = run_failed,
+	.settle = settle_all, .steady = true };

@@ -1,0 +1,74 @@
+"""Every face that says how many attempts failed also says why: the classes of all hosts, and the latest error."""
+import json
+import re
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+
+DOWN = "ConnectionRefused", "connect to mail:25: refused"
+GREY = "Greylisted", "451 come back later"
+HEALTH = {"enabled": True, "interval": "1s"}
+
+
+# A persistent handler that answers each message with the message, after its verb; slow enough that each host gets some.
+ECHO = """import sys, time
+while head := sys.stdin.buffer.readline().split():
+    verb, _, rest = sys.stdin.buffer.read(int(head[3]) + 1)[:-1].decode().partition(" ")
+    time.sleep(@SECONDS@)
+    print(verb, head[1].decode(), rest, flush=True)
+"""
+
+
+def retry(why):
+    return f"RETRY 1h class={why[0]} {why[1]}"
+
+
+def report(c):
+    return json.loads(c.hget("quredis:health", "mail") or "{}")
+
+
+def failures(c):
+    return report(c).get("failures", {})
+
+
+@pytest.fixture
+def serve(quredisd, handler, tmp, tag):
+    def serve(node="", seconds=0, **keys):
+        page = tmp / f"page{node}" / "q.prom"
+        page.parent.mkdir()
+        d = quredisd(queues=[queue("mail", handler(ECHO.replace("@SECONDS@", str(seconds)), "python"), mode="persistent", workers=2, **keys)], health=HEALTH,
+                     supervisor={"node": tag + node}, metrics={"textfile": str(page), "interval": "1s"})
+        d.page = page
+        return d
+    return serve
+
+
+@pytest.fixture
+def two_hosts(redis, serve):
+    """A mail server refuses 40 attempts, which two hosts made, and puts off one. There is no dead letter."""
+    c = redis.client()
+    hosts = [serve(node, 0.05, batch={"max": 1}) for node in ("a", "b")]
+    c.lpush("ingress:mail", *[retry(DOWN)] * 40)
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 40, 60)
+    assert all(status(d, "mail")["counters"]["failed"] > 0 for d in hosts)
+    c.lpush("ingress:mail", retry(GREY))
+    wait_for(lambda: failures(c).get("classes") == {DOWN[0]: 40, GREY[0]: 1} and failures(c).get("latest", {}).get("class") == GREY[0], 60, "the report")
+    return hosts
+
+
+WHY = f"40 {DOWN[0]}, 1 {GREY[0]}; the latest: {GREY[0]}: {GREY[1]}"
+
+
+def test_health(redis, two_hosts):
+    c, (a, _) = redis.client(), two_hosts
+    found = failures(c)
+    assert (found["failed"], found["attempts"], found["text"]) == (41, 41, WHY)
+    assert {k: found["latest"][k] for k in ("class", "error")} == {"class": GREY[0], "error": GREY[1]}
+    assert abs(found["latest"]["at_ms"] - c.time()[0] * 1000) < 120_000
+    text, = [r["text"] for r in report(c)["reasons"] if r["code"] == "failures"]
+    assert text == f"41 of 41 attempts failed in the last 10m: 100.0 %, the limit is 70 %; {WHY}"
+    assert text in re.sub(r"\s+", " ", a.quredis("health", "mail").out)
+    assert f"CRITICAL - mail: {text}" in a.quredis("health", "mail", "--nagios").out
+    assert json.loads(a.quredis("--json", "health", "mail").out)["queues"][0]["failures"] == found
