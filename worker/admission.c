@@ -159,14 +159,15 @@ bool admission_lets_work(const struct worker *w)
 
 void admission_show(struct worker *w)
 {
+	struct admission *now = &w->admission;
 	struct slot *slot = w->env->slot;
 	bool runs;
 
-	w->admission = admission_judge(w);
-	runs = w->admission.hold != WORKER_LEAVES && tray_count(&w->trays, ITEM_RUNNING) > 0;
-	slot_set_state(slot, runs ? SLOT_RUNNING : holds[w->admission.hold].shown);
-	if (atomic_load(&slot->hold) != w->admission.hold)
-		atomic_store(&slot->hold, w->admission.hold);
+	*now = admission_judge(w);
+	runs = now->hold != WORKER_LEAVES && tray_count(&w->trays, ITEM_RUNNING) > 0;
+	slot_set_state(slot, runs ? SLOT_RUNNING : holds[now->hold].shown);
+	if (atomic_load(&slot->hold) != now->hold)
+		atomic_store(&slot->hold, now->hold);
 }
 
 int64_t admission_deadline_ms(const struct worker *w)
