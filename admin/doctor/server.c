@@ -437,7 +437,7 @@ int check_writes(struct doctor *d)
 {
 	static const struct { const char *name; enum severity severity; const char *what; } results[] = {
 		{ "rdb_last_bgsave_status", SEVERITY_ERROR, "its last snapshot failed, so it may refuse every write (stop-writes-on-bgsave-error)" },
-		{ "aof_last_write_status", SEVERITY_ERROR, "its last write to its file failed, it refuses writes: do not stop quredisd before there is room" },
+		{ "aof_last_write_status", SEVERITY_ERROR, "its last write to the append-only file failed: do not stop quredisd before there is room" },
 		{ "aof_last_bgrewrite_status", SEVERITY_WARNING, "the last rewrite of its append-only file failed, so the file grows" },
 	};
 	char status[16];

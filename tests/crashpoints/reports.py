@@ -4,7 +4,7 @@ import re
 import socket
 
 _LINE = re.compile(r'#.*|[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.eE+-]+')
-LAST = "quredis_breaker_open"
+LAST = "quredis_breaker_next_attempt_seconds"       # of the text file; it has a sample only while a breaker is open
 
 
 class TextFile:
@@ -25,7 +25,8 @@ class TextFile:
         except FileNotFoundError:
             return
         lines = text.split("\n")
-        whole = text.endswith("\n") and lines[-2].startswith(f'{LAST}{{queue="{self.queue}"')
+        ends = lines[-2:-1]
+        whole = text.endswith("\n") and (ends == [f"# TYPE {LAST} gauge"] or ends[0].startswith(f'{LAST}{{queue="{self.queue}"'))
         if not whole or not all(map(_LINE.fullmatch, lines[:-1])):
             self.broken.append(text)
         self.seen.add(next((line for line in lines if line.startswith("quredis_written_timestamp_seconds ")), ""))

@@ -347,5 +347,5 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
     print(f"{MESSAGES} messages, dry_run={dry_run}: memory grew by {grown} kB, slow calls: {slow}")
     # A call is its command and its key or script. A busy machine holds up a few of a thousand; one that walks the list is slow each time.
     assert max(slow.values(), default=0) < 5, slow
-    assert grown < 4096 or SANITIZED                    # a sanitizer keeps what was freed
+    assert grown < 8192 or SANITIZED                    # a sanitizer keeps what was freed
     assert d.stop() == 0

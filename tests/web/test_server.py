@@ -702,7 +702,7 @@ def test_an_answer_that_does_not_come_is_no_answer(console, redis, redis_proxy):
     Queue(redis.client())
     proxy = redis_proxy(redis)
     web = console(server=proxy)
-    proxy.stall_after(b"quredis:queues")
+    proxy.stall_after(b"ZRANGE\r\n$14\r\nquredis:queues")
     answer = web.ask("/api/v1/queues")
     assert answer.code == 504 and "no answer in time" in json.loads(answer.body)["error"]
     assert web.ask("/readyz").code == 503
