@@ -215,7 +215,7 @@ static json_t *redis_server(const struct master *m)
 	return o;
 }
 
-/* What Redis acknowledged and could not write to its file, while a stop waits for that. */
+/* Redis has acknowledged these bytes and could not write them to its file, while a stop waits for that. null: no stop waits. */
 static json_t *unsaved(const struct master *m, const struct slot *s)
 {
 	int64_t bytes = atomic_load(&s->unsaved);

@@ -15,7 +15,7 @@
  *	that supervisor does not report: the status becomes REPORTS_UNKNOWN unless it was worse, with a reason "unreported", and without figures of workers
  *	it reports without the queue: the report of health is freed and leaves the array
  *	it reports with the queue: the state of that report, and to each reason "breaker" "next_attempt_ms": when workers try the handler again
- * One command for each node, in one round trip. -1: no connection to Redis
+ * quredis sends one command for each node, in one round trip. -1: no connection to Redis
  */
 #define REPORTS_UNKNOWN QUEUE_HEALTH_LEVELS	/* level: nobody can tell */
 int reports_confirm(struct admin *a, struct queue_health *reports, size_t *n, int64_t server_ms);

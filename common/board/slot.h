@@ -23,7 +23,7 @@ enum worker_hold {
 	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW, WORKER_NO_TRAY,
 	WORKER_HOLDS
 };
-/* What the worker waits for. NULL: for nothing, or a number that is no hold */
+/* The name of the hold. NULL: the worker waits for nothing, or no hold has this number */
 const char *slot_waits_for(uint32_t hold);
 
 #define SLOT_UNSAVED_UNKNOWN (-1)

@@ -87,7 +87,7 @@ enum metric {
 	METRICS_END
 };
 
-/* What measures all hosts knows no single sweeper, and the other way round. */
+/* The console measures all hosts and knows no sweeper by itself. A sweeper knows its own host only. */
 enum metric_page { PAGE_FILE = 1, PAGE_CONSOLE = 2, PAGE_BOTH = PAGE_FILE | PAGE_CONSOLE };
 
 #define METRIC_LABELS 3		/* at most */
@@ -96,7 +96,7 @@ enum metric_page { PAGE_FILE = 1, PAGE_CONSOLE = 2, PAGE_BOTH = PAGE_FILE | PAGE
 bool exposition_metric(struct buffer *b, enum metric_page page, enum metric m);
 
 /*
- * One sample. values: of the labels, in the order of the table, each any text; NULL leaves that label out. value: in the unit
+ * Writes one sample. values: of the labels, in the order of the table, each any text; NULL leaves that label out. value: in the unit
  * of the table; milliseconds are written as seconds.
  */
 void exposition_sample(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS], int64_t value);

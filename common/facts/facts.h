@@ -63,7 +63,7 @@ void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `
 
 /* ---- metrics ---- */
 
-/* What a page knows of a queue. Several rows may be about one, if no two have the same figure. */
+/* The figures of a queue on one page. Several rows may be about one, if no two have the same figure. */
 struct facts_row {
 	const char *node;			/* NULL: its samples have no such label */
 	const char *queue;

@@ -83,7 +83,7 @@ const char *holds_aside(const struct board_queue *q)
 	}
 }
 
-/* What the host lacks, which limit says so, and what an operator can do. */
+/* Names what the host lacks, the limit that says so, and what an operator can do. */
 static const char *reason_of_shortage(const struct hold_workers *w)
 {
 	switch (atomic_load(&w->starts->not_started)) {
