@@ -23,7 +23,7 @@ static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .
 
 static void ask_secret(struct worker *w, int tray, int64_t now_ms)
 {
-	queue_secret(&w->session.redis, true, NULL);
+	queue_secret(&w->session.redis, true);
 	session_expect(w, ANSWER_SECRET, tray, 0, now_ms + REDIS_TIMEOUT_MS);
 	tray_set_notes(&w->trays, tray, NOTES_ASKED);
 }

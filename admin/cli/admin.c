@@ -158,11 +158,11 @@ int admin_seals(struct admin *a)
 
 	if (seal_known()->n > 0)
 		return 0;
-	queue_secret(&a->redis, true, &a->keys);
+	queue_secret(&a->redis, true);
 	do
 		if (admin_reply(a, &reply, NULL) == -1)
 			return -1;
-	while (queue_secret_asks_on(&a->redis, &reply));
+	while (queue_secret_ask_again(&a->redis, true, &a->keys, &reply));
 	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
 }
 

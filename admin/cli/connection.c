@@ -109,8 +109,7 @@ static int connect_as_producer(struct admin *a)
 {
 	if (!a->lpush_only || a->redis.error_class != REDIS_ERROR_PERMISSION)
 		return -1;
-	a->redis.greet = NULL;
-	a->redis.greeted = NULL;
+	queue_greets_nothing(&a->redis);
 	return connect_when_moved(a);
 }
 

@@ -15,11 +15,11 @@ static int read_secret(struct doctor *d)
 {
 	struct redis_reply reply;
 
-	queue_secret(&d->a->redis, false, NULL);
+	queue_secret(&d->a->redis, false);
 	do
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
-	while (queue_secret_asks_on(&d->a->redis, &reply));
+	while (queue_secret_ask_again(&d->a->redis, false, NULL, &reply));
 	queue_secret_learn(&reply);
 	return reply.type == REDIS_ERROR ? admin_refused(d->a, &reply, NULL) : 0;
 }

@@ -88,18 +88,21 @@ void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
 /* ---- the secrets that seal lines (queue/secret.c) ---- */
 
 /*
- * From now on each new connection of r loads the scripts and learns the secrets. create: it also creates the first secret if
- * Redis has none, and fails with an error SECRET if that is lost. conf: its queues, and its node, show whether quredis was here; NULL: not known.
+ * From now on each new connection of r loads the scripts and learns the secrets. owner: it also creates the first secret if Redis has none, and fails with an
+ * error SECRET if that is lost. conf: its queues, and its node, show whether quredis was here; it outlives r. NULL: not known.
  */
-void queue_greets(struct redis *r, bool create, const struct conf *conf);
+void queue_greets(struct redis *r, bool owner, const struct conf *conf);
+void queue_greets_nothing(struct redis *r);	/* new connections load no scripts and learn no secrets: for LPUSH alone */
 /*
- * Reads the secrets, and restores those that this process knows and Redis lacks. create: it also creates the first one, and a secret that was lost is an error
- * SECRET. k: of a queue besides those of the configuration and of the registry, until the last answer; NULL: none. -> STRING for queue_secret_learn(), or
- * ARRAY if nobody has a secret: then queue_secret_asks_on() looks whether one was lost
+ * Reads the secrets, and restores those that this process knows and Redis lacks. owner: a lost secret is an error SECRET. -> STRING for queue_secret_learn(),
+ * or ARRAY if neither Redis nor this process has a secret: then queue_secret_ask_again() looks whether one was lost. One question at a time on a connection.
  */
-void queue_secret(struct redis *r, bool create, const struct queue_keys *k);
-/* Called with each answer. true: it appended one more request; false: this answer is the last one */
-bool queue_secret_asks_on(struct redis *r, const struct redis_reply *reply);
+void queue_secret(struct redis *r, bool owner);
+/*
+ * Called with each answer. true: it appended one more request; false: this answer is the last one. If there is no trace of quredis, an owner creates the
+ * first secret. k: of a queue that the configuration of queue_greets() and the registry may lack; NULL: none.
+ */
+bool queue_secret_ask_again(struct redis *r, bool owner, const struct queue_keys *k, const struct redis_reply *reply);
 int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no secret; the known ones stay */
 /* By the last reply learnt: why this Redis, which quredis has used before, has no secret, and what to do; static. "": it has one, or is new. */
 #define QUEUE_SECRET_LOST_SIZE 200

@@ -11,13 +11,14 @@
  *	  queues, so a process asks for them only if its first request found no secret: the answer names the queues in the registry, a second request reads
  *	  their entries, a third names the traces. If there is one, the process waits for another that knows the secret, or for an operator
  *	  (queue_secret_replace()).
+ *	  The connection remembers how far its question is (struct redis, asking), since a process may open several at once.
  *	- A process that finds a seal which it cannot verify reads the secrets again before the message escapes.
  *
  * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a connection to keys that this program
  * does not understand fails, and a newer program that starts stops this one: the sweeper runs the script every ten seconds.
  *
  * "Owner" below is a worker or a command that seals lines: it creates the first secret, and its connection fails if that is lost. A command that only reads
- * (create false) creates none, so that reading changes nothing in Redis. Nor does a connection of the sweeper, which reports the loss.
+ * (owner false) creates none, so that reading changes nothing in Redis. Nor does a connection of the sweeper, which reports the loss.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,48 +47,41 @@ _Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <
 
 static char lost[QUEUE_SECRET_LOST_SIZE];
 
-/* The configuration of this process. The keys of its queues show whether quredis was here; NULL: no configuration is known. */
-static const struct conf *served;
-
 /* Of the registry, the queues that were registered or confirmed last are asked, so that one request is bounded. */
 #define REGISTERED_MAX 1000
 
-/* The one question that is open; each further step follows from an answer. */
-static struct {
-	enum { ASKED_SECRETS, ASKED_REGISTERED, ASKED_TRACES } step;
-	bool create;
-	const struct queue_keys *named;
+/* What a connection asked last (asking of struct redis); NULL: the secrets. */
+struct question {
+	bool traces;		/* the traces; else the entries of these queues in the registry */
 	size_t n;
-	char *names[REGISTERED_MAX];	/* owned: of queues in the registry */
-} question;
+	char *names[];		/* point behind the last of them */
+};
 
 #define KEYS_ALWAYS 4
 #define ARGS_ALWAYS 6
 
-/* traces: n lists of keys that show that quredis was here; none: the script creates no first secret. */
-static void send_secret(struct redis *r, bool create, bool anew, const struct queue_types *traces, size_t n)
+/* traces: keys that show that quredis was here; none: the script creates no first secret. */
+static void send_secret(struct redis *r, bool owner, bool anew, const struct queue_types *traces)
 {
-	size_t nkeys = KEYS_ALWAYS, nargs = ARGS_ALWAYS;
-	const char **keys = alloc_zero(KEYS_ALWAYS + n * QUEUE_TYPES_MAX, sizeof(*keys));
-	struct script_arg *args = alloc_zero(ARGS_ALWAYS + n * QUEUE_TYPES_MAX, sizeof(*args));
+	const char **keys = alloc_zero(KEYS_ALWAYS + traces->n, sizeof(*keys));
+	struct script_arg *args = alloc_zero(ARGS_ALWAYS + traces->n, sizeof(*args));
 	char *none = queue_key_of(r, QUEUE_KEY_NO_SECRET, NULL), *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL);
 	char *schema = queue_key_of(r, QUEUE_KEY_SCHEMA, NULL), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
 	char fresh[2 * SEAL_SECRET_BYTES + 1] = "", list[SEAL_LIST_SIZE];
 	struct script_number own, lowest, reads;
 
-	if (create)
+	if (owner)
 		seal_fresh(fresh);
 	seal_list(list);
 	memcpy(keys, (const char *[KEYS_ALWAYS]){ none, secret, schema, registry }, KEYS_ALWAYS * sizeof(*keys));
 	memcpy(args, (struct script_arg[ARGS_ALWAYS]){ script_string(fresh), script_string(list), script_number(&own, QUREDIS_SCHEMA),
 	    script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS), script_string(anew ? "1" : "") },
 	    ARGS_ALWAYS * sizeof(*args));
-	for (size_t i = 0; i < n; i++)
-		for (size_t row = 0; row < traces[i].n; row++) {
-			keys[nkeys++] = traces[i].of[row].key;
-			args[nargs++] = script_string(traces[i].of[row].type == NULL ? "" : traces[i].of[row].type);
-		}
-	queue_script(r, QUEUE_SCRIPT_secret, nkeys, keys, nargs, args);
+	for (size_t i = 0; i < traces->n; i++) {
+		keys[KEYS_ALWAYS + i] = traces->of[i].key;
+		args[ARGS_ALWAYS + i] = script_string(traces->of[i].type == NULL ? "" : traces->of[i].type);
+	}
+	queue_script(r, QUEUE_SCRIPT_secret, KEYS_ALWAYS + traces->n, keys, ARGS_ALWAYS + traces->n, args);
 	free(registry);
 	free(schema);
 	free(secret);
@@ -96,34 +90,45 @@ static void send_secret(struct redis *r, bool create, bool anew, const struct qu
 	free(keys);
 }
 
-static void forget_names(void)
+/* Replaces the old question. */
+static struct question *new_question(struct redis *r, size_t names, size_t text_size)
 {
-	while (question.n > 0)
-		free(question.names[--question.n]);
+	struct question *q = alloc_zero(1, sizeof(*q) + names * sizeof(*q->names) + text_size);
+
+	free(r->asking);
+	r->asking = q;
+	return q;
 }
 
-void queue_secret(struct redis *r, bool create, const struct queue_keys *k)
+void queue_secret(struct redis *r, bool owner)
 {
-	forget_names();
-	question.step = ASKED_SECRETS;
-	question.create = create;
-	question.named = k;
-	send_secret(r, create, false, NULL, 0);
+	free(r->asking);
+	r->asking = NULL;
+	send_secret(r, owner, false, &(struct queue_types){0});
 }
 
+/* names: the reply that lists the queues in the registry. false: there is none, so there is nothing to ask */
 static bool ask_registered(struct redis *r, const struct redis_reply *names)
 {
-	for (size_t i = 0; i < names->n && question.n < REGISTERED_MAX; i++) {
+	size_t n = names->n < REGISTERED_MAX ? names->n : REGISTERED_MAX, size = 0;
+	struct question *q;
+	char *at;
+
+	for (size_t i = 0; i < n; i++)
+		size += redis_element(names, i).len + 1;
+	q = new_question(r, n, size);
+	at = (char *)&q->names[n];
+	for (size_t i = 0; i < n; i++) {
 		struct redis_reply name = redis_element(names, i);
 
-		if (name.type == REDIS_STRING)
-			question.names[question.n++] = alloc_copy(name.str, name.len);
+		if (name.type != REDIS_STRING)
+			continue;
+		q->names[q->n++] = memcpy(at, name.str, name.len);
+		at += name.len + 1;
 	}
-	if (question.n == 0)
-		return false;
-	question.step = ASKED_REGISTERED;
-	queue_registered_all(r, question.names, question.n);
-	return true;
+	if (q->n > 0)
+		queue_registered_all(r, q->names, q->n);
+	return q->n > 0;
 }
 
 static void add_registered(struct queue_types *t, const char *prefix, const char *name, const struct redis_reply *entry)
@@ -136,41 +141,41 @@ static void add_registered(struct queue_types *t, const char *prefix, const char
 	queue_keys_free(&of);
 }
 
-/* entries: of the registry; not an ARRAY: it names no queue */
-static void ask_traces(struct redis *r, const struct redis_reply *entries)
+/* entries: of the registry; with question->n 0 it names no queue */
+static void ask_traces(struct redis *r, bool owner, const struct queue_keys *k, const struct redis_reply *entries)
 {
-	size_t queues = served == NULL ? 0 : served->nqueues, n = 0;
-	struct queue_types *traces = alloc_zero(queues + question.n + 2, sizeof(*traces));
+	const struct conf *conf = r->greet_arg;
+	const struct question *q = r->asking;
+	struct queue_types traces = {0};
 
-	queue_types_add_traces_common(&traces[n++], redis_prefix(r), served == NULL ? NULL : served->supervisor.node);
-	if (question.named != NULL && question.named->name != NULL)
-		queue_types_add_traces(&traces[n++], question.named);
-	for (size_t i = 0; i < queues; i++) {
+	queue_types_add_traces_common(&traces, redis_prefix(r), conf == NULL ? NULL : conf->supervisor.node);
+	if (k != NULL && k->name != NULL)
+		queue_types_add_traces(&traces, k);
+	for (size_t i = 0; conf != NULL && i < conf->nqueues; i++) {
 		struct queue_keys of;
 
-		queue_keys_from_conf(&of, served, served->queues[i]);
-		queue_types_add_traces(&traces[n++], &of);
+		queue_keys_from_conf(&of, conf, conf->queues[i]);
+		queue_types_add_traces(&traces, &of);
 		queue_keys_free(&of);
 	}
-	for (size_t i = 0; i < question.n && i < entries->n; i++) {
+	for (size_t i = 0; i < q->n && i < entries->n; i++) {
 		struct redis_reply entry = redis_element(entries, i);
 
-		add_registered(&traces[n++], redis_prefix(r), question.names[i], &entry);
+		add_registered(&traces, redis_prefix(r), q->names[i], &entry);
 	}
-	forget_names();
-	question.step = ASKED_TRACES;
-	send_secret(r, question.create, false, traces, n);
-	while (n > 0)
-		queue_types_free(&traces[--n]);
-	free(traces);
+	new_question(r, 0, 0)->traces = true;
+	send_secret(r, owner, false, &traces);
+	queue_types_free(&traces);
 }
 
-bool queue_secret_asks_on(struct redis *r, const struct redis_reply *reply)
+bool queue_secret_ask_again(struct redis *r, bool owner, const struct queue_keys *k, const struct redis_reply *reply)
 {
-	if (reply->type != REDIS_ARRAY || question.step == ASKED_TRACES)
+	const struct question *q = r->asking;
+
+	if (reply->type != REDIS_ARRAY || (q != NULL && q->traces))
 		return false;
-	if (question.step == ASKED_REGISTERED || !ask_registered(r, reply))
-		ask_traces(r, reply);
+	if (q != NULL || !ask_registered(r, reply))
+		ask_traces(r, owner, k, reply);
 	return true;
 }
 
@@ -187,7 +192,7 @@ void queue_secret_set_aside(struct redis *r, int n)
 
 void queue_secret_replace(struct redis *r)
 {
-	send_secret(r, true, true, NULL, 0);
+	send_secret(r, true, true, &(struct queue_types){0});
 }
 
 const char *queue_secret_lost(void)
@@ -209,12 +214,12 @@ int queue_secret_learn(const struct redis_reply *reply)
 static void greet_as_owner(struct redis *r)
 {
 	queue_scripts_load(r);
-	queue_secret(r, true, NULL);
+	queue_secret(r, true);
 }
 
 static const char *greeted_as_owner(struct redis *r, const struct redis_reply *last)
 {
-	if (queue_secret_asks_on(r, last))
+	if (queue_secret_ask_again(r, true, NULL, last))
 		return NULL;
 	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading the secrets (quredis:secret)" : NULL;
 }
@@ -222,9 +227,10 @@ static const char *greeted_as_owner(struct redis *r, const struct redis_reply *l
 static void greet_as_reader(struct redis *r)
 {
 	queue_scripts_load(r);
-	queue_secret(r, false, NULL);
+	queue_secret(r, false);
 }
 
+/* A reader does not ask again: it needs no secret. */
 static const char *greeted_as_reader(struct redis *r, const struct redis_reply *last)
 {
 	const char *refused = last->type == REDIS_ARRAY ? NULL : greeted_as_owner(r, last);
@@ -232,9 +238,15 @@ static const char *greeted_as_reader(struct redis *r, const struct redis_reply *
 	return lost[0] != '\0' ? NULL : refused;
 }
 
-void queue_greets(struct redis *r, bool create, const struct conf *conf)
+void queue_greets(struct redis *r, bool owner, const struct conf *conf)
 {
-	served = conf;
-	r->greet = create ? greet_as_owner : greet_as_reader;
-	r->greeted = create ? greeted_as_owner : greeted_as_reader;
+	r->greet = owner ? greet_as_owner : greet_as_reader;
+	r->greeted = owner ? greeted_as_owner : greeted_as_reader;
+	r->greet_arg = conf;
+}
+
+void queue_greets_nothing(struct redis *r)
+{
+	r->greet = NULL;
+	r->greeted = NULL;
 }

@@ -82,10 +82,13 @@ static const struct {
 	{ QUEUE_KEY_NODE, "string", true, TRACE },
 	{ QUEUE_KEY_CLOCK, "string", true, TRACE },
 };
-_Static_assert(nitems(of_queue) + nitems(common) <= QUEUE_TYPES_MAX, "one list holds all");
 
 static void add_type(struct queue_types *t, char *key, const char *type)
 {
+	if (t->n == t->room) {
+		t->room = t->room == 0 ? 32 : 2 * t->room;
+		t->of = alloc_resize(t->of, t->room, sizeof(*t->of));
+	}
 	t->of[t->n++] = (struct queue_type){ key, type };
 }
 
@@ -144,5 +147,6 @@ void queue_types_free(struct queue_types *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		free(t->of[i].key);
+	free(t->of);
 	*t = (struct queue_types){0};
 }

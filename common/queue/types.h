@@ -15,25 +15,24 @@ struct queue_type {
 	char *key;		/* owned */
 	const char *type;	/* the type it must have, if it exists; NULL: any */
 };
-#define QUEUE_TYPES_MAX 32
-struct queue_types {
-	size_t n;
-	struct queue_type of[QUEUE_TYPES_MAX];
+struct queue_types {		/* zeroed at first; queue_types_free() frees it */
+	size_t n, room;
+	struct queue_type *of;
 };
 
-/* Each adds to a list that is zeroed at first. Those without which no message may be fetched; a key of another type shuts the gate of the queue */
+/* Appends the keys without which no message may be fetched. A key of another type shuts the gate of the queue. */
 void queue_types_add_gates(struct queue_types *t, const struct queue_keys *k);
-/* All keys of the queue, and of the statistics those of now_ms, by the clock of Redis: all but the gates count as absent if their type is another */
+/* Appends all keys of the queue; now_ms, by the clock of Redis, names those of the statistics. A key that is no gate counts as absent if its type is wrong. */
 void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, int64_t now_ms);
-/* Those that all queues share, and those of this node; quredis:secret has a judge of its own (secret.c) */
+/* Appends the keys that all queues share, and those of this node. secret.c judges quredis:secret. */
 void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node);
 
-/* Those that only processes with a secret write: where one of them is, a secret was. node NULL: of no node */
+/* Appends the traces: keys that only a process with a secret writes. If one exists, a secret existed. node NULL: leaves out those of a node. */
 void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k);
 void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node);
 
 void queue_types_ask(struct redis *r, const struct queue_types *t);	/* -> STATUS for each, in their order */
-bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);	/* false also if Redis does not tell */
+bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);	/* false also if the reply is an error */
 void queue_types_free(struct queue_types *t);
 
 #endif

@@ -64,6 +64,8 @@ void redis_close(struct redis *r, const char *why)
 	end_lookup(r, false);
 	tls_close(r->tls);
 	r->tls = NULL;
+	free(r->asking);
+	r->asking = NULL;
 	if (r->context != NULL)
 		redisFree(r->context);
 	r->context = NULL;

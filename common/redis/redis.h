@@ -89,6 +89,8 @@ struct redis {
 	void (*greet)(struct redis *r);	/* appends more commands to the opening; NULL: none */
 	/* Takes the answer to greet's last command; returns why the server is refused, or NULL. It may append one more: then it is called again */
 	const char *(*greeted)(struct redis *r, const struct redis_reply *last);
+	const void *greet_arg;		/* for greet and greeted; of their owner */
+	void *asking;			/* what the owner of greet remembers of a question of several requests: one allocation; closing frees it */
 	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: unchanged */
 };
 

@@ -251,14 +251,14 @@ int connection_secret(struct sweeper *s)
 {
 	struct redis_reply reply;
 
-	queue_secret(&s->redis, true, NULL);
+	queue_secret(&s->redis, true);
 	do
 		if (connection_answer(s, &reply) == -1) {
 			if (s->redis.state != REDIS_CLOSED)
 				queue_secret_learn(&reply);
 			return -1;
 		}
-	while (queue_secret_asks_on(&s->redis, &reply));
+	while (queue_secret_ask_again(&s->redis, true, NULL, &reply));
 	if (queue_secret_learn(&reply) == 0)
 		return 0;
 	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading the secrets (quredis:secret)");

@@ -119,7 +119,7 @@ static void assert_answers(int n)
 static void write_all(struct redis *r, const struct queue_keys *k)
 {
 	queue_register(r, k, false);
-	queue_secret(r, true, NULL);
+	queue_secret(r, true);
 	queue_node_write(r, "n", "{}");
 	queue_node_clock_write(r, "n", "1");
 	queue_health_write(r, "mail", "{}", 60000);
