@@ -168,14 +168,15 @@ static size_t count_secrets(const char *list)
 	return n;
 }
 
-/* What a client says of them is well formed, and what it once knew it never forgets. */
+/* What a client says of them is well formed, and what it once knew it never forgets. A long list of traces leaves no room for the words behind it. */
 static void check_question(const struct fake_command *c)
 {
-	size_t n;
+	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 4, n;
 
-	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 4;
-
-	FUZZ_ASSERT(nkeys >= 4 && c->argc == 13 + 2 * traces && count_secrets(c->argv[3 + nkeys]) <= 1);
+	FUZZ_ASSERT(nkeys >= 4 && c->words == 13 + 2 * traces);
+	if (4 + nkeys >= c->argc)
+		return;
+	FUZZ_ASSERT(count_secrets(c->argv[3 + nkeys]) <= 1);
 	n = count_secrets(c->argv[4 + nkeys]);
 	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
 	secrets_sent = n;
