@@ -90,6 +90,18 @@ def test_a_letter_that_changes_its_place_is_looked_for_again(quredis, redis, red
     assert [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(letters[i]) for i in left[::-1]]
 
 
+def test_a_letter_that_takes_the_place_of_another_keeps_its_own_record(quredis, redis, redis_proxy):
+    """It has the same size and ends, so only its sha1 tells that the record is not its own."""
+    q = Queue(redis.client())
+    stranger, *letters = almost_equal(4, 1 << 16)
+    q.dead_letters(*letters)
+    proxy = redis_proxy(redis, Once("redrive", q.escape, lambda: q.client.rpush(q.escape, stranger)))
+    done = quredis("dlq", "retry", "mail", "--all", "--yes", url=proxy.url)
+    assert done.code == 0, done.err
+    assert [sha1(strip(m)) for m in q.fetched()] == [sha1(m) for m in letters]
+    assert q.client.lrange(q.escape, 0, -1) == [stranger] and q.client.xlen(q.log) == 0
+
+
 def test_two_operators_at_once(quredis, redis):
     """Each dead letter leaves once, whichever of two operators is faster."""
     import concurrent.futures
