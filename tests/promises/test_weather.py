@@ -238,8 +238,10 @@ def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
     d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
     workers = d.wait_workers("mail", 1)
     d.wait_event("queue_recovered", queue="mail")       # which tries every right
-    c.lpush("ingress:mail", message)
-    c.execute_command("ACL", "SETUSER", "default", f"-{right}")
+    with c.pipeline(transaction=False) as at_once:      # else the handler may end before the right is gone
+        at_once.lpush("ingress:mail", message)
+        at_once.execute_command("ACL", "SETUSER", "default", f"-{right}")
+        at_once.execute()
     wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
 
     def told():
