@@ -91,6 +91,7 @@ struct finding {
 	enum severity severity;
 	struct queue_check *queue;	/* NULL: of no queue */
 	char *where, *what, *advice;	/* owned; where and advice may be NULL */
+	bool other_user;		/* its commands need a Redis user with more rights than ours */
 	const struct fix *fix;		/* NULL: an operator has to act */
 	char *subject;			/* what the fix is applied to; owned, may be NULL */
 	enum { FIX_NONE, FIX_WOULD, FIX_DONE, FIX_FAILED } fixed;
@@ -133,9 +134,12 @@ struct doctor_supervisor {
 	struct json_t *status;		/* of the supervisor of this host; NULL: it did not answer */
 };
 
+/* Whether Redis runs a command. Denied: this Redis user lacks the right, and its administrator can grant it. Unknown: the server refuses it to every user. */
+enum command_answer { COMMAND_OFFERED, COMMAND_DENIED, COMMAND_UNKNOWN };
+
 struct doctor_server {			/* server.c */
 	bool connected;
-	bool refuses_config;		/* the settings are those of a hosted service */
+	enum command_answer config_set;	/* COMMAND_UNKNOWN: the settings are those of a hosted service */
 	char *info;			/* the answer of INFO; NULL: refused */
 	size_t info_len;
 	int64_t now_ms;			/* the clock of Redis when the queues were read; our own if Redis did not tell */
@@ -233,8 +237,13 @@ size_t report_fixes(const struct doctor *d);	/* the fixes that are offered, on s
 
 /* ---- server.c ---- */
 
-/* "redis-cli -h HOST -p PORT", for the server that was checked: a new string. */
-char *server_cli(const struct doctor *d);
+/* The Redis user of this command. */
+const char *server_user(const struct doctor *d);
+
+/* ---- commands.c ---- */
+
+/* How Redis answered a command. A missing right to a key is none to the command. */
+enum command_answer commands_answer(enum command_name command, const struct redis_reply *reply);
 
 /* ---- certificates.c ---- */
 

@@ -1,9 +1,12 @@
 /*
- * Hosted services refuse commands. Without some of them quredis cannot run; without others it runs, and cannot know or do something. This check asks
- * without COMMAND, which may be refused, too: it sends each command without arguments. Redis refuses an unknown command before it counts arguments, and
- * changes nothing. The access list comes after that count, so for the commands that quredis can do without the check sends a whole one that does no harm.
+ * Hosted services and access lists refuse commands. Without some of them quredis cannot run; without others it runs, and cannot know or do
+ * something. This check asks without COMMAND, which may be refused, too: it sends each command without arguments. Redis refuses an unknown
+ * command before it counts arguments, and changes nothing. The access list comes after that count, so for the commands that quredis can do
+ * without the check sends a whole one that does no harm.
  */
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "admin/doctor/checks.h"
 
@@ -45,15 +48,41 @@ static const struct spared *spared_of(enum command_name command)
 	return NULL;
 }
 
-/* A missing right to the key is none to the command. */
-static bool is_refused(enum command_name command, const struct redis_reply *reply)
+enum command_answer commands_answer(enum command_name command, const struct redis_reply *reply)
 {
 	enum redis_error_class class = redis_error_class(reply);
 
-	return class == REDIS_ERROR_NO_COMMAND || (class == REDIS_ERROR_PERMISSION && command_name_refused(reply->str) == command);
+	if (class == REDIS_ERROR_PERMISSION && command_name_refused(reply->str) == command)
+		return COMMAND_DENIED;
+	return class == REDIS_ERROR_NO_COMMAND ? COMMAND_UNKNOWN : COMMAND_OFFERED;
 }
 
-static void add_refused_command(struct doctor *d, enum command_name command)
+/* "ACL SETUSER mail +xadd": a new string. */
+static char *grant_of(const struct doctor *d, enum command_name command)
+{
+	const char *right = command == COMMAND_CONFIG ? "config|get" : command == COMMAND_MEMORY ? "memory|usage" : command_name_text(command);
+	char *grant = alloc_format("ACL SETUSER %s +%s", server_user(d), right);
+
+	for (char *at = grant + strlen(grant) - strlen(right); *at != '\0'; at++)
+		*at = (char)tolower((unsigned char)*at);
+	return grant;
+}
+
+static void add_denied_command(struct doctor *d, enum command_name command)
+{
+	const struct spared *s = spared_of(command);
+	const char *where = d->a->target.shown, *name = command_name_text(command), *user = server_user(d);
+	char *grant = grant_of(d, command);
+
+	if (s == NULL)
+		findings_advise(findings_add(d, SEVERITY_ERROR, where, "the Redis user %s lacks %s, which quredis needs", user, name), "%s", grant);
+	else if (s->unknown != NULL)
+		findings_advise(findings_add(d, SEVERITY_NOTE, where, "the Redis user %s lacks %s: %s", user, name, s->unknown),
+		    "%s; where a service does not permit that: %s", grant, s->advice);
+	free(grant);
+}
+
+static void add_unknown_command(struct doctor *d, enum command_name command)
 {
 	const struct spared *s = spared_of(command);
 	const char *where = d->a->target.shown, *name = command_name_text(command);
@@ -65,15 +94,32 @@ static void add_refused_command(struct doctor *d, enum command_name command)
 		findings_advise(findings_add(d, SEVERITY_NOTE, where, "it refuses %s: %s", name, s->unknown), "%s", s->advice);
 }
 
-static void add_fetches(struct doctor *d, const bool refused[COMMAND_COUNT])
+static enum command_answer worse_of(enum command_answer a, enum command_answer b)
 {
-	if ((refused[COMMAND_BRPOPLPUSH] || refused[COMMAND_RPOPLPUSH]) && (refused[COMMAND_BLMOVE] || refused[COMMAND_LMOVE]))
-		findings_advise(findings_add(d, SEVERITY_ERROR, d->a->target.shown, "it refuses BRPOPLPUSH and BLMOVE, of which quredis needs one to fetch"),
+	return a > b ? a : b;
+}
+
+/* Either pair is enough to fetch. */
+static void add_fetches(struct doctor *d, const enum command_answer answers[COMMAND_COUNT])
+{
+	enum command_answer old = worse_of(answers[COMMAND_BRPOPLPUSH], answers[COMMAND_RPOPLPUSH]);
+	enum command_answer new = worse_of(answers[COMMAND_BLMOVE], answers[COMMAND_LMOVE]);
+	const char *where = d->a->target.shown, *user = server_user(d);
+
+	if (old == COMMAND_OFFERED || new == COMMAND_OFFERED)
+		return;
+	if (old == COMMAND_UNKNOWN && new == COMMAND_UNKNOWN)
+		findings_advise(findings_add(d, SEVERITY_ERROR, where, "it refuses BRPOPLPUSH and BLMOVE, of which quredis needs one to fetch"),
 		    "use a service or a plan that offers one of these commands");
+	else
+		findings_advise(findings_add(d, SEVERITY_ERROR, where,
+		    "the Redis user %s lacks BRPOPLPUSH and BLMOVE, of which quredis needs one to fetch", user),
+		    "a supervisor needs ACL SETUSER %s %s; for a command line that only looks nothing is wrong", user,
+		    old == COMMAND_DENIED ? "+brpoplpush +rpoplpush" : "+blmove +lmove");
 }
 
 /* -1: the connection was lost. */
-static int ask_commands(struct doctor *d, bool refused[COMMAND_COUNT])
+static int ask_commands(struct doctor *d, enum command_answer answers[COMMAND_COUNT])
 {
 	char *key = alloc_format("%s" NO_KEY, redis_prefix(&d->a->redis));
 	struct redis_reply reply;
@@ -87,7 +133,7 @@ static int ask_commands(struct doctor *d, bool refused[COMMAND_COUNT])
 	for (int i = 1; i < COMMAND_COUNT; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
-		refused[i] = is_refused((enum command_name)i, &reply);
+		answers[i] = commands_answer((enum command_name)i, &reply);
 	}
 	return 0;
 }
@@ -104,14 +150,16 @@ static void check_identity(struct doctor *d)
 
 int check_commands(struct doctor *d)
 {
-	bool refused[COMMAND_COUNT] = { false };
+	enum command_answer answers[COMMAND_COUNT] = { COMMAND_OFFERED };
 
-	if (ask_commands(d, refused) == -1)
+	if (ask_commands(d, answers) == -1)
 		return -1;
 	for (int i = 1; i < COMMAND_COUNT; i++)
-		if (refused[i])
-			add_refused_command(d, (enum command_name)i);
-	add_fetches(d, refused);
+		if (answers[i] == COMMAND_DENIED)
+			add_denied_command(d, (enum command_name)i);
+		else if (answers[i] == COMMAND_UNKNOWN)
+			add_unknown_command(d, (enum command_name)i);
+	add_fetches(d, answers);
 	check_identity(d);
 	return 0;
 }

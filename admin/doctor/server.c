@@ -54,61 +54,34 @@ static bool setting(struct doctor *d, const char *name, char *out, size_t size)
 	return redis_element(&reply, 1).type == REDIS_STRING && strlcpy(out, redis_element(&reply, 1).str, size) < size;
 }
 
+const char *server_user(const struct doctor *d)
+{
+	return d->a->target.login.user != NULL ? d->a->target.login.user : "default";
+}
+
 /*
- * Whether this user could change a setting: a hosted service refuses CONFIG, or only CONFIG SET, and the settings are its own then. A setting that no server
- * has changes nothing, and a server that permits the command complains about the name. -1: the connection was lost.
+ * Probes CONFIG SET with a name that no server has: a hosted service refuses the command itself, or only CONFIG SET, and the settings are its own then. An
+ * access list refuses it to this user. -1: the connection was lost.
  */
 static int ask_config(struct doctor *d)
 {
 	struct redis_reply reply;
-	enum redis_error_class class;
 
 	redis_appendf(&d->a->redis, "CONFIG SET " NO_SETTING " 1");
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	class = redis_error_class(&reply);
-	d->server.refuses_config = class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_PERMISSION;
+	d->server.config_set = commands_answer(COMMAND_CONFIG, &reply);
 	return 0;
-}
-
-char *server_cli(const struct doctor *d)
-{
-	const struct redis_target *t = &d->a->target;
-	char where[REDIS_ENDPOINT_SIZE] = "";
-	struct buffer words = {0};
-	struct redis_endpoint p;
-	char *port = NULL;
-
-	buffer_format(&words, "redis-cli");
-	if (t->unix_path != NULL) {
-		buffer_format(&words, " -s ");
-		options_append_quoted(&words, t->unix_path);
-	} else if (t->master == NULL && t->naddresses == 1)
-		buffer_format(&words, " -h %s -p %d", t->addresses[0].host, t->addresses[0].port);
-	else if (d->a->redis.state == REDIS_READY && redis_endpoint_of(&d->a->redis, &p))
-		port = strrchr(redis_endpoint_format(&p, where), ':');
-	if (port != NULL && where[0] == '[')		/* an IPv6 address: redis-cli takes no brackets */
-		buffer_format(&words, " -h %.*s -p %s", (int)(port - where) - 2, where + 1, port + 1);
-	else if (port != NULL)
-		buffer_format(&words, " -h %.*s -p %s", (int)(port - where), where, port + 1);
-	if (t->db > 0)
-		buffer_format(&words, " -n %d", t->db);
-	if (t->tls)
-		buffer_format(&words, " --tls");
-	if (t->login.user != NULL) {
-		buffer_format(&words, " --user ");
-		options_append_quoted(&words, t->login.user);
-	}
-	if (t->login.password != NULL)
-		buffer_format(&words, " --askpass");
-	buffer_append(&words, "", 1);
-	return words.data;
 }
 
 /* ours: what to do on a server of one's own. service: the same where the settings are those of a hosted service. */
 static void advise_setting(const struct doctor *d, struct finding *f, const char *ours, const char *service)
 {
-	if (d->server.refuses_config)
+	if (d->server.config_set == COMMAND_DENIED) {
+		findings_advise(f, "the Redis user %s lacks CONFIG SET; with a user that has it: %s (at a hosted service: %s; docs/hosted.md)",
+		    server_user(d), ours, service);
+		f->other_user = true;
+	} else if (d->server.config_set == COMMAND_UNKNOWN)
 		findings_advise(f, "this setting is the service's, which refuses CONFIG: %s (docs/hosted.md)", service);
 	else
 		findings_advise(f, "%s", ours);
@@ -203,9 +176,15 @@ static int read_info(struct doctor *d)
 	redis_appendf(&d->a->redis, "INFO");
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
+	if (commands_answer(COMMAND_INFO, &reply) == COMMAND_DENIED) {
+		findings_advise(add(d, SEVERITY_NOTE, "the Redis user %s lacks INFO, so version, eviction, memory and persistence are unknown",
+		    server_user(d)),
+		    "ACL SETUSER %s +info", server_user(d));
+		return 0;
+	}
 	if (reply.type != REDIS_STRING) {
 		findings_advise(add(d, SEVERITY_NOTE, "INFO is refused, so version, eviction, memory and persistence are unknown"),
-		    "allow this user +info, or check yourself, in the settings of the service: noeviction, appendfsync always");
+		    "check yourself, in the settings of the service: noeviction, appendfsync always");
 		return 0;
 	}
 	d->server.info = alloc_copy(reply.str, reply.len);
@@ -419,7 +398,11 @@ int check_persistence(struct doctor *d)
 		    "look it up in the settings of the service");
 	else if (log == 0)
 		add_without_log(d);
-	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)))
+	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)) && d->server.config_set == COMMAND_DENIED)
+		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but the Redis user %s lacks CONFIG GET, so appendfsync cannot be read",
+		    server_user(d)),
+		    "ACL SETUSER %s +config|get", server_user(d));
+	else if (fsync[0] == '\0')
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)

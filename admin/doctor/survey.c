@@ -284,7 +284,12 @@ int check_keys(struct doctor *d)
 	if (d->a->status != EX_NOPERM)
 		return -1;
 	doctor_drain(d);
-	findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown, "this user may not scan keys, so doctor cannot find lost messages: %s", d->why),
-	    "run it as a user of Redis who may SCAN (-u)");
+	if (redis_error_classify(d->why) == REDIS_ERROR_NO_COMMAND)
+		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown, "it refuses SCAN, so doctor cannot find lost messages: %s", d->why),
+		    "nothing is wrong for the queues");
+	else
+		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
+		    "the Redis user %s may not scan keys, so doctor cannot find lost messages: %s", server_user(d), d->why),
+		    "run it as a user of Redis who may SCAN (-u), or ACL SETUSER %s +scan", server_user(d));
 	return 0;
 }

@@ -46,7 +46,7 @@ def test_redis_that_hides_info(clinic):
     clinic.client.execute_command("ACL", "SETUSER", "default", "-info")
     r = clinic.doctor()
     clinic.client.execute_command("ACL", "SETUSER", "default", "+info")
-    r.one("redis", "note", "INFO is refused", advice="+info")
+    r.one("redis", "note", "the Redis user default lacks INFO", advice="ACL SETUSER default +info")
     assert not [x for x in r.rows if x["check"] in ("version", "eviction", "memory", "persistence", "writes", "clients")]
     r.good("lost")
 
@@ -133,35 +133,54 @@ def test_persistence_that_cannot_be_read(clinic):
     clinic.client.execute_command("ACL", "SETUSER", "default", "-config")
     r = clinic.doctor()
     clinic.client.execute_command("ACL", "SETUSER", "default", "+config")
-    r.one("persistence", "note", "appendfsync cannot be read", advice="check yourself")
+    r.one("persistence", "note", "appendfsync cannot be read", advice="ACL SETUSER default +config|get")
 
 
 @pytest.mark.parametrize("right", ["config", "config|set"])
-def test_settings_of_a_service(clinic, edited, right):
-    """Where CONFIG is refused, nothing advises CONFIG SET: it would fail."""
+def test_settings_that_this_user_may_not_change(clinic, edited, right):
+    """A right that an administrator of Redis can grant is no service: the advice stays, for a user that has the right."""
     replicas = edited(rb"connected_slaves:0", b"connected_slaves:2")
     clinic.registered()
     clinic.client.config_set("maxmemory-policy", "volatile-ttl")
     clinic.client.config_set("appendonly", "no")
     ours = clinic.doctor("-u", replicas)
     clinic.client.execute_command("ACL", "SETUSER", "default", f"-{right}")
-    service = clinic.doctor("-u", replicas)
+    limited = clinic.doctor("-u", replicas)
     clinic.client.execute_command("ACL", "SETUSER", "default", "+config")
     checks = {"eviction", "persistence"} | ({"role"} if right == "config|set" else set())     # without CONFIG GET the least number of replicas is unknown
     for check in checks:
         assert ours.one(check, ours.bad(check)[0]["severity"], advice="CONFIG SET")
-        assert service.one(check, ours.bad(check)[0]["severity"], advice="this setting is the service's, which refuses CONFIG")
-    assert "CONFIG SET" not in " ".join(r["advice"] or "" for r in service.rows)
+        assert limited.one(check, ours.bad(check)[0]["severity"], advice="the Redis user default lacks CONFIG SET; with a user that has it: redis-cli ")
+    assert "this setting is the service's" not in str(limited.rows)
 
 
-def test_commands_that_a_service_refuses(clinic, edited):
+def test_a_user_that_lacks_config_is_not_in_the_command(clinic, redis_server):
+    server = redis_server(tcp=True)
+    server.client().execute_command("ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-config|set")
+    advice = clinic.doctor("-u", f"redis://limited:x@127.0.0.1:{server.port}").one("persistence", "warning")["advice"]
+    assert f"with a user that has it: redis-cli -h 127.0.0.1 -p {server.port} CONFIG SET appendonly yes; " in advice
+
+
+def test_settings_of_a_service(clinic, redis_server):
+    """Where the server lacks CONFIG, nothing advises CONFIG SET: no user has it."""
+    server = redis_server(refuse=["CONFIG"], config={"maxmemory-policy": "volatile-ttl"})
+    r = clinic.doctor("-u", server.url)
+    for check, severity in (("eviction", "error"), ("persistence", "warning")):
+        r.one(check, severity, advice="this setting is the service's, which refuses CONFIG")
+    assert "CONFIG SET" not in " ".join(r["advice"] or "" for r in r.rows)
+    assert r.one("commands", "note", "it refuses CONFIG", advice="settings of the service")
+
+
+def test_commands_that_this_user_lacks(clinic, edited):
     clinic.doctor().good("commands")
     clinic.client.execute_command("ACL", "SETUSER", "default", "-config", "-client", "-role", "-memory")
     r = clinic.doctor()
     clinic.client.execute_command("ACL", "SETUSER", "default", "+@all")
     found = {x["what"].split(":")[0]: x for x in r.bad("commands")}
-    assert sorted(found) == [f"it refuses {x}" for x in ("CLIENT", "CONFIG", "MEMORY", "ROLE")] and {x["severity"] for x in found.values()} == {"note"}
-    assert "appendfsync" in found["it refuses CONFIG"]["what"] and "settings of the service" in found["it refuses CONFIG"]["advice"]
+    lacks = "the Redis user default lacks "
+    assert sorted(found) == [lacks + x for x in ("CLIENT", "CONFIG", "MEMORY", "ROLE")] and {x["severity"] for x in found.values()} == {"note"}
+    assert "appendfsync" in found[lacks + "CONFIG"]["what"] and found[lacks + "CONFIG"]["advice"].startswith("ACL SETUSER default +config|get; ")
+    assert found[lacks + "MEMORY"]["advice"].startswith("ACL SETUSER default +memory|usage; ")
     clinic.doctor("-u", edited(rb"run_id:\w+\r\n", b"")).one("commands", "note", "INFO does not contain run_id", advice="idle connections")
     clinic.doctor("-u", edited(rb"aof_enabled:\d\r\n", b"")).one("persistence", "note", "what a crash loses is unknown", advice="settings of the service")
 
