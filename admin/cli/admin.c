@@ -299,7 +299,12 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 	}
 	key = queue_key_of(&a->redis, QUEUE_KEY_REGISTERED, name);
 	redis_appendf(&a->redis, "GET %s", key);
-	rc = admin_reply(a, &reply, key);
+	rc = admin_wait(a, &reply);
+	if (rc == 0 && redis_error_class(&reply) == REDIS_ERROR_PERMISSION)
+		rc = admin_fail(a, EX_NOPERM,
+		    "no queue %s in this configuration, and the user of Redis may not look it up (%s): name the queue in the configuration", name, reply.str);
+	else if (rc == 0 && reply.type == REDIS_ERROR)
+		rc = admin_refused(a, &reply, key);
 	free(key);
 	if (rc == -1)
 		return -1;

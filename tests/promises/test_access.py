@@ -178,6 +178,9 @@ def test_push_needs_no_more_than_a_producer_has(redis_server, quredisd, handler,
         r = d.quredis(*more, env=own)
         assert (r.code, r.out) == (77, "") and "or use the Redis user of an operator (docs/operating.md)" in r.err, (more, r)
     assert redis.client().zcard("quredis:of:ingress:mail:delayed") == 0
+    r = d.quredis("push", "other", "x", env=own)
+    assert r.code == 77 and "no queue other in this configuration" in r.err and "name the queue in the configuration" in r.err, r
+    assert "grant" not in r.err, "a producer needs no right to read"
 
 
 def test_doctor_names_a_producer_that_may_write_too_much(redis, quredisd, handler):
