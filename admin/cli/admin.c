@@ -118,7 +118,9 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 
 int admin_wait(struct admin *a, struct redis_reply *reply)
 {
-	if (redis_wait(&a->redis, reply, (a->writes ? ADMIN_WRITE_TIMEOUT_MS : ADMIN_TIMEOUT_MS) + a->extra_ms, NULL) == 0)
+	int64_t ms = a->wait_ms != 0 ? a->wait_ms : a->writes ? ADMIN_WRITE_TIMEOUT_MS : ADMIN_TIMEOUT_MS;
+
+	if (redis_wait(&a->redis, reply, ms + a->extra_ms, NULL) == 0)
 		return 0;
 	return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 }

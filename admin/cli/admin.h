@@ -34,7 +34,7 @@ struct admin {
 	struct conf *conf;
 	struct redis_target target;
 	struct redis redis;
-	int64_t connect_ms;		/* for an opening; 0: REDIS_TIMEOUT_MS */
+	int64_t wait_ms;		/* for an opening, and for each reply; 0: the defaults */
 	bool lpush_only;		/* the command sends nothing else, so the opening may do without scripts */
 	bool writes;			/* the command changes something: ADMIN_WRITE_TIMEOUT_MS applies */
 	int64_t extra_ms;		/* added to the timeout of a reply while a large message is under way */

@@ -93,7 +93,7 @@ static int connect_when_moved(struct admin *a)
 {
 	int64_t until_ms = clock_monotonic_ms() + SLOT_MOVES_MS;
 
-	while (redis_connect(&a->redis, a->connect_ms == 0 ? REDIS_TIMEOUT_MS : a->connect_ms, NULL) == -1) {
+	while (redis_connect(&a->redis, a->wait_ms == 0 ? REDIS_TIMEOUT_MS : a->wait_ms, NULL) == -1) {
 		if (!redis_error_slot_moves(a->redis.error) || clock_monotonic_ms() >= until_ms)
 			return -1;
 		clock_pause_ms(50);

@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -111,51 +112,66 @@ static void show_queues(struct admin *a, const json_t *queues)
 
 /* ---- health ---- */
 
-/* Counts the queues of this supervisor that are not healthy; 0 also if Redis does not tell. */
-static size_t count_ill(struct admin *a, const json_t *status)
+struct sick_queues {
+	size_t ill, doubtful;		/* degraded or unhealthy; nobody can tell */
+};
+
+/* Counts queues of this supervisor; none if Redis does not tell. */
+static struct sick_queues count_sick(struct admin *a, const json_t *status)
 {
+	struct sick_queues sick = {0};
 	struct queue_health *reports;
 	struct redis_reply reply;
-	size_t n, stale, ill = 0;
+	size_t n, stale;
 	int64_t now_ms;
+	bool confirmed;
 
-	a->connect_ms = HEALTH_MS;
-	if (connection_open(a) == -1)
-		return 0;
-	redis_appendf(&a->redis, "TIME");
+	a->wait_ms = HEALTH_MS;
+	if (connection_open(a) == -1 || admin_server_time(a, &now_ms) == -1)
+		return sick;
 	queue_health_read(&a->redis);
-	if (redis_wait(&a->redis, &reply, HEALTH_MS, NULL) == -1)
-		return 0;
-	now_ms = queue_time_parse(&reply);
-	if (redis_wait(&a->redis, &reply, HEALTH_MS, NULL) == -1 || !redis_is_strings(&reply))
-		return 0;
+	if (admin_wait(a, &reply) == -1 || !redis_is_strings(&reply))
+		return sick;
 	reports = queue_health_parse_all(&reply, NULL, 0, now_ms, &n, &stale);
+	confirmed = reports_confirm(a, reports, &n, now_ms) == 0;
 	for (size_t i = 0; i < n; i++) {
-		ill += reports[i].level > QUEUE_HEALTHY && control_lists_queue(status, reports[i].queue);
+		bool is_here = confirmed && control_lists_queue(status, reports[i].queue);
+
+		sick.doubtful += is_here && reports[i].level == REPORTS_UNKNOWN;
+		sick.ill += is_here && reports[i].level != REPORTS_UNKNOWN && reports[i].level > QUEUE_HEALTHY;
 		queue_health_free(&reports[i]);
 	}
 	free(reports);
-	return ill;
+	return sick;
+}
+
+static void print_sick(struct sick_queues sick, size_t queues)
+{
+	char *more = sick.doubtful == 0 ? alloc_string("") : alloc_format(", and the health of %zu more is not known", sick.doubtful);
+
+	if (sick.ill > 0)
+		admin_note("%zu of %zu queues %s degraded or unhealthy%s: quredis health shows which, and why", sick.ill, queues,
+		    sick.ill == 1 ? "is" : "are", more);
+	else if (sick.doubtful > 0)
+		admin_note("the health of %zu of %zu queues is not known: quredis health shows which, and why", sick.doubtful, queues);
+	free(more);
 }
 
 /* The supervisor does not know the health of its queues, Redis does. Without Redis there is no line about it. */
-static void note_ill(struct admin *a, const json_t *s)
+static void note_sick(struct admin *a, const json_t *s)
 {
-	const json_t *queues = json_object_get(s, "queues");
 	char unsaid[COMPLAINT_SIZE];
-	size_t ill;
+	struct sick_queues sick;
 
 	if (!json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
 		return;
 	fflush(stdout);
 	a->complaint = unsaid;
 	a->served = true;
-	ill = count_ill(a, s);
+	sick = count_sick(a, s);
 	a->complaint = NULL;
 	a->status = EX_OK;
-	if (ill > 0)
-		admin_note("%zu of %zu queues %s degraded or unhealthy: quredis health shows which, and why", ill, json_array_size(queues),
-		    ill == 1 ? "is" : "are");
+	print_sick(sick, json_array_size(json_object_get(s, "queues")));
 }
 
 /* A new string: "40% page 2"; NULL: the handler said nothing. */
@@ -296,7 +312,7 @@ int cmd_status(struct admin *a)
 			show_workers(a, json_object_get(s, "workers"));
 		}
 		if (a->output.terminal)
-			note_ill(a, s);
+			note_sick(a, s);
 	}
 	json_decref(s);
 	return 0;

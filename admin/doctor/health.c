@@ -1,6 +1,6 @@
 /*
- * Names the queues that are degraded or unhealthy by the last reports of their sweepers, which `quredis health` shows, too. Of a cause that another check has
- * found it only names that check.
+ * Names the queues that are degraded or unhealthy by the last reports of their sweepers, or whose supervisors do not report any more, as `quredis health` shows
+ * them, too. Of a cause that another check has found it only names that check.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "admin/doctor/checks.h"
+#include "admin/queues/queues.h"
 
 #include "common/base/base.h"
 #include "common/holds/holds.h"
@@ -36,6 +37,8 @@ static const struct { const char *code, *before, *after; } shown_by[] = {
 	{ "dead_letters", "dlq stats", "" },
 	{ "failures", "dlq stats", "" },
 };
+
+#define START "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs"
 
 /* ---- the reasons of one report ---- */
 
@@ -120,15 +123,15 @@ static void add_bad(struct doctor *d, const struct queue_check *q, const struct 
 		take_reason(&all, d, q, json_array_get(list, i));
 	severity = all.texts.len == 0 ? severity_of(h->status) : all.worst == SEVERITY_OK ? SEVERITY_NOTE : all.worst;
 	findings_advise(findings_add(d, severity, NULL, "%s: %s", h->status, all.texts.len == 0 ? "its report has no reason" : all.texts.data),
-	    "%s%sall figures: quredis health %s", all.commands.len == 0 ? "" : all.commands.data, all.commands.len == 0 ? "" : "; ", q->keys.name);
+	    "%s%s%sall figures: quredis health %s", reports_doubt(h) ? START "; " : "", all.commands.len == 0 ? "" : all.commands.data,
+	    all.commands.len == 0 ? "" : "; ", q->keys.name);
 	buffer_free(&all.texts);
 	buffer_free(&all.commands);
 }
 
 static void add_unreported(struct doctor *d, const char *where, const char *what)
 {
-	findings_advise(findings_add(d, SEVERITY_WARNING, where, "%s", what),
-	    "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs");
+	findings_advise(findings_add(d, SEVERITY_WARNING, where, "%s", what), START);
 }
 
 /* Also a report of the future is stale: the clock of Redis went back. */
@@ -143,19 +146,6 @@ static void add_stale(struct doctor *d, int64_t at_ms, int64_t now_ms)
 	free(what);
 }
 
-static void judge_report(struct doctor *d, const struct queue_check *q, const struct redis_reply *reply, int64_t now_ms)
-{
-	struct queue_health h;
-
-	if (queue_health_parse(&h, reply->str, reply->len) == -1 || strcmp(h.queue, q->keys.name) != 0)
-		add_unreported(d, NULL, "its last report of health cannot be read");
-	else if (queue_health_is_stale(&h, now_ms))
-		add_stale(d, h.at_ms, now_ms);
-	else if (h.level > QUEUE_HEALTHY)
-		add_bad(d, q, &h);
-	queue_health_free(&h);
-}
-
 /* ---- all queues ---- */
 
 /* True: a supervisor should judge the queue. A queue that is only in the registry may belong to other programs alone. */
@@ -164,36 +154,78 @@ static bool is_judged(const struct doctor *d, const struct queue_check *q)
 	return d->a->conf->health.enabled && q->readable && (q->conf != NULL || q->lists.nworkers > 0);
 }
 
-/* Takes the answer about one queue. */
-static int take_report(struct doctor *d, const struct queue_check *q, const char *key, int64_t now_ms)
+struct reports {
+	struct queue_health *all;	/* those that can be read, also stale ones */
+	size_t n;
+	bool *broken;			/* of each queue: its report cannot be read */
+};
+
+static void take_report(struct reports *r, size_t index, const char *queue, const struct redis_reply *reply)
+{
+	struct queue_health *h = &r->all[r->n];
+
+	if (reply->type != REDIS_STRING)
+		return;
+	if (queue_health_parse(h, reply->str, reply->len) == 0 && strcmp(h->queue, queue) == 0) {
+		r->n++;
+		return;
+	}
+	queue_health_free(h);
+	r->broken[index] = true;
+}
+
+static int read_reports(struct doctor *d, struct reports *r, const char *key, int64_t now_ms)
 {
 	struct redis_reply reply;
 
-	if (admin_reply(d->a, &reply, key) == -1)
-		return -1;
-	if (reply.type == REDIS_STRING)
-		judge_report(d, q, &reply, now_ms);
-	else if (is_judged(d, q))
+	for (size_t i = 0; i < d->queues.n; i++)
+		if (d->queues.all[i].readable)
+			queue_health_read_one(&d->a->redis, d->queues.all[i].keys.name);
+	for (size_t i = 0; i < d->queues.n; i++) {
+		if (!d->queues.all[i].readable)
+			continue;
+		if (admin_reply(d->a, &reply, key) == -1)
+			return -1;
+		take_report(r, i, d->queues.all[i].keys.name, &reply);
+	}
+	return reports_confirm(d->a, r->all, &r->n, now_ms);
+}
+
+static void judge_report(struct doctor *d, const struct reports *r, size_t index, int64_t now_ms)
+{
+	const struct queue_check *q = &d->queues.all[index];
+	const struct queue_health *h = r->all, *end = r->all + r->n;
+
+	while (h < end && strcmp(h->queue, q->keys.name) != 0)
+		h++;
+	if (r->broken[index])
+		add_unreported(d, NULL, "its last report of health cannot be read");
+	else if (h == end && is_judged(d, q))
 		add_unreported(d, NULL, "no supervisor reports its health");
-	return 0;
+	else if (h < end && queue_health_is_stale(h, now_ms))
+		add_stale(d, h->at_ms, now_ms);
+	else if (h < end && h->level > QUEUE_HEALTHY)
+		add_bad(d, q, h);
 }
 
 static int check_reports(struct doctor *d, const char *key)
 {
+	struct reports r = { .all = alloc_zero(d->queues.n + 1, sizeof(*r.all)), .broken = alloc_zero(d->queues.n + 1, sizeof(*r.broken)) };
 	int64_t now_ms;		/* the queues were read some time ago */
-	int rc = admin_server_time(d->a, &now_ms);
+	int rc = admin_server_time(d->a, &now_ms) == -1 ? -1 : read_reports(d, &r, key, now_ms);
 
-	for (size_t i = 0; i < d->queues.n && rc == 0; i++)
-		if (d->queues.all[i].readable)
-			queue_health_read_one(&d->a->redis, d->queues.all[i].keys.name);
 	for (size_t i = 0; i < d->queues.n && rc == 0; i++) {
 		if (!d->queues.all[i].readable)
 			continue;
 		doctor_enter(d, &d->queues.all[i]);
-		rc = take_report(d, &d->queues.all[i], key, now_ms);
+		judge_report(d, &r, i, now_ms);
 		findings_end_check(d);
 	}
 	doctor_enter(d, NULL);
+	for (size_t i = 0; i < r.n; i++)
+		queue_health_free(&r.all[i]);
+	free(r.all);
+	free(r.broken);
 	return rc;
 }
 

@@ -175,18 +175,36 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     assert d.stop() == 0
 
 
-def test_a_supervisor_that_cannot_tell_is_not_healthy(redis, quredisd, handler):
-    """Its report is valid for 15 minutes."""
+def test_a_supervisor_that_cannot_tell_is_not_healthy(redis, quredisd, handler, terminal):
+    """Its report is valid for 15 minutes. No reader believes it: not that a queue is healthy, and not that it is only degraded."""
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=2)], health=health("5m"))
+    c.lpush("escape:news", *range(30))
+    queues = [queue(name, handler("cat"), workers=2) for name in ("mail", "news")]
+    d = quredisd(queues=queues, health=health("5m", dlq_max_warning=20), supervisor={"node": "a"})
 
     def exits():
         return {d.quredis("health", *more).code for more in ((), ("--nagios",), ("--json",))}
-    wait_for(lambda: exits() == {0}, 30)
+
+    def last_line():
+        t = terminal("-c", str(other.conf), "status", columns=200, env={"NO_COLOR": "1"})
+        t.end()
+        return t.text.strip().splitlines()[-1]
+
+    def found():
+        return {row["where"]: row for row in json.loads(d.quredis("doctor", "--json").out) if row["check"] == "health" and row["severity"] != "ok"}
+    wait_for(lambda: exits() == {1}, 30)
+    other = quredisd(queues=queues, supervisor={"node": "b"})
+    assert last_line() == "1 of 2 queues is degraded or unhealthy: quredis health shows which, and why" and set(found()) == {"news"}
     d.kill9()
     wait_for(lambda: exits() == {3}, 60)
     assert "does not report any more" in d.quredis("health", "--nagios").out
-    assert c.hexists("quredis:health", "mail")
+    assert set(c.hkeys("quredis:health")) == {b"mail", b"news"}
+    assert last_line() == "the health of 2 of 2 queues is not known: quredis health shows which, and why"
+    rows = found()
+    assert all(rows[q]["what"].startswith("unknown: the supervisor that judged it does not report any more") and rows[q]["severity"] == "warning" and
+               rows[q]["advice"].startswith("start quredisd") for q in ("mail", "news")), rows
+    c.hset("quredis:health", "mail", json.dumps({**report(c), "status": "unhealthy"}))
+    assert last_line() == "1 of 2 queues is degraded or unhealthy, and the health of 1 more is not known: quredis health shows which, and why"
 
 
 def test_a_long_list_is_sampled(redis, quredisd, handler):
