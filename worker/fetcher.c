@@ -94,9 +94,10 @@ void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms)
 	f->ahead_at_ms = until_ms;
 }
 
-void fetcher_wait(struct fetcher *f, int64_t until_ms)
+void fetcher_not_before(struct fetcher *f, int64_t until_ms)
 {
-	retry_not_before(&f->retry, until_ms);
+	if (until_ms > f->retry.at_ms)
+		retry_not_before(&f->retry, until_ms);
 }
 
 void fetcher_retry_now(struct fetcher *f)

@@ -29,7 +29,7 @@ void fetcher_init(struct fetcher *f, const struct redis_target *target, const ch
 void fetcher_free(struct fetcher *f);
 void fetcher_lost(struct fetcher *f);			/* the connection is closed: no answer comes */
 void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms);	/* with messages in flight, no fetch before until_ms; 0: at once */
-void fetcher_wait(struct fetcher *f, int64_t until_ms);		/* no fetch before until_ms */
+void fetcher_not_before(struct fetcher *f, int64_t until_ms);	/* no fetch before until_ms (CLOCK_MONOTONIC); a longer wait stays */
 void fetcher_retry_now(struct fetcher *f);		/* no back-off before the next fetch */
 void fetcher_probe_failed(struct fetcher *f);		/* the next fetch waits for the next probe of the breaker */
 void fetcher_received(struct worker *w, size_t len);	/* counts a message that arrived in a tray */

@@ -106,7 +106,7 @@ void starter_put_off(struct worker *w, int64_t now_ms)
 	atomic_store(&w->env->slot->next_start_ms, w->starter.retry.at_ms);
 	atomic_store(&w->env->slot->not_started, (uint32_t)error);
 	settle_relieve(w, none);
-	fetcher_wait(&w->fetcher, w->starter.retry.at_ms);
+	fetcher_not_before(&w->fetcher, w->starter.retry.at_ms);
 }
 
 /* No other message is in any tray: if the worker dies now, this message is the cause. */

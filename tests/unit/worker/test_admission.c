@@ -72,7 +72,7 @@ static void lose_the_lease(void)
 
 static void back_off(void)
 {
-	fetcher_wait(&w->fetcher, fixture_now_ms() + 700);
+	fetcher_not_before(&w->fetcher, fixture_now_ms() + 700);
 }
 
 static void fetch(void)

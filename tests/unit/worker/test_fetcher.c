@@ -334,6 +334,19 @@ static void the_errors_of_one_fetch_are_one_step_of_the_back_off(void **state)
 	assert_false(redis_outage_logged(&w->errors.outage));
 }
 
+static void a_shorter_wait_does_not_end_the_back_off(void **state)
+{
+	(void)state;
+	fetch();
+	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
+	fetcher_not_before(&w->fetcher, fixture_now_ms() + 10);
+	assert_in_range(deadline_in(), 50, 100);
+	fetcher_not_before(&w->fetcher, fixture_now_ms() + 700);
+	assert_int_equal(deadline_in(), 700);
+	fixture_pass_ms(700);
+	assert_fetches(BLOCKS(1), 1);
+}
+
 static void a_success_does_not_hide_the_error_of_a_refused_move(void **state)
 {
 	(void)state;
@@ -422,6 +435,7 @@ int main(void)
 		T(a_fetch_that_found_too_few_ends_the_batches_and_pauses),
 		T(a_worker_that_waited_long_asks_whether_the_queue_is_paused),
 		T(a_busy_worker_does_not_ask_for_pauses),
+		T(a_shorter_wait_does_not_end_the_back_off),
 		T(the_errors_of_one_fetch_are_one_step_of_the_back_off),
 		T(a_new_connection_ends_the_back_off),
 		T(a_success_does_not_hide_the_error_of_a_refused_move),
