@@ -8,7 +8,7 @@
 #include "common/base/base.h"
 #include "common/handler/cause.h"
 #include "common/handler/handler.h"
-#include "common/handler/needed.h"
+#include "common/handler/script.h"
 #include "common/handler/spawn.h"
 
 enum kind { NONE, UNRUNNABLE, MUTE, FAILURES };
@@ -117,23 +117,11 @@ static const char *shown_path(const char *path, char out[256])
 	return out;
 }
 
-/*
- * The master makes this text, too, which must not wait for a file system: no file is read for it. NULL: the step
- * concerns no file.
- */
-static const char *file_of(const struct cause *c, char *const *argv, char room[HANDLER_FILE_SIZE])
-{
-	if (argv == NULL)
-		return NULL;
-	if (c->stage == HANDLER_STAGE_SCRIPT)
-		return handler_script(argv, room);
-	return c->stage == HANDLER_STAGE_EXECVE || c->stage == HANDLER_STAGE_INTERPRETER ? argv[0] : NULL;
-}
-
+/* The master makes this text, too, which must not wait for a file system: no file is read for it. */
 static void unrunnable_text(const struct cause *c, char *const *argv, char out[HANDLER_CAUSE_SIZE])
 {
 	char path[256], room[HANDLER_FILE_SIZE];
-	const char *file = file_of(c, argv, room);
+	const char *file = argv == NULL ? NULL : handler_stage_file(c->stage, argv, room);
 
 	snprintf(out, HANDLER_CAUSE_SIZE, "its handler cannot be executed: %s%s%s: %s%s", stage_name(c),
 	    file == NULL ? "" : c->stage == HANDLER_STAGE_INTERPRETER ? " of " : " ", file == NULL ? "" : shown_path(file, path),

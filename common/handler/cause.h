@@ -30,12 +30,4 @@ bool handler_cause_has_words(uint64_t word);	/* the handler ran, so it may have 
 /* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures", "no answer". Returns out. */
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE]);
 
-#define HANDLER_FILE_SIZE 256	/* the kernel reads as much of a first line */
-/*
- * The file to which the error of a stage of handler_stage_names belongs: the program, the script of its command line,
- * or the interpreter in the program's first line, which it reads. NULL: the stage concerns no file, or it cannot be
- * told. The text is of argv, or in out.
- */
-const char *handler_file_of(const char *stage, char *const *argv, char out[HANDLER_FILE_SIZE]);
-
 #endif

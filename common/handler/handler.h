@@ -94,5 +94,6 @@ bool handler_finished(struct handler *h, struct handler_result *result);
 
 /* The other headers of this folder. */
 #include "common/handler/persistent.h"
+#include "common/handler/script.h"
 
 #endif

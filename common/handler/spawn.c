@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/base.h"
-#include "common/handler/needed.h"
+#include "common/handler/script.h"
 #include "common/handler/spawn.h"
 
 const char *const handler_stage_names[HANDLER_STAGES] = {

@@ -13,8 +13,8 @@
 #include <bsd/string.h>
 
 #include "common/base/base.h"
-#include "common/handler/cause.h"
-#include "common/handler/needed.h"
+#include "common/conf/conf.h"
+#include "common/handler/script.h"
 #include "common/handler/spawn.h"
 
 /* NULL: it cannot be read, or names none. */
@@ -32,16 +32,6 @@ static const char *interpreter_in(const char *path, char out[HANDLER_FILE_SIZE])
 	name += strspn(name, " \t");
 	name[strcspn(name, " \t\n")] = '\0';		/* a carriage return is a part of the name, for the kernel, too */
 	return name[0] == '\0' ? NULL : name;
-}
-
-const char *handler_script(char *const *argv, char out[HANDLER_FILE_SIZE])
-{
-	struct conf_script script;
-
-	if (!conf_find_script(argv, &script))
-		return argv[0];
-	strlcpy(out, script.path, HANDLER_FILE_SIZE);
-	return out;
 }
 
 int handler_script_open(const char *program)
@@ -62,13 +52,25 @@ bool handler_script_lacks_right(int fd, const char *program)
 	return n > 0 && conf_runs_by_script(head, (size_t)n, program);
 }
 
+/* Without a script in the command line the program itself is one: its first line names an interpreter. */
+const char *handler_stage_file(unsigned stage, char *const *argv, char out[HANDLER_FILE_SIZE])
+{
+	struct conf_script script;
+
+	if (stage == HANDLER_STAGE_SCRIPT && conf_find_script(argv, &script)) {
+		strlcpy(out, script.path, HANDLER_FILE_SIZE);
+		return out;
+	}
+	return stage == HANDLER_STAGE_SCRIPT || stage == HANDLER_STAGE_EXECVE || stage == HANDLER_STAGE_INTERPRETER ? argv[0] : NULL;
+}
+
 const char *handler_file_of(const char *stage, char *const *argv, char out[HANDLER_FILE_SIZE])
 {
-	if (strcmp(stage, handler_stage_names[HANDLER_STAGE_EXECVE]) == 0)
-		return argv[0];
-	if (strcmp(stage, handler_stage_names[HANDLER_STAGE_SCRIPT]) == 0)
-		return handler_script(argv, out);
+	unsigned i = HANDLER_STAGE_NONE;
+
 	if (strcmp(stage, handler_stage_names[HANDLER_STAGE_INTERPRETER]) == 0)
 		return interpreter_in(argv[0], out);
-	return NULL;
+	while (i < HANDLER_STAGES && strcmp(stage, handler_stage_names[i]) != 0)
+		i++;
+	return handler_stage_file(i, argv, out);
 }
