@@ -22,7 +22,7 @@ enum hold {
 /* From what is well to what is bad. */
 enum hold_level {
 	HOLD_WELL,
-	HOLD_ORDERED,		/* an operator wants it so */
+	HOLD_ORDERED,		/* an operator, a reload or a stop wants it so */
 	HOLD_PASSING,		/* it ends by itself */
 	HOLD_WARNING, HOLD_BAD,
 	HOLD_LEVELS
@@ -30,9 +30,9 @@ enum hold_level {
 extern const char *const hold_level_names[HOLD_LEVELS];	/* in documents */
 
 enum hold_patience {
-	HOLD_AT_ONCE,
-	HOLD_FOR_A_MOMENT,		/* it usually ends by itself within seconds */
-	HOLD_FOR_A_WHILE		/* as long as a queue may be paused: health.thresholds.paused_max */
+	PATIENCE_NONE,
+	PATIENCE_SHORT,			/* it usually ends by itself within seconds */
+	PATIENCE_OF_A_PAUSE		/* as long as a queue may be paused: health.thresholds.paused_max */
 };
 
 struct hold_words {
@@ -42,9 +42,13 @@ struct hold_words {
 	const char *end;		/* when it ends */
 	const char *text;		/* what it means, where no reason is known */
 	const char *code;		/* of the reason in the health of the queue; several holds may share one. NULL: none */
-	bool unhealthy;			/* such a queue is unhealthy; otherwise it is degraded */
+	/*
+	 * Such a queue is unhealthy; otherwise it is degraded. `level` is for colours and doctor: the breaker is HOLD_BAD, but only degrades, since it probes
+	 * and loses nothing.
+	 */
+	bool unhealthy;
 	enum hold_patience patience;	/* for how long it is no reason yet */
-	const char *over;		/* the reason while the queue recovers from it */
+	const char *over;		/* the reason while the queue recovers from it; NULL: its code has another row, which has the text */
 	/* An operator can do this: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
 	const char *advice, *after;
 };
@@ -79,7 +83,7 @@ struct judged holds_judge(const struct scoreboard *b, const struct board_queue *
 /* All holds that apply, the worst first. Returns how many. */
 size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     struct judged all[HOLDS]);
-bool holds_passing(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */
+bool holds_is_transient(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
 const char *holds_undecided(const struct board_queue *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */

@@ -234,10 +234,10 @@ struct judged holds_judge(const struct scoreboard *b, const struct board_queue *
 	return (struct judged){ HOLD_NONE, reason_to_warn(b, q, &slots->of_queue[q - b->queues]), 0 };
 }
 
-bool holds_passing(const struct judged *judged)
+bool holds_is_transient(const struct judged *judged)
 {
 	enum queue_error error = queue_error_in(judged->error);
 
-	return holds_table[judged->hold].patience == HOLD_FOR_A_MOMENT || error == QUEUE_ERROR_NO_REDIS ||
+	return holds_table[judged->hold].patience == PATIENCE_SHORT || error == QUEUE_ERROR_NO_REDIS ||
 	    error == QUEUE_ERROR_TRANSIENT;
 }

@@ -40,9 +40,9 @@ const struct hold_slots *health_slots(const struct sweeper *s)
 /* For how long a hold is no reason yet. */
 static int64_t patience_ms(const struct sweeper *s, const struct sweeper_queue *q, const struct judged *judged)
 {
-	if (holds_passing(judged))
+	if (holds_is_transient(judged))
 		return PASSING_MS;
-	return holds_table[judged->hold].patience == HOLD_FOR_A_WHILE ? gauge_thresholds(s, q)->paused_max_ms : 0;
+	return holds_table[judged->hold].patience == PATIENCE_OF_A_PAUSE ? gauge_thresholds(s, q)->paused_max_ms : 0;
 }
 
 /* Judges the queue in each turn, and remembers since when each hold applies. */
@@ -100,10 +100,8 @@ static void resume_from(struct health *h, const struct queue_health *last)
 			continue;
 		for (int c = 0; c < HEALTH_CODES; c++)
 			if (health_codes_name((enum health_code)c) != NULL && strcmp(code, health_codes_name((enum health_code)c)) == 0 &&
-			    queue_health_level_of(status) > QUEUE_HEALTHY) {
+			    queue_health_level_of(status) > QUEUE_HEALTHY)
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
-				break;
-			}
 	}
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)

@@ -160,18 +160,66 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 	return n[FACT_INGRESS_SIZE] > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
 }
 
+/* ---- the table ---- */
+
+/*
+ * The only list of the figures beside their enum. Each row has
+ *	name		in reports
+ *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), n (its
+ *			facts) and t (its thresholds)
+ *	degraded, unhealthy, looks	health_rule.h
+ *	text, what	the function that writes the reason, and its words
+ *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
+ */
+#define NONE HEALTH_NO_LIMIT
+#define CODES(X) \
+	X(HEALTH_INGRESS, "ingress", n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
+	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
+	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
+	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, t->stuck_max_critical, 1, \
+	    count_text, "messages are stuck", NULL) \
+	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
+	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
+	    t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
+	    duration_text, "the oldest message has waited for", "no old message waits") \
+	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
+	    "the backlog does not grow, or the queue is paused") \
+	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
+	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
+	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, orphans_text, \
+	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
+	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", "the queue is not paused") \
+	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
+	    "the archive refuses no dead letters") \
+	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
+	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", "dead letters are within the bounds") \
+	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, what_text, \
+	    "processes of a dead supervisor may still run: its messages may run twice", "no process of a dead supervisor runs") \
+	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them", "no message is set aside")
+
+#define ONE(...) + 1
+_Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");
+
+static const char *const names[HEALTH_HOLDS] = {
+#define NAME(code, name, ...) [code] = (name),
+	CODES(NAME)
+};
+
 /* ---- the holds ---- */
 
-/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table below comes first, then the first hold of this code. */
+/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table above comes first, then the first hold of this code. */
 static int code_of_hold(enum hold hold)
 {
 	const char *name = holds_table[hold].code;
-	int code = 0;
+	int code = 0, first = HOLD_NONE + 1;
 
-	while (name != NULL && code < HEALTH_CODES && (health_codes_name((enum health_code)code) == NULL ||
-	    strcmp(health_codes_name((enum health_code)code), name) != 0))
+	if (name == NULL)
+		return HEALTH_CODES;
+	while (code < HEALTH_HOLDS && strcmp(names[code], name) != 0)
 		code++;
-	return name == NULL ? HEALTH_CODES : code;
+	while (code == HEALTH_HOLDS && strcmp(holds_table[first].code, name) != 0)
+		first++;
+	return code < HEALTH_HOLDS ? code : HEALTH_HOLDS + first;
 }
 
 /* Processes of dead supervisors and the archive have codes of their own. */
@@ -218,54 +266,15 @@ static void hold_text(const struct reason *r, enum hold first)
 		    text));
 }
 
-/* ---- the table ---- */
-
-/*
- * The only list of the figures beside their enum. Each row has
- *	name		in reports
- *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), n (its
- *			facts) and t (its thresholds)
- *	degraded, unhealthy, looks	health_rule.h
- *	text, what	the function that writes the reason, and its words
- *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
- */
-#define NONE HEALTH_NO_LIMIT
-#define CODES(X) \
-	X(HEALTH_INGRESS, "ingress", n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
-	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
-	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
-	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, t->stuck_max_critical, 1, \
-	    count_text, "messages are stuck", NULL) \
-	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
-	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
-	    t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
-	    duration_text, "the oldest message has waited for", "no old message waits") \
-	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
-	    "the backlog does not grow, or the queue is paused") \
-	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
-	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
-	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, orphans_text, \
-	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
-	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", "the queue is not paused") \
-	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
-	    "the archive refuses no dead letters") \
-	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
-	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", "dead letters are within the bounds") \
-	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, what_text, \
-	    "processes of a dead supervisor may still run: its messages may run twice", "no process of a dead supervisor runs") \
-	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them", "no message is set aside")
-
-#define ONE(...) + 1
-_Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");
+/* ---- all codes ---- */
 
 const char *health_codes_name(enum health_code code)
 {
-	static const char *const names[HEALTH_HOLDS] = {
-#define NAME(code, name, ...) [code] = (name),
-		CODES(NAME)
-	};
+	enum hold hold = (enum hold)(code - HEALTH_HOLDS);
 
-	return code < HEALTH_HOLDS ? names[code] : holds_table[code - HEALTH_HOLDS].code;
+	if (code < HEALTH_HOLDS)
+		return names[code];
+	return code_of_hold(hold) == (int)code ? holds_table[hold].code : NULL;
 }
 
 size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CODES])
