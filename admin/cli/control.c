@@ -193,22 +193,32 @@ json_t *control_ask(struct admin *a, const char *command, json_t *more)
 	return answer;
 }
 
+char *control_unsaved(const json_t *status)
+{
+	const char *reason, *dir;
+	json_int_t bytes = -1;
+
+	if (json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir", &dir) == -1)
+		return NULL;
+	json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:I}}}", "keeper", "unsaved", "bytes", &bytes);
+	if (bytes > 0)
+		return alloc_format("the embedded Redis has acknowledged %lld bytes that are not in its file (%s): make room in %s; "
+		    "quredis stop --fast gives them up", (long long)bytes, reason, dir);
+	return alloc_format("quredisd cannot tell whether all is in the file of the embedded Redis (%s): look at %s/redis.log; "
+	    "quredis stop --fast ends it nevertheless", reason, dir);
+}
+
 /* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
 static bool tell_unsaved(struct admin *a)
 {
 	int fd = connect_socket(a->conf->supervisor.control_socket);
 	json_t *request = request_of("status", NULL), *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
-	const char *reason, *dir;
-	json_int_t bytes = -1;
-	bool waits = json_unpack(answer, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir", &dir) == 0;
+	char *text = control_unsaved(answer);
+	bool waits = text != NULL;
 
-	json_unpack(answer, "{s:{s:{s:I}}}", "keeper", "unsaved", "bytes", &bytes);
-	if (waits && bytes > 0)
-		admin_note("the embedded Redis has acknowledged %lld bytes that are not in its file (%s): make room in %s; "
-		    "quredis stop --fast gives them up", (long long)bytes, reason, dir);
-	else if (waits)
-		admin_note("quredisd cannot tell whether all is in the file of the embedded Redis (%s): look at %s/redis.log; "
-		    "quredis stop --fast ends it nevertheless", reason, dir);
+	if (waits)
+		admin_note("%s", text);
+	free(text);
 	json_decref(answer);
 	json_decref(request);
 	if (fd != -1)

@@ -22,6 +22,9 @@ json_t *control_ask(struct admin *a, const char *command, json_t *more);
 /* Orders a stop and waits until the supervisor has exited; wait_ms 0: does not wait. */
 int control_stop(struct admin *a, bool fast, int64_t wait_ms);
 
+/* status: an answer to "status". Why the stop waits for the file of the embedded Redis, and what ends that: a new string. NULL: no stop does. */
+char *control_unsaved(const json_t *status);
+
 /* Whether the answer to "status" lists this queue. */
 bool control_lists_queue(const json_t *status, const char *name);
 

@@ -67,6 +67,19 @@ static void say_redis(const json_t *redis)
 	free(text);
 }
 
+/* A line only while a stop waits for the file of the embedded Redis. */
+static void say_keeper(const json_t *s)
+{
+	char *text = control_unsaved(s), *shown;
+
+	if (text == NULL)
+		return;
+	shown = visible_line(text);
+	printf("Stop: %s\n", shown);
+	free(shown);
+	free(text);
+}
+
 static void say_supervisor(const json_t *s)
 {
 	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
@@ -77,6 +90,7 @@ static void say_supervisor(const json_t *s)
 	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
 	    json_integer_value(json_object_get(s, "pid")), up);
 	say_redis(json_object_get(s, "redis"));
+	say_keeper(s);
 	putchar('\n');
 	free(up);
 	free(node);

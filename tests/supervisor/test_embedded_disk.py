@@ -81,6 +81,8 @@ def test_a_stop_waits_for_room_and_loses_nothing(full):
     assert int(e["bytes"]) > PIECE - 1000 and e["dir"] == str(data) and "the disk may be full" in e["reason"]
     u = wait_for(lambda: unsaved(d))
     assert u["bytes"] > PIECE - 1000 and u["dir"] == str(data) and "the disk may be full" in u["reason"]
+    line, = re.findall("^Stop: .*", subprocess.run([QUREDIS, "-c", d.conf, "status"], capture_output=True, text=True, check=True).stdout, re.M)
+    assert f"has acknowledged {u['bytes']} bytes that are not in its file" in line and f"make room in {data};" in line
     ask(d, "stop")                                             # a second stop waits along
     assert alive(k["redis_pid"]) and unsaved(d)
     (data / "ballast").unlink()
