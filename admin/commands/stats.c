@@ -26,6 +26,7 @@ struct stats {
 	const struct queue_keys *keys;
 	struct queue_figures sum;
 	json_t *classes;		/* the dead letters of each class that the handler named */
+	struct queue_failed failed;	/* why attempts failed */
 	int64_t since_ms;		/* with minutes: so long ago they begin */
 	json_t *minutes;		/* the minutes with any figure; NULL: totals */
 };
@@ -69,15 +70,30 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 		queue_figures_parse(&f, &reply);
 		add_figures(&s->sum, &f);
 		queue_classes_parse(&reply, add_class, s->classes);
+		queue_failed_add(&s->failed, &reply);
 		keep_minute(s, first + i, &f);
 	}
+	return 0;
+}
+
+/* The latest failed attempt, if it is not older than the minutes. */
+static int take_latest(struct admin *a, struct stats *s, int64_t first_ms)
+{
+	struct redis_reply reply;
+
+	queue_totals(&a->redis, s->keys);
+	if (admin_reply(a, &reply, s->keys->stats) == -1)
+		return -1;
+	queue_failed_latest(&s->failed, &reply);
+	if (s->failed.at_ms < first_ms)
+		s->failed.at_ms = 0;
 	return 0;
 }
 
 /* Sums the minutes of the given time. The first and the last one count in full. */
 static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
 {
-	int64_t last = server_ms / MINUTE_MS, first = (server_ms - s->since_ms) / MINUTE_MS;
+	int64_t last = server_ms / MINUTE_MS, first = (server_ms - s->since_ms) / MINUTE_MS, begin_ms = first * MINUTE_MS;
 
 	if (last - first >= QUEUE_RATE_MINUTES)
 		first = last - QUEUE_RATE_MINUTES + 1;
@@ -85,7 +101,7 @@ static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
 	for (; first <= last; first += PAGE)
 		if (take_minutes(a, s, first, last - first + 1 < PAGE ? last - first + 1 : PAGE) == -1)
 			return -1;
-	return 0;
+	return take_latest(a, s, begin_ms);
 }
 
 static int take_totals(struct admin *a, struct stats *s)
@@ -96,6 +112,8 @@ static int take_totals(struct admin *a, struct stats *s)
 		return -1;
 	queue_figures_parse(&s->sum, &reply);
 	queue_classes_parse(&reply, add_class, s->classes);
+	queue_failed_add(&s->failed, &reply);
+	queue_failed_latest(&s->failed, &reply);
 	return 0;
 }
 
@@ -118,10 +136,11 @@ static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentil
 static json_t *document(const struct stats *s)
 {
 	const struct queue_figures *f = &s->sum;
-	json_t *o = json_pack("{s:s, s:O, s:o}", "name", s->keys->name, "classes", s->classes,
+	json_t *o = json_pack("{s:s, s:O, s:{}, s:o}", "name", s->keys->name, "classes", s->classes, "failures",
 	    "below_ms", percentiles_of(f, queue_percentile));
 
 	counters_write(o, f);
+	queue_failed_json(&s->failed, json_object_get(o, "failures"));
 	json_object_set_new(json_object_get(o, "lag"), "below_ms", percentiles_of(f, queue_lag_percentile));
 	if (s->minutes != NULL) {
 		json_object_set_new(o, "since_ms", json_integer(s->since_ms));
@@ -156,9 +175,9 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	static const enum counter shown[] = { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
 		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
 	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
-	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", COLUMN_NAME } };
+	struct column columns[1 + nitems(shown) + nitems(percents) + 1] = { { NULL, "Queue", COLUMN_NAME } };
 	struct cell cells[nitems(columns)];
-	char *texts[nitems(percents)];
+	char *texts[nitems(percents)], why[QUEUE_FAILED_TEXT_SIZE];
 	/* indexes of shown, and of the percentiles behind it */
 	static const int give_way[] = { 9, 8, 7, 6, 10, 4, 1, 11, 12, 3, 2, -1 };
 
@@ -166,6 +185,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name, COLUMN_NUMBER };
 	for (size_t i = 0; i < nitems(percents); i++)
 		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
+	columns[nitems(columns) - 1] = (struct column){ NULL, "Failures", COLUMN_TEXT };
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
@@ -174,6 +194,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
 		for (size_t i = 0; i < nitems(percents); i++)
 			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
+		cells[nitems(cells) - 1] = cell_str(queue_failed_text(&all[q].failed, why)[0] == '\0' ? NULL : why);
 		output_row(&a->output, cells);
 		for (size_t i = 0; i < nitems(percents); i++)
 			free(texts[i]);
@@ -183,12 +204,15 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 
 /* ---- one queue ---- */
 
+#define FAILED_ROWS (QUEUE_FAILED_SHOWN + 2)	/* the classes, those of other ones, and the latest */
+#define FIGURES_MOST (1 + COUNTERS + FAILED_ROWS + CLASS_FIGURES + nitems(percents) + 1)
+
 /* The figures of one queue: an object, and on a terminal a table that says what each of them is. */
 struct figures {
 	struct output *output;
-	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1];
-	struct cell cells[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1];
-	char *texts[CLASS_FIGURES + nitems(percents) + 1];	/* of titles and cells */
+	struct column columns[FIGURES_MOST];
+	struct cell cells[FIGURES_MOST];
+	char *texts[FIGURES_MOST];	/* of titles and cells */
 	size_t n, ntexts;
 };
 
@@ -207,6 +231,26 @@ static const char *keep_text(struct figures *f, char *text)
 	return f->texts[f->ntexts++] = text;
 }
 
+static void add_failed_class(struct figures *f, const char *class, uint64_t n)
+{
+	add_figure(f, keep_text(f, alloc_format("failed: %s", class)), cell_int((int64_t)n), "attempts that failed for this reason");
+}
+
+static void add_failed(struct figures *f, const struct queue_failed *failed)
+{
+	char *latest;
+
+	for (size_t i = 0; i < failed->n && i < QUEUE_FAILED_SHOWN; i++)
+		add_failed_class(f, failed->named[i].name, failed->named[i].n);
+	if (failed->other > 0)
+		add_failed_class(f, CLASS_OTHER, failed->other);
+	if (failed->at_ms == 0)
+		return;
+	latest = alloc_format("%s%s%s", failed->class, failed->text[0] == '\0' ? "" : ": ", failed->text);
+	keep_text(f, latest);
+	add_figure(f, "latest failure", f->output->terminal ? cell_time(failed->at_ms) : cell_str(latest), latest);
+}
+
 /* Returns the number of counters that would move the others off the screen of a terminal. */
 static size_t add_counters(struct figures *f, const struct stats *s)
 {
@@ -219,6 +263,7 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 			zeros++;
 		else if (counters_are_in_redis(i))
 			add_figure(f, counters_table[i].name, cell_int((int64_t)s->sum.n[i]), counters_table[i].text);
+	add_failed(f, &s->failed);
 	json_object_foreach(s->classes, class, count)
 		if (nclasses++ < CLASS_FIGURES)
 			add_figure(f, keep_text(f, visible(class, strlen(class), CLASS_NAME_MAX)), cell_int(json_integer_value(count)),
@@ -324,6 +369,9 @@ int cmd_stats(struct admin *a)
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct stats){ .keys = &queues[i].keys, .classes = json_object() };
 	rc = a->options.since != NULL ? read_since(a, all, n) : read_totals(a, all, n);
+	for (size_t i = 0; i < n; i++)
+		queue_failed_sort(&all[i].failed);
+	rc = rc == 0 ? admin_show_ages(a) : rc;
 	if (rc == 0)
 		show_stats(a, all, n);
 	for (size_t i = 0; i < n; i++) {

@@ -6,6 +6,7 @@ import pytest
 
 from harness import queue, wait_for
 from harness.control import status
+from harness.queues import Queue
 
 DOWN = "ConnectionRefused", "connect to mail:25: refused"
 GREY = "Greylisted", "451 come back later"
@@ -72,3 +73,42 @@ def test_health(redis, two_hosts):
     assert text in re.sub(r"\s+", " ", a.quredis("health", "mail").out)
     assert f"CRITICAL - mail: {text}" in a.quredis("health", "mail", "--nagios").out
     assert json.loads(a.quredis("--json", "health", "mail").out)["queues"][0]["failures"] == found
+
+
+def table(terminal, d, *words):
+    t = terminal("-c", str(d.conf), *words, columns=160, env={"NO_COLOR": "1"})
+    assert t.end() == 0, t.text
+    return re.sub(r"\s+", " ", t.text)
+
+
+def test_statistics(redis, two_hosts, quredis, terminal):
+    """In total and for a time, of all hosts. The latest error leaves with its minute."""
+    c, (a, _) = redis.client(), two_hosts
+    for more in ((), ("--since", "1h")):
+        found = json.loads(quredis("stats", "mail", *more, "--json").out)["failures"]
+        assert (found["classes"], found["text"], found["latest"]["class"]) == ({DOWN[0]: 40, GREY[0]: 1}, WHY, GREY[0]), more
+        assert found == json.loads(quredis("stats", *more, "--json").out)[0]["failures"]
+        assert f"s {WHY}" in table(terminal, a, "stats", *more)
+        one = table(terminal, a, "stats", "mail", *more)
+        assert f" failed: {DOWN[0]} 40 attempts that failed for this reason failed: {GREY[0]} 1 " in one, one
+        assert re.search(rf" latest failure \d+s ago {GREY[0]}: {GREY[1]} ", one), one
+        plain = quredis("stats", "mail", *more).out
+        assert re.search(rf"^ +failed: {DOWN[0]} +40$", plain, re.M) and re.search(rf"^ +latest failure +{GREY[0]}: {GREY[1]}$", plain, re.M), plain
+    c.hset("quredis:of:ingress:mail:stats", "failed_latest", f"{c.time()[0] * 1000 - 7_200_000} Old an old error")
+    found = json.loads(quredis("stats", "mail", "--since", "1h", "--json").out)["failures"]
+    assert "latest" not in found and found["classes"] == {DOWN[0]: 40, GREY[0]: 1}
+
+
+def test_statistics_of_strangers(redis, quredis, terminal):
+    """Other programs write any bytes as classes, any number of them, and any text."""
+    c = redis.client()
+    Queue(c, "mail")
+    key = "quredis:of:ingress:mail:stats"
+    c.hset(key, mapping={f"failed:C{i}": 1 for i in range(500)} | {b"failed:\x1b[2J\xff": 3, "failed:" + "x" * 5000: 4, "failed:Down": 1000, "failed": 1507,
+                                                                    "failed_latest": b"1700000000000 Down \x1b[2J\xffgone\n"})
+    found = json.loads(quredis("stats", "mail", "--json").out)["failures"]
+    assert found["classes"] == {"Down": 1000, "other": 507}
+    t = terminal("stats", "mail", columns=120, env={"NO_COLOR": "1"})
+    assert t.end() == 0 and "\x1b[2J" not in t.text and "failed: other" in t.text, t.text
+    c.delete(key)
+    assert json.loads(quredis("stats", "mail", "--json").out)["failures"] == {}
