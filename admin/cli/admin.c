@@ -14,6 +14,7 @@
 
 #include "admin/cli/admin.h"
 
+#include "admin/cli/command.h"
 #include "admin/cli/connection.h"
 #include "admin/cli/moment.h"
 #include "admin/cli/notice.h"
@@ -57,10 +58,26 @@ const char *admin_conf_path(const struct admin *a)
 	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file, the defaults apply */
 }
 
+/* "status, stop": the commands that need only the control socket. */
+static void note_what_works(const struct admin *a)
+{
+	struct buffer names = {0};
+
+	for (size_t i = 0; i < a->commands->n; i++)
+		if (a->commands->all[i].need == NEED_CONTROL)
+			buffer_format(&names, "%s%s", names.len == 0 ? "" : ", ", a->commands->all[i].name);
+	buffer_append(&names, "", 1);
+	admin_note("quredis: these commands work in spite of errors in the configuration, with -s SOCKET if the supervisor has another control socket: %s",
+	    names.data);
+	buffer_free(&names);
+}
+
 static int loaded(struct admin *a, struct conf_report *report)
 {
 	if (a->conf == NULL) {
 		conf_report_print(report, stderr);
+		if (!a->served && a->commands != NULL)
+			note_what_works(a);
 		a->status = EX_CONFIG;
 	}
 	conf_report_free(report);
@@ -79,6 +96,18 @@ int admin_load(struct admin *a)
 
 	a->conf = conf_load(admin_conf_path(a), admin_load_flags(a), &report);
 	return loaded(a, &report);
+}
+
+/* The supervisor runs with the configuration that it read, whatever the file has become. */
+static void load_for_control(struct admin *a)
+{
+	struct conf_report report;
+
+	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS | CONF_DESPITE_ERRORS, &report);
+	a->flawed = report.errors > 0;
+	for (size_t i = 0; i < report.n && a->flawed && !a->served; i++)
+		admin_note("warning: %s", report.problems[i].text);
+	conf_report_free(&report);
 }
 
 int admin_load_to_run(struct admin *a, const char *queue)
@@ -319,6 +348,8 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 
 int admin_prepare(struct admin *a, enum admin_need need)
 {
+	if (need == NEED_CONTROL)
+		load_for_control(a);
 	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
 	a->lpush_only = need == NEED_INGRESS && (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;

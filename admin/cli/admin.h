@@ -32,6 +32,7 @@ struct admin {
 	bool served;			/* no warnings of the options: the web console, for which it runs, printed them when it started */
 
 	struct conf *conf;
+	bool flawed;			/* the configuration has errors: the path of the control socket is all that may be used of it */
 	struct redis_target target;
 	struct redis redis;
 	int64_t wait_ms;		/* for an opening, and for each reply; 0: the defaults */
@@ -48,9 +49,10 @@ struct admin {
 
 /*
  * Requirements of a command. admin_prepare() meets them before the command starts; each one includes those before it.
+ * NEED_CONTROL is the path of the control socket: such a command works although the configuration has errors, which are warnings then.
  * NEED_INGRESS is NEED_QUEUE for a command that may send LPUSH alone: then a Redis user without any other right will do.
  */
-enum admin_need { NEED_NOTHING, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };
+enum admin_need { NEED_NOTHING, NEED_CONTROL, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };
 int admin_prepare(struct admin *a, enum admin_need need);
 /* The steps of admin_prepare(), for commands that need them in another order. */
 const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults apply */

@@ -72,7 +72,7 @@ char *connection_words(const struct admin *a)
 {
 	const struct options *o = &a->options;
 	char port[24], *url = o->url == NULL ? NULL : url_without_password(o->url);
-	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-u", url }, { "-H", o->host },
+	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-s", o->socket }, { "-u", url }, { "-H", o->host },
 		{ "-P", o->port == 0 ? NULL : port } };
 	struct buffer words = {0};
 

@@ -45,10 +45,18 @@ static int connect_socket(const char *path)
 	return -1;
 }
 
+const char *control_path(const struct admin *a)
+{
+	return a->options.socket != NULL ? a->options.socket : a->conf->supervisor.control_socket;
+}
+
 static int fail_connect(struct admin *a)
 {
-	const char *path = a->conf->supervisor.control_socket;
+	const char *path = control_path(a);
 
+	if ((errno == ENOENT || errno == ECONNREFUSED) && a->flawed && a->options.socket == NULL)
+		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s; the configuration has errors, so if that is not its control socket: "
+		    "-s SOCKET", path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
 	if (errno == EACCES || errno == EPERM)
@@ -181,7 +189,7 @@ static json_t *send_order(struct admin *a, int fd, json_t *request)
 json_t *control_ask(struct admin *a, const char *command, json_t *more)
 {
 	json_t *request = request_of(command, more), *answer = NULL;
-	int fd = connect_socket(a->conf->supervisor.control_socket);
+	int fd = connect_socket(control_path(a));
 
 	if (fd == -1) {
 		fail_connect(a);
@@ -211,7 +219,7 @@ char *control_unsaved(const json_t *status)
 /* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
 static bool tell_unsaved(struct admin *a)
 {
-	int fd = connect_socket(a->conf->supervisor.control_socket);
+	int fd = connect_socket(control_path(a));
 	json_t *request = request_of("status", NULL), *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
 	char *text = control_unsaved(answer);
 	bool waits = text != NULL;
@@ -252,7 +260,7 @@ static int await_exit(struct admin *a, int fd, int64_t wait_ms)
 int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 {
 	json_t *request = request_of("stop", json_pack("{s:b}", "fast", (int)fast)), *answer;
-	int fd = connect_socket(a->conf->supervisor.control_socket), rc = -1;
+	int fd = connect_socket(control_path(a)), rc = -1;
 
 	if (fd == -1) {
 		fail_connect(a);
@@ -278,7 +286,7 @@ static const json_t *workers_here(struct admin *a)
 	if (a->status_asked)
 		return json_object_get(a->supervisor, "workers");
 	a->status_asked = true;
-	fd = connect_socket(a->conf->supervisor.control_socket);
+	fd = connect_socket(control_path(a));
 	if (fd == -1)
 		return NULL;
 	request = request_of("status", NULL);

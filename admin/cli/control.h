@@ -12,6 +12,9 @@
  * commands only show it.
  */
 
+/* The path of the control socket: of the option -s, or of the configuration. */
+const char *control_path(const struct admin *a);
+
 /*
  * Sends {"command": command, ...more}. more: its reference is taken; NULL: nothing. Returns a new reference; or NULL, after an
  * error was printed. An answer that is not "ok" is returned, too, because of its other members, after its error was printed

@@ -25,6 +25,8 @@
 const struct option_spec option_specs[] = {
 	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)",
 	  OPTION_IS_STRING, FIELD(conf_path), 0, 0, "a file, such as /etc/quredis/quredis.conf" },
+	{ 's', "socket", "PATH", 0, "control socket of the supervisor, instead of the configured one",
+	  OPTION_IS_STRING, FIELD(socket), 0, 0, "a path, such as /run/quredis/control.sock" },
 	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0, "a host, such as redis1.example.com" },
 	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535, NULL },
 	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path",

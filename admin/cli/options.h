@@ -53,7 +53,7 @@
 #define OPTION_SKIP	OPTION_BIT(34)
 
 struct options {			/* strings point into argv */
-	const char *conf_path, *host, *url;
+	const char *conf_path, *socket, *host, *url;
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
 	enum colour_choice colour;

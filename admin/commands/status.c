@@ -177,7 +177,7 @@ static void note_sick(struct admin *a, const json_t *s)
 	char unsaid[COMPLAINT_SIZE];
 	struct sick_queues sick;
 
-	if (!json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
+	if (a->flawed || !json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
 		return;
 	fflush(stdout);
 	a->complaint = unsaid;

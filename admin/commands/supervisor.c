@@ -61,7 +61,7 @@ static void warn_of_left(struct admin *a, const json_t *answer)
 	const json_t *left;
 	size_t i;
 
-	if (json_array_size(json_object_get(answer, "left")) > 0)
+	if (json_array_size(json_object_get(answer, "left")) > 0 && !a->flawed)
 		connection_open(a);
 	json_array_foreach(json_object_get(answer, "left"), i, left)
 		warn_of_queue(a, left);

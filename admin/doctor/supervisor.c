@@ -110,7 +110,7 @@ static void ask_supervisor(struct doctor *d, const char *path)
 
 int check_control(struct doctor *d)
 {
-	const char *path = d->a->conf->supervisor.control_socket;
+	const char *path = control_path(d->a);
 	struct stat st;
 
 	if (lstat(path, &st) == -1 && errno == ENOENT) {

@@ -193,9 +193,11 @@ struct conf_report {
  * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users), does not resolve run_as, and only
  * warns of a password, certificate or key that cannot be read. A program that executes handlers loads without this flag.
  * CONF_TLS, for an address of the command line: fills redis.tls although redis.url has no TLS.
+ * CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a value that could not be read has its default.
  */
 #define CONF_LENIENT_HANDLERS 1u
 #define CONF_TLS 2u
+#define CONF_DESPITE_ERRORS 4u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
 /* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);

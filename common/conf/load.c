@@ -329,11 +329,12 @@ static void load_all(struct conf_loading *l, const char *path)
 {
 	if (path != NULL)
 		load_files(l, path);
-	if (l->broken)
+	if (l->broken && (l->flags & CONF_DESPITE_ERRORS) == 0)
 		return;
 	merge_environment(l);
 	merge_defaults(l);
-	conf_check(l);
+	if (!l->broken)
+		conf_check(l);
 }
 
 static struct conf *load_for(const char *path, unsigned flags, const char *only, struct conf_report *report)
@@ -352,7 +353,7 @@ static struct conf *load_for(const char *path, unsigned flags, const char *only,
 		uselocale(before);
 		freelocale(c);
 	}
-	if (report->errors == 0)
+	if (report->errors == 0 || (flags & CONF_DESPITE_ERRORS) != 0)
 		return l.conf;
 	conf_free(l.conf);
 	return NULL;

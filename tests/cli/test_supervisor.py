@@ -45,6 +45,32 @@ def test_status(quredisd, redis, handler):
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
 
 
+def test_errors_in_the_file_do_not_disable_what_asks_only_the_supervisor(quredisd, handler):
+    """It runs with the configuration that it read. The file is then half edited, or gone."""
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null"))])
+    good, words = d.conf.read_text(), (["status"], ["quiet", "mail"], ["quiet", "mail", "--off"], ["scale", "mail", "2"], ["restart", "mail"])
+    d.wait_event("queue_recovered", queue="mail")
+    d.conf.write_text(good.replace("queues", "\nquues", 1))
+    for w in words:
+        r = d.quredis(*w)
+        assert r.code == 0 and "warning: " in r.err and "unknown key 'quues'" in r.err, (w, r)
+    r = d.quredis("reload")
+    assert r.code == 78 and "the running one is kept" in r.err and "unknown key 'quues'" in r.err, r
+    r = d.quredis("ls")
+    assert r.code == 78 and "-s SOCKET" in r.err and "quiet, reload, restart, scale, status, stop" in r.err, r
+    socket = re.search(r'control_socket = "([^"]+)"', good).group(1)
+    d.conf.write_text("x = = 3;\n" + good)              # nothing of it can be read
+    for w in words:
+        r = d.quredis(*w, "-s", socket)
+        assert r.code == 0 and "syntax error" in r.err, (w, r)
+    r = d.quredis("status")
+    assert r.code == 69 and "-s SOCKET" in r.err, r
+    d.conf.unlink()
+    assert "mail" in d.quredis("status", "-s", socket).out
+    assert d.quredis("stop", "--fast", "-s", socket).code == 0
+    assert d.wait_exit() == 0
+
+
 @pytest.mark.parametrize("answers", [None, b"quredis:health"], ids=["nothing", "until health is asked for"])
 def test_status_does_not_wait_for_a_redis_that_hangs(quredisd, redis, redis_proxy, handler, terminal, answers):
     """Redis only adds a line about health, on a terminal."""
