@@ -148,7 +148,7 @@ static const char *judge_draining(const struct hold_view *v)
 
 static const char *judge_paused(const struct hold_view *v)
 {
-	return atomic_load(&v->q->sweeper.gate) == QUEUE_PAUSED ? "paused in Redis" : NULL;
+	return atomic_load(&v->q->sweeper.gate) == QUEUE_PAUSED ? "an operator stopped fetching on all hosts" : NULL;
 }
 
 static const char *judge_recovering(const struct hold_view *v)

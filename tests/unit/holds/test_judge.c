@@ -159,7 +159,7 @@ static void the_breaker_comes_before_the_gate(void **state)
 {
 	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
-	assert_hold(HOLD_PAUSED, "paused in Redis");
+	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
 	atomic_store(&mail()->workers.breaker.step, 1);
 	assert_int_equal(judge(), HOLD_BREAKER);
 }
@@ -217,7 +217,7 @@ static void a_pause_in_redis_is_shown_before_quiet(void **state)
 	queues_set_all_quiet(qs, true, 0);
 	assert_hold(HOLD_QUIET, "an operator stopped its fetches");
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
-	assert_hold(HOLD_PAUSED, "paused in Redis");
+	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
 }
 
 static void a_running_queue_warns_of_the_most_important_of_several(void **state)
