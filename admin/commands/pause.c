@@ -77,8 +77,11 @@ static void print_state(struct admin *a, bool paused, bool changed, const char *
 	};
 
 	if (a->options.json) {
-		output_object(&a->output, columns, 5, (struct cell[]){ cell_str(a->keys.name), cell_bool(paused),
-		    cell_bool(changed), cell_str(why), cell_bool(a->options.dry_run) });
+		json_t *by = why == NULL ? NULL : json_loads(why, 0, NULL);
+
+		output_object(&a->output, columns, 5, (struct cell[]){ cell_str(a->keys.name), cell_bool(paused), cell_bool(changed),
+		    json_is_object(by) ? (struct cell){ .type = CELL_JSON, .json = by } : cell_str(why), cell_bool(a->options.dry_run) });
+		json_decref(by);
 		return;
 	}
 	say_in_words(a, paused, changed, why);

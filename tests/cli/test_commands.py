@@ -626,6 +626,7 @@ def test_pause_and_resume(quredis, redis):
     assert json.loads(redis.client().get(q.paused)) == why
     assert json.loads(quredis("pause", "mail", "--json").out)["changed"] is False
     redis.client().set(q.paused, "lunch")
+    assert json.loads(quredis("pause", "mail", "--json").out)["by"] == "lunch"
     assert quredis("pause", "mail").out == "mail was paused already: lunch\n"
     assert quredis("resume", "mail", "--dry-run").out == "would resume mail, paused: lunch\n" and redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail is running; it was paused: lunch\n" and not redis.client().exists(q.paused)
@@ -641,7 +642,7 @@ def test_resume_says_who_paused(quredis, redis):
         why = json.loads(text)
         if json_too:
             told = json.loads(quredis("resume", "mail", "--json").out)
-            assert told == {"queue": "mail", "paused": False, "changed": True, "by": text, "dry_run": False}
+            assert told == {"queue": "mail", "paused": False, "changed": True, "by": why, "dry_run": False}
         else:
             assert quredis("resume", "mail").out == f"mail is running; it was paused, by {why['user']} on {why['host']}, since {why['since']}\n"
         assert not redis.client().exists(q.paused)
