@@ -278,6 +278,20 @@ static int begin_to_continue(struct work *w)
 	return 0;
 }
 
+/* For a command that takes nothing: a dry run, or a filter that matches nothing. JSON has the same members as after a run; left: -1 if not counted. */
+static void print_untaken(struct work *w, int64_t left)
+{
+	bool json = w->a->options.json;
+	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? 0 : -1, .same_cause = -1,
+		.complete = left == 0 && !w->a->options.dry_run };
+
+	w->outcome.operation = json ? &operation : NULL;
+	w->outcome.says_left = json;
+	w->outcome.left = left;
+	outcome_say(w->a, &w->outcome);
+	w->outcome.operation = NULL;
+}
+
 static int ask_and_take(struct work *w, int64_t n, bool continued)
 {
 	char *words = work_words(w, continued);
@@ -288,7 +302,7 @@ static int ask_and_take(struct work *w, int64_t n, bool continued)
 		rc = -1;
 	} else if (w->a->options.dry_run || (n == 0 && !continued)) {
 		w->outcome.what = words;
-		outcome_say(w->a, &w->outcome);
+		print_untaken(w, n);
 	} else {
 		rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Move back" : "Delete", n, "escape", words);
 		if (rc == 0)

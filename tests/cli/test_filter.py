@@ -157,6 +157,17 @@ def test_a_cause_that_is_cut_has_a_hint_and_matches_nothing(quredis, letters, wa
     assert letters.client.llen(letters.escape) == n == letters.client.xlen(letters.log)
 
 
+@pytest.mark.parametrize("command", [["retry", "--all"], ["retry", "--all", "--canary"], ["rm", "--all"]], ids=" ".join)
+def test_what_is_not_taken_has_the_same_members(quredis, letters, command):
+    """JSON of a filter that matches nothing, and of a dry run."""
+    none, dry = (json.loads(quredis("dlq", command[0], "mail", *command[1:], "--json", "--yes", *more).out)
+                 for more in (["--class", "Nope"], ["--class", "HandlerSignal", "--dry-run"]))
+    members = ("total", "left", "done", "failed_again", "same_cause", "failed_cause", "complete")
+    assert all(m in a for a in (none, dry) for m in members), (none, dry)
+    assert (none["total"], none["left"], none["complete"], none["count"]) == (0, 0, True, 0), none
+    assert (dry["total"], dry["left"], dry["complete"], dry["count"]) == (ROUNDS, ROUNDS, False, ROUNDS), dry
+
+
 def test_a_cause_is_found_however_its_blanks_are_written(quredis, letters):
     """A table wraps it, and a paste keeps that."""
     letters.dead_letters(b"x", error_class="HandlerExit", error_message="  two  blanks,\ta tab ", exit_code="4")
