@@ -33,7 +33,10 @@
 
 #define LOCK_MS 90000		/* an earlier Redis may still be saving */
 #define LOCK_EVERY_MS 100
-#define SAVE_MS 60000		/* from TERM to KILL */
+#define SAVE_MS 60000		/* from END_SIGNAL to KILL */
+#define GIVEN_UP_MS 5000	/* the same after an order to lose what is not in the file: Redis has nothing to save, and may refuse to end */
+/* Redis takes it as SIGTERM, which is blocked there: a stop may send that to every process, also while workers still need Redis, or its disk is full. */
+#define END_SIGNAL SIGINT
 #define MARK_EVERY_MS 1000
 #define SILENT_MS 2000		/* a buffer that is written within this time is not worth a word */
 #define ASK_EVERY_MS 100	/* while silent; then SPEAK_ASK_MS */
@@ -248,10 +251,11 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 	const char *dir = k->conf->redis.dir;
 	char socket[PATH_MAX], logfile[PATH_MAX];
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t blocked;
 
 	snprintf(socket, sizeof(socket), "%s/redis.sock", dir);
 	snprintf(logfile, sizeof(logfile), "%s/redis.log", dir);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_PDEATHSIG, END_SIGNAL);
 	if (getppid() != keeper_pid)
 		_exit(EX_TEMPFAIL);
 	if (null != -1)
@@ -259,6 +263,9 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	fcntl(k->lock_fd, F_SETFD, 0);		/* redis-server holds the lock as well */
 	process_reset_signals();
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	signal(SIGXFSZ, SIG_IGN);	/* beyond its file size limit Redis then refuses writes, and stays */
 	execlp(k->conf->redis.server, "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
 	    "--dir", dir, "--logfile", logfile, "--daemonize", "no", "--supervised", "no", "--save", "",
@@ -336,18 +343,18 @@ static void log_unsaved(const struct keeper *k, const char *event, const struct 
 
 /*
  * Keeps Redis alive until all that it acknowledged is in its file, or the master orders to give that up. The master does so only
- * after slot->unsaved has told people what they lose.
+ * after slot->unsaved has told people what they lose. Returns how long Redis may take to end then.
  */
-static void await_file(struct keeper *k)
+static int64_t await_file(struct keeper *k)
 {
-	int64_t speak_ms = clock_monotonic_ms() + SILENT_MS, ask_ms = ASK_EVERY_MS, now_ms;
+	int64_t speak_ms = clock_monotonic_ms() + SILENT_MS, ask_ms = ASK_EVERY_MS, save_ms = SAVE_MS, now_ms;
 	const _Atomic uint32_t *order = &k->board->master.orders[k->slot - k->board->slots];
 	struct unsaved u;
 
-	k->ending = true;
 	while (k->redis != 0 && unsaved_ask(k->conf->redis.dir, &u)) {
 		if (atomic_load(order) == ORDER_HAND_BACK) {
 			log_unsaved(k, "redis_unsaved_given_up", &u);
+			save_ms = GIVEN_UP_MS;
 			break;
 		}
 		now_ms = clock_monotonic_ms();
@@ -362,13 +369,15 @@ static void await_file(struct keeper *k)
 		await_signal(k, ask_ms);
 	}
 	atomic_store(&k->slot->unsaved, 0);
+	return save_ms;
 }
 
-/* Sends sig, waits up to SAVE_MS for the end of Redis, and then kills it. */
-static void await_end(struct keeper *k, int sig)
+/* Sends sig, and waits up to most_ms for the end of Redis. */
+static void await_end(struct keeper *k, int sig, int64_t most_ms)
 {
-	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + SAVE_MS;
+	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + most_ms;
 
+	k->ending = true;
 	if (k->redis != 0)
 		kill(k->redis, sig);
 	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms())
@@ -377,10 +386,12 @@ static void await_end(struct keeper *k, int sig)
 
 static _Noreturn void finish_keeper(struct keeper *k)
 {
+	int64_t save_ms;
+
 	mark_data(k);
-	await_file(k);
-	await_end(k, SIGTERM);
-	await_end(k, SIGKILL);
+	save_ms = await_file(k);
+	await_end(k, END_SIGNAL, save_ms);
+	await_end(k, SIGKILL, SAVE_MS);
 	_exit(k->redis == 0 ? CHILD_EXIT_DONE : EX_TEMPFAIL);
 }
 

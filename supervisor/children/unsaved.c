@@ -71,15 +71,45 @@ static int call(int fd, const char *command, char answer[ANSWER_MAX], struct uns
 	return cannot_tell(u, "Redis does not answer", n == 0 ? "it closed the connection" : strerror(errno == EAGAIN ? ETIMEDOUT : errno));
 }
 
+/* The next start reads the file, which lacks all since then. Redis writes a new one in the background. */
+static int switch_on(int fd, struct unsaved *u)
+{
+	char answer[ANSWER_MAX];
+
+	if (call(fd, "CONFIG SET appendonly yes\r\n", answer, u) == -1)
+		return -1;
+	return cannot_tell(u, "CONFIG SET had switched off the append-only file",
+	    answer[0] == '+' ? "Redis writes a new one" : "Redis refuses to switch it on");
+}
+
+static bool is_set(const char *info, size_t len, const char *field)
+{
+	char value[8];
+
+	return redis_info_value(info, len, field, value, sizeof(value)) && strcmp(value, "0") != 0;
+}
+
+/* If there was no file before, Redis has none until its child has written one. After failures Redis would wait for up to an hour. */
+static int await_rewrite(int fd, bool runs, struct unsaved *u)
+{
+	char answer[ANSWER_MAX];
+
+	if (!runs && call(fd, "BGREWRITEAOF\r\n", answer, u) == -1)
+		return -1;
+	return cannot_tell(u, "Redis writes its append-only file anew", "it may have no other one");
+}
+
 /* -1: something is not in the file, or that cannot be told; *u says what. */
-static int judge(const char *info, size_t len, struct unsaved *u)
+static int judge(int fd, const char *info, size_t len, struct unsaved *u)
 {
 	char enabled[8], status[16], buffer[24];
 
 	if (info[0] != '$')
 		return cannot_tell(u, "Redis refuses INFO", info[0] == '-' ? "it answered with an error" : "it sent another answer");
-	if (!redis_info_value(info, len, "aof_enabled", enabled, sizeof(enabled)) || strcmp(enabled, "1") != 0)
-		return cannot_tell(u, "Redis writes no append-only file", "CONFIG SET appendonly has changed that");
+	if (redis_info_value(info, len, "aof_enabled", enabled, sizeof(enabled)) && strcmp(enabled, "0") == 0)
+		return switch_on(fd, u);
+	if (is_set(info, len, "aof_rewrite_in_progress") || is_set(info, len, "aof_rewrite_scheduled"))
+		return await_rewrite(fd, is_set(info, len, "aof_rewrite_in_progress"), u);
 	if (!redis_info_value(info, len, "aof_last_write_status", status, sizeof(status)) ||
 	    !redis_info_value(info, len, "aof_buffer_length", buffer, sizeof(buffer)))
 		return cannot_tell(u, "INFO of Redis does not tell", "aof_last_write_status or aof_buffer_length is missing");
@@ -104,7 +134,7 @@ bool unsaved_ask(const char *dir, struct unsaved *u)
 	/* Redis writes its buffer before it answers. So after this answer, INFO tells of the last writes that it acknowledges. */
 	if (call(fd, "CLIENT PAUSE " UNSAVED_PAUSE_MS " WRITE\r\n", answer, u) != -1 &&
 	    (n = call(fd, "INFO persistence\r\n", answer, u)) != -1)
-		unsaved = judge(answer, (size_t)n, u) == -1;
+		unsaved = judge(fd, answer, (size_t)n, u) == -1;
 	if (unsaved)
 		call(fd, "CLIENT UNPAUSE\r\n", answer, &(struct unsaved){0});
 	close(fd);

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import redis as redis_py
 
-from harness import QUREDIS, SERVER, alive, containers, queue, wait_for
+from harness import QUREDIS, SERVER, alive, containers, descendants_of, queue, wait_for
 from harness.control import ask, status
 
 WHY_NOT = "only root can mount" if os.geteuid() != 0 else containers.why_not("mount -t tmpfs none /mnt", ("--mount",))
@@ -111,3 +111,50 @@ def test_a_fast_stop_waits_and_a_further_one_gives_up(full):
     assert int(d.wait_event("redis_unsaved_given_up")["bytes"]) > PIECE - 1000
     (data / "ballast").unlink()
     assert count_after_start(d, data) < n
+
+
+@pytest.mark.parametrize("master_first", [True, False])
+def test_sigterm_to_every_process_loses_nothing(full, master_first):
+    """As systemctl kill sends it, twice, in either order: Redis ends after all others, and not before its file is whole."""
+    d, data, n = full
+    k, below = status(d)["keeper"], descendants_of(d.pid)
+    every = [d.pid, *below] if master_first else [*below, d.pid]
+    for p in [*every, *every]:
+        if alive(p):
+            os.kill(p, signal.SIGTERM)
+    d.wait_event("redis_unsaved", timeout=60)
+    assert alive(k["redis_pid"])
+    (data / "ballast").unlink()
+    assert d.wait_exit(60) == 0
+    assert count_after_start(d, data) == n
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_append_only_file_that_was_switched_off_is_written_before_the_end(quredisd, tmp, again):
+    """Also if an operator has just switched it on again, and Redis is about to write the file."""
+    server = {} if SERVER == "redis-server" else {"server": shutil.which(SERVER)}
+    data = tmp / "data"
+    d = quredisd(queues=[queue("mail", "/bin/cat", workers=0)], redis={"embedded": True, "dir": data, **server})
+    wait_for(lambda: is_up(data))
+    with client(data) as c:
+        c.config_set("appendonly", "no")
+        c.config_set("rdb-key-save-delay", 2_000_000)
+        c.lpush("ingress:mail", "a")
+        if again:
+            c.config_set("appendonly", "yes")
+    d.signal(signal.SIGTERM)
+    assert d.wait_exit(40) == 0
+    assert count_after_start(d, data) == 1
+
+
+def test_redis_that_has_no_room_for_a_new_file_is_given_up_by_a_further_fast_stop(full):
+    """It then refuses to end, as it has none."""
+    d, data, _ = full
+    with client(data) as c:
+        c.config_set("appendonly", "no")
+    d.signal(signal.SIGTERM)
+    d.wait_event("redis_unsaved", timeout=60)
+    wait_for(lambda: unsaved(d))
+    d.signal(signal.SIGQUIT)
+    d.wait_event("redis_unsaved_given_up")
+    assert d.wait_exit(40) == 0
