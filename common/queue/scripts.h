@@ -12,15 +12,15 @@
  */
 #define QUEUE_SCRIPTS(X)                                                                                                          \
 	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
-	X(retry, ENTRY) X(escape, ENTRY RECORD) X(hand_back, ENTRY PUT_BACK) X(return, ENTRY PUT_BACK) X(redrive, ENTRY)          \
-	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART RECORD)                                         \
+	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD) X(hand_back, ENTRY TRANSFER) X(return, ENTRY TRANSFER) X(redrive, ENTRY TRANSFER)          \
+	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART TRANSFER RECORD)                                         \
 	/* messages that no process has read: queue/too_large.c */                                                                \
-	X(too_large, RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, RECORD UNREAD)                            \
+	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, TRANSFER RECORD UNREAD)                            \
 	/* owners and their trays: queue/moves.c */                                                                               \
 	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \
 	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ADD) X(failed, ADD) X(backlog, ) X(unregister, )             \
 	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */                                          \
-	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(pushed, ) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES) \
+	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART TRANSFER) X(pushed, TRANSFER) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES) \
 	/* history: queue/history.c */                                                                                            \
 	X(done_trim, ) X(done_look, )                                                                                             \
 	/* dead letters: dead_letters/removal.c */                                                                                \
@@ -29,7 +29,7 @@
 	/* long work of operators: queue/operations.c */                                                                          \
 	X(operation_hold, ) X(operation_note, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )                         \
 	/* work of operators: queue/admin.c */                                                                                    \
-	X(pick_waiting, ENTRY) X(pick_delayed, APART) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
+	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
 
 #define X(name, before) QUEUE_SCRIPT_##name,
 enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };

@@ -99,7 +99,8 @@ def scripts_are_short_and_name_their_arguments(tree):
 def scripts_touch_only_keys_they_are_given(tree):
     """A key that is not in KEYS may lie in another Cluster slot. What stands before the others is told the list by them."""
     return [f"{path}: {m[0]}" for path, text in sources(tree, "common/queue/scripts/*.lua").items()
-            for m in [*re.finditer(r"redis\.p?call\('([A-Z]+)'([^)]*)", text), *re.finditer(r"(entry_named)(\([^)]*)", text)]
+            for m in [*re.finditer(r"redis\.p?call\('([A-Z]+)'([^)]*)", text), *re.finditer(r"(entry_named)(\([^)]*)", text),
+                      *re.finditer(r"\{ '([A-Z]{4,})'(, (?!list\b)[^}]*)", text)]
             if m[1] != "TIME" and "/shared/" not in path and not re.match(r"(?:, (?:'(?:STREAM|USAGE)', )?|\()KEYS\[", m[2])]
 
 

@@ -17,10 +17,8 @@ while #lates + rank < tonumber(ARGV[2]) and room > 0 do
     if not (ours or payload) then payload = nil end           -- a line whose seal the caller cannot verify leaves with its payload, if it has one
     local entry = other and payload or member .. (payload or '')
     if ours and ARGV[4] == '1' and not other then entry = string.sub(entry, #line + 1) end
-    if payload ~= false then redis.call('LPUSH', KEYS[3], entry) end
-    local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], rank, rank)
-    if removed ~= 1 and payload ~= false then redis.call('LPOP', KEYS[3]) end     -- refused: the copy must not stay
-    if removed ~= 1 then return removed end
+    local refused = transfer({ 'ZREMRANGEBYRANK', KEYS[2], rank, rank }, payload ~= false and { 'LPUSH', KEYS[3], entry } or nil)
+    if refused then return refused end
     if ours or payload then delete_apart(KEYS[4], member) end
     room = room - #(payload or '')
     lates[#lates + 1] = payload == false and -1 or math.max(0, math.min(now - due, 1e15))

@@ -8,12 +8,8 @@ local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if not entry then return answer end
 local message = changed(entry, ARGV[7], ARGV[8])
-redis.call('LPUSH', KEYS[3], message)
-local removed = redis.pcall('LREM', KEYS[2], ARGV[6], entry)
-if removed ~= 1 then                        -- not there, or refused: the copy must not stay, or each try adds one
-  redis.call('LPOP', KEYS[3])
-  return removed
-end
+local refused = transfer({ 'LREM', KEYS[2], ARGV[6], entry }, { 'LPUSH', KEYS[3], message })
+if refused then return refused end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
 if KEYS[5] then redis.pcall('HDEL', KEYS[5], ARGV[9]) end
 local record = { unpack(ARGV, 11) }

@@ -7,11 +7,7 @@ local line, letter = string.sub(ARGV[1], 1, ARGV[2]), string.sub(ARGV[1], ARGV[2
 local payload, other = payload_apart(KEYS[5], line)
 if payload == false then return 0 end
 local member = payload == letter and not other and line or ARGV[1]
-redis.call('LPUSH', KEYS[3], letter)
-local removed = redis.pcall('ZREM', KEYS[2], member)
-if removed ~= 1 then                        -- not there, or refused: the copy must not stay
-  redis.call('LPOP', KEYS[3])
-  return removed
-end
+local refused = transfer({ 'ZREM', KEYS[2], member }, { 'LPUSH', KEYS[3], letter })
+if refused then return refused end
 delete_apart(KEYS[5], member)
 return write_record(KEYS[4], { unpack(ARGV, 3) })

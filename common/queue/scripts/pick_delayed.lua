@@ -12,11 +12,8 @@ local entry = payload and member .. payload or member
 if #entry ~= tonumber(ARGV[4]) or string.sub(entry, 1, #ARGV[5]) ~= ARGV[5] then return 0 end
 local keeps = ARGV[1] ~= '1'
 if keeps and payload == false then return -1 end
-if keeps then redis.call('RPUSH', KEYS[3], other and payload or string.sub(entry, ARGV[6] + 1)) end
-local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], ARGV[2], ARGV[2])
-if removed ~= 1 then                        -- refused: the copy must not stay
-  if keeps then redis.call('RPOP', KEYS[3]) end
-  return removed
-end
+local push = { 'RPUSH', KEYS[3], other and payload or string.sub(entry, ARGV[6] + 1) }
+local refused = transfer({ 'ZREMRANGEBYRANK', KEYS[2], ARGV[2], ARGV[2] }, keeps and push or nil)
+if refused then return refused end
 if KEYS[4] then delete_apart(KEYS[4], member) end
 return 1

@@ -6,7 +6,5 @@ redis.call('DEL', KEYS[1])                  -- never there: a first write that m
 local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if not entry then return answer end
 if ARGV[1] == '1' then return redis.call('LREM', KEYS[2], -1, entry) end
-redis.call('RPUSH', KEYS[2], entry)
-local removed = redis.pcall('LREM', KEYS[2], 1, entry)        -- from the other end: the copy only if it is the only one
-if type(removed) == 'table' then redis.call('RPOP', KEYS[2]) return removed end
-return redis.call('LINDEX', KEYS[2], -1) == entry and 1 or 0
+local refused = transfer({ 'LREM', KEYS[2], 1, entry }, { 'RPUSH', KEYS[2], entry })     -- from the other end: the copy only if it is the only one
+return refused or redis.call('LINDEX', KEYS[2], -1) == entry and 1 or 0

@@ -17,12 +17,8 @@ while #lates < tonumber(ARGV[2]) and room > 0 do
     lates[#lates + 1] = -2
     break
   end
-  redis.call('LPUSH', KEYS[3], member)
-  local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], 0, 0)
-  if removed ~= 1 then                      -- refused: the copy must not stay
-    redis.call('LPOP', KEYS[3])
-    return removed
-  end
+  local refused = transfer({ 'ZREMRANGEBYRANK', KEYS[2], 0, 0 }, { 'LPUSH', KEYS[3], member })
+  if refused then return refused end
   room = room - #member
   lates[#lates + 1] = math.floor(math.max(0, math.min(late * 1000, 1e15)))
 end

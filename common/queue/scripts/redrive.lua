@@ -14,12 +14,8 @@ if redis.call('EXISTS', KEYS[5]) == 1 then
   for at = -1, claims > 0 and -200 or 0, -1 do copies = copies + (redis.call('LINDEX', KEYS[2], at) == entry and 1 or 0) end
   if claims > 0 and copies <= claims then return -1 end
 end
-redis.call('LPUSH', KEYS[4], changed(entry, ARGV[5], ARGV[6]))
-local removed = redis.pcall('LREM', KEYS[2], -1, entry)
-if removed ~= 1 then                        -- not there, or refused: the copy must not stay
-  redis.call('LPOP', KEYS[4])
-  return removed
-end
+local refused = transfer({ 'LREM', KEYS[2], -1, entry }, { 'LPUSH', KEYS[4], changed(entry, ARGV[5], ARGV[6]) })
+if refused then return refused end
 if ARGV[7] ~= '' then redis.pcall('XDEL', KEYS[3], ARGV[7]) end
 if KEYS[6] and ARGV[10] == '' then
   redis.pcall('HDEL', KEYS[6], ARGV[9])

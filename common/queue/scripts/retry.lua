@@ -19,12 +19,8 @@ local nonce = string.match(ARGV[6], '^quredis/1 w=(%x+)[^\n]* apart=1 ')
 if not nonce or not move_apart(due, nonce, tonumber(ARGV[3])) then
   local entry, answer = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
   if not entry then return answer end
-  local wrapped = changed(entry, ARGV[6], ARGV[7])
-  local added, removed = redis.call('ZADD', KEYS[3], 'NX', due, wrapped), redis.pcall('LREM', KEYS[2], -1, entry)
-  if removed ~= 1 then                      -- not there, or refused: what this call added must not stay
-    if added == 1 then redis.call('ZREM', KEYS[3], wrapped) end
-    return removed
-  end
+  local refused = transfer({ 'LREM', KEYS[2], -1, entry }, { 'ZADD', KEYS[3], 'NX', due, changed(entry, ARGV[6], ARGV[7]) })
+  if refused then return refused end
 end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
 return 1

@@ -5,4 +5,7 @@
 redis.call('DEL', KEYS[1])
 local entry, answer = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 if not entry then return answer end
-return put_back(entry, 1, changed(entry, ARGV[5], ARGV[6]), 'R', ARGV[7], ARGV[8], ARGV[9]) or 1
+local push = { 'RPUSH', KEYS[3], changed(entry, ARGV[5], ARGV[6]) }
+local refused = transfer({ 'LREM', KEYS[2], 1, entry }, push, KEYS[4] and { 'HSET', KEYS[4], ARGV[7], ARGV[8] })
+if not refused and KEYS[4] then redis.pcall('PEXPIRE', KEYS[4], ARGV[9]) end
+return refused or 1

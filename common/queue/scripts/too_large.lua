@@ -10,11 +10,7 @@ until not entry or is_longer(entry, ARGV[2])
 if not entry then return { 0, '', 1 } end
 local letter, first = letter_of(entry, ARGV[3], ARGV[4])
 if not letter then return { #entry, first, 1 } end
-redis.call('LPUSH', KEYS[3], letter)
-local removed = at == -1 and redis.pcall('LTRIM', KEYS[2], 0, -2) or redis.pcall('LREM', KEYS[2], -1, entry)
-if type(removed) == 'table' and removed.err then   -- refused: the copy must not stay
-  redis.call('LPOP', KEYS[3])
-  return removed
-end
+local refused = transfer(at == -1 and { 'LTRIM', KEYS[2], 0, -2 } or { 'LREM', KEYS[2], -1, entry }, { 'LPUSH', KEYS[3], letter })
+if refused then return refused end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end     -- as in escape.lua
 return recorded(KEYS[4], #letter, letter, 5)

@@ -10,11 +10,7 @@ if not letter then return { #entry, first, 1 } end
 if #letter == #entry and redis.call('LLEN', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
   redis.call('RENAME', KEYS[2], KEYS[3])
 else
-  redis.call('LPUSH', KEYS[3], letter)
-  local removed = redis.pcall('LTRIM', KEYS[2], 1, -1)
-  if removed.err then                       -- refused: the copy must not stay
-    redis.call('LPOP', KEYS[3])
-    return removed
-  end
+  local refused = transfer({ 'LTRIM', KEYS[2], 1, -1 }, { 'LPUSH', KEYS[3], letter })
+  if refused then return refused end
 end
 return recorded(KEYS[4], #letter, letter, 4)
