@@ -289,6 +289,23 @@ static void show_reports(struct admin *a, const struct reports *r)
 	output_end(&a->output, true);
 }
 
+/* Why attempts failed: figures of the report whose names are classes. */
+static void show_failures(struct admin *a, const json_t *report)
+{
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	struct queue_failed failed = {0};
+	size_t n;
+
+	queue_failed_read(&failed, json_object_get(report, "failures"));
+	n = queue_failed_figures(&failed, figures);
+	for (size_t i = 0; i < n; i++) {
+		char *name = alloc_format("failures.classes.%s", figures[i].name);
+
+		output_row(&a->output, (struct cell[]){ cell_str(name), cell_int((int64_t)figures[i].n), cell_str("attempts that failed for this reason") });
+		free(name);
+	}
+}
+
 /* All figures of the report, for a person who asks for one queue. */
 static void show_figures(struct admin *a, const struct queue_health *report)
 {
@@ -312,6 +329,7 @@ static void show_figures(struct admin *a, const struct queue_health *report)
 		free(name);
 		free(pace);
 	}
+	show_failures(a, report->document);
 	output_end(&a->output, true);
 }
 

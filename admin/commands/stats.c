@@ -204,8 +204,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 
 /* ---- one queue ---- */
 
-#define FAILED_ROWS (QUEUE_FAILED_SHOWN + 2)	/* the classes, those of other ones, and the latest */
-#define FIGURES_MOST (1 + COUNTERS + FAILED_ROWS + CLASS_FIGURES + nitems(percents) + 1)
+#define FIGURES_MOST (1 + COUNTERS + QUEUE_FAILED_FIGURES + 1 + CLASS_FIGURES + nitems(percents) + 1)
 
 /* The figures of one queue: an object, and on a terminal a table that says what each of them is. */
 struct figures {
@@ -231,19 +230,15 @@ static const char *keep_text(struct figures *f, char *text)
 	return f->texts[f->ntexts++] = text;
 }
 
-static void add_failed_class(struct figures *f, const char *class, uint64_t n)
-{
-	add_figure(f, keep_text(f, alloc_format("failed: %s", class)), cell_int((int64_t)n), "attempts that failed for this reason");
-}
-
 static void add_failed(struct figures *f, const struct queue_failed *failed)
 {
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	size_t n = queue_failed_figures(failed, figures);
 	char *latest;
 
-	for (size_t i = 0; i < failed->n && i < QUEUE_FAILED_SHOWN; i++)
-		add_failed_class(f, failed->named[i].name, failed->named[i].n);
-	if (failed->other > 0)
-		add_failed_class(f, CLASS_OTHER, failed->other);
+	for (size_t i = 0; i < n; i++)
+		add_figure(f, keep_text(f, alloc_format("failed: %s", figures[i].name)), cell_int((int64_t)figures[i].n),
+		    "attempts that failed for this reason");
 	if (failed->at_ms == 0)
 		return;
 	latest = alloc_format("%s%s%s", failed->class, failed->text[0] == '\0' ? "" : ": ", failed->text);

@@ -35,7 +35,7 @@ static const struct { const char *code, *before, *after; } shown_by[] = {
 	{ "stuck", "peek", " transit" },
 	{ "delayed", "peek", " delayed" },
 	{ "dead_letters", "dlq stats", "" },
-	{ "failures", "dlq stats", "" },
+	{ "failures", "stats", "" },
 };
 
 #define START "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs"

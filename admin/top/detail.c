@@ -11,6 +11,7 @@
 #include "admin/top/top.h"
 
 #include "common/base/base.h"
+#include "common/queue/queue.h"
 
 #define RUNNING_MAX 200		/* more than the slots of a queue that an operator looks through */
 
@@ -134,6 +135,27 @@ static void print_reasons(struct output *o, const json_t *health)
 	begin_part(o, columns, nitems(columns));
 	json_array_foreach(all, i, reason)
 		output_row(o, (struct cell[]){ cell_str(string_of(reason, "status")), cell_str(string_of(reason, "text")) });
+	output_end(o, true);
+}
+
+/* The classes of the attempts that failed in failure_window; the latest error stands with its class. */
+static void print_failures(struct output *o, const json_t *health)
+{
+	static const struct column columns[] = {
+		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Latest error", COLUMN_NAME },
+	};
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	struct queue_failed failed = {0};
+	size_t n;
+
+	queue_failed_read(&failed, json_object_get(health, "failures"));
+	n = queue_failed_figures(&failed, figures);
+	if (n == 0)
+		return;
+	begin_part(o, columns, nitems(columns));
+	for (size_t i = 0; i < n; i++)
+		output_row(o, (struct cell[]){ cell_int((int64_t)figures[i].n), cell_str(figures[i].name),
+		    failed.at_ms > 0 && strcmp(figures[i].name, failed.class) == 0 ? cell_str(failed.text) : cell_none() });
 	output_end(o, true);
 }
 
@@ -268,6 +290,7 @@ void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *
 	print_figures(&o, q, now_ms);
 	o.wrap = true;		/* nothing is cut where the page scrolls */
 	print_reasons(&o, q->document);
+	print_failures(&o, q->document);
 	print_causes(&o, nodes, q->name, now_ms);
 	print_hosts(&o, nodes, q->name);
 	if (top_nodes_count_runners(nodes, q->name) > 0) {

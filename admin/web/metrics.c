@@ -31,7 +31,7 @@ struct page {
 /* The samples that are no figure of common/facts. A row of the overview is a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_status, write_reason, write_reasons, write_classes, write_up, write_reported, write_words;
+static row_writer write_status, write_reason, write_reasons, write_failed, write_classes, write_up, write_reported, write_words;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -51,6 +51,7 @@ static const struct source {
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, "status" },
 	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, "status" },
 	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, "recovering" },
+	{ METRIC_FAILED_ATTEMPTS, HEALTH, write_failed, "failures" },
 	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL },
 	{ METRIC_NODE_UP, NODES, write_up, NULL },
 	{ METRIC_NODE_REPORTED, NODES, write_reported, NULL },
@@ -132,6 +133,18 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 		found = found || (code != NULL && strcmp(code, s->key) == 0 && !json_is_true(json_object_get(reason, "recovering")));
 	}
 	write_sample(p, (const char *const[METRIC_LABELS]){ name }, found);
+}
+
+static void write_failed(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	struct queue_failed failed = {0};
+	size_t n;
+
+	queue_failed_read(&failed, json_object_get(report, s->key));
+	n = queue_failed_figures(&failed, figures);
+	for (size_t i = 0; i < n; i++)
+		write_sample(p, (const char *const[METRIC_LABELS]){ name, figures[i].name }, (int64_t)figures[i].n);
 }
 
 /* ---- of the statistics of a queue ---- */

@@ -50,6 +50,8 @@
 	    "1 degraded, 2 unhealthy, for this reason; absent: it does not apply.", "queue", "code") \
 	X(HEALTH_RECOVERING, "quredis_health_recovering", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "1: the figure of this reason does not exceed its limit any more, and the next looks decide; 0: it does.", "queue", "code") \
+	X(FAILED_ATTEMPTS, "quredis_queue_failed_attempts", "gauge", UNIT_ONE, PAGE_BOTH, \
+	    "Attempts that failed in failure_window, on all hosts, by class.", "queue", "class") \
 	X(MESSAGES, "quredis_messages_total", "counter", UNIT_ONE, PAGE_BOTH, \
 	    "Outcomes of messages.", "queue", "event") \
 	X(ESCAPED_CLASSES, "quredis_escaped_by_class_total", "counter", UNIT_ONE, PAGE_BOTH, \

@@ -71,40 +71,47 @@ static void add_class(struct queue_failed *f, const char *name, uint64_t n)
 	snprintf(place->name, sizeof(place->name), "%s", name);
 }
 
+/* name: n bytes that any program may have written */
+static void add_count(struct queue_failed *f, const char *name, size_t len, uint64_t n)
+{
+	if (strcmp(name, CLASS_OTHER) == 0 || !identifier_is(IDENTIFIER_CLASS, name, len))
+		f->other += n;
+	else if (n > 0)
+		add_class(f, name, n);
+}
+
 void queue_failed_add(struct queue_failed *f, const struct redis_reply *reply)
 {
 	for (size_t i = 0; reply->type == REDIS_ARRAY && i + 1 < reply->n; i += 2) {
 		struct redis_reply field = redis_element(reply, i), value = redis_element(reply, i + 1);
-		const char *name = field.str + strlen(FIELD);
-		uint64_t n;
 
-		if (field.type != REDIS_STRING || strncmp(field.str, FIELD, strlen(FIELD)) != 0)
-			continue;
-		n = (uint64_t)queue_stats_count(&value);
-		if (strcmp(name, CLASS_OTHER) == 0 || !identifier_is(IDENTIFIER_CLASS, name, field.len - strlen(FIELD)))
-			f->other += n;
-		else if (n > 0)
-			add_class(f, name, n);
+		if (field.type == REDIS_STRING && strncmp(field.str, FIELD, strlen(FIELD)) == 0)
+			add_count(f, field.str + strlen(FIELD), field.len - strlen(FIELD), (uint64_t)queue_stats_count(&value));
 	}
+}
+
+/* Any program may have written class and text; the class need not be terminated. */
+static void set_latest(struct queue_failed *f, int64_t at_ms, const char *class, size_t len, const char *text)
+{
+	struct slot_text safe = {0};
+
+	if (at_ms <= 0 || !identifier_is(IDENTIFIER_CLASS, class, len))
+		return;
+	f->at_ms = at_ms;
+	snprintf(f->class, sizeof(f->class), "%.*s", (int)len, class);
+	slot_text_set(&safe, 0, text, strlen(text), SLOT_TEXT_MAX);
+	memcpy(f->text, slot_text_read(&safe).text, sizeof(f->text));
 }
 
 /* "MS CLASS TEXT" */
 static void parse_latest(struct queue_failed *f, const struct redis_reply *value)
 {
-	struct slot_text safe = {0};
-	char *class, *end;
-	size_t len;
+	char *class;
+	int64_t at_ms = strtoll(value->str, &class, 10);
+	const char *end = *class == ' ' ? strchr(class + 1, ' ') : NULL;
 
-	f->at_ms = strtoll(value->str, &class, 10);
-	end = *class == ' ' ? strchr(class + 1, ' ') : NULL;
-	len = end == NULL ? 0 : (size_t)(end - class - 1);
-	if (f->at_ms <= 0 || !identifier_is(IDENTIFIER_CLASS, class + 1, len)) {
-		f->at_ms = 0;
-		return;
-	}
-	snprintf(f->class, sizeof(f->class), "%.*s", (int)len, class + 1);
-	slot_text_set(&safe, 0, end + 1, strlen(end + 1), SLOT_TEXT_MAX);
-	memcpy(f->text, slot_text_read(&safe).text, sizeof(f->text));
+	if (end != NULL)
+		set_latest(f, at_ms, class + 1, (size_t)(end - class - 1), end + 1);
 }
 
 void queue_failed_latest(struct queue_failed *f, const struct redis_reply *totals)
@@ -178,16 +185,27 @@ const char *queue_failed_text(const struct queue_failed *f, char out[QUEUE_FAILE
 	return out;
 }
 
+size_t queue_failed_figures(const struct queue_failed *f, struct class_figure out[QUEUE_FAILED_FIGURES])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n && i < QUEUE_FAILED_SHOWN; i++)
+		out[n++] = f->named[i];
+	if (f->other > 0)
+		out[n++] = (struct class_figure){ .name = CLASS_OTHER, .n = f->other };
+	return n;
+}
+
 void queue_failed_json(const struct queue_failed *f, json_t *object)
 {
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	size_t n = queue_failed_figures(f, figures);
 	json_t *classes = json_object();
 	char text[QUEUE_FAILED_TEXT_SIZE], at[CLOCK_RFC3339_SIZE];
 
-	for (size_t i = 0; i < f->n; i++)
-		json_object_set_new(classes, f->named[i].name, json_integer((json_int_t)f->named[i].n));
-	if (f->other > 0)
-		json_object_set_new(classes, CLASS_OTHER, json_integer((json_int_t)f->other));
-	if (json_object_size(classes) > 0)
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(classes, figures[i].name, json_integer((json_int_t)figures[i].n));
+	if (n > 0)
 		json_object_set(object, "classes", classes);
 	json_decref(classes);
 	if (f->at_ms > 0)
@@ -195,4 +213,19 @@ void queue_failed_json(const struct queue_failed *f, json_t *object)
 		    "at_ms", (json_int_t)f->at_ms, "class", f->class, "error", f->text));
 	if (queue_failed_text(f, text)[0] != '\0')
 		json_object_set_new(object, "text", json_string(text));
+}
+
+void queue_failed_read(struct queue_failed *f, const json_t *object)
+{
+	const json_t *latest = json_object_get(object, "latest");
+	const char *class, *error = json_string_value(json_object_get(latest, "error"));
+	json_t *count;
+
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(object, "classes"), class, count)
+		if (json_is_integer(count) && json_integer_value(count) > 0 && json_integer_value(count) <= QUEUE_STATS_COUNT_MOST)
+			add_count(f, class, strlen(class), (uint64_t)json_integer_value(count));
+	class = json_string_value(json_object_get(latest, "class"));
+	if (class != NULL && error != NULL)
+		set_latest(f, json_integer_value(json_object_get(latest, "at_ms")), class, strlen(class), error);
+	queue_failed_sort(f);
 }

@@ -43,5 +43,11 @@ const char *queue_failed_text(const struct queue_failed *f, char out[QUEUE_FAILE
 /* { "classes": { CLASS: count, ... }, the most frequent first, "latest": { "at", "at_ms", "class", "error" }, "text": queue_failed_text() } */
 struct json_t;
 void queue_failed_json(const struct queue_failed *f, struct json_t *object);
+/* Reads and sorts what queue_failed_json() wrote, or any other program. object may be NULL. */
+void queue_failed_read(struct queue_failed *f, const struct json_t *object);
+
+/* The figures, the most frequent class first, and CLASS_OTHER last: returns their number. f must be sorted. */
+#define QUEUE_FAILED_FIGURES (QUEUE_FAILED_SHOWN + 1)
+size_t queue_failed_figures(const struct queue_failed *f, struct class_figure out[QUEUE_FAILED_FIGURES]);
 
 #endif

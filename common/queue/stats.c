@@ -100,9 +100,6 @@ static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 	return NULL;
 }
 
-/* A greater count is not ours: another program wrote it. The bound keeps sums and percentages in range. */
-#define COUNT_MOST INT64_C(1000000000000000)
-
 int64_t queue_stats_count(const struct redis_reply *value)
 {
 	long long n;
@@ -111,7 +108,7 @@ int64_t queue_stats_count(const struct redis_reply *value)
 	if (value->type != REDIS_STRING)
 		return 0;
 	n = strtoll(value->str, &end, 10);
-	return *end != '\0' || n < 0 ? 0 : n > COUNT_MOST ? COUNT_MOST : n;
+	return *end != '\0' || n < 0 ? 0 : n > QUEUE_STATS_COUNT_MOST ? QUEUE_STATS_COUNT_MOST : n;
 }
 
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply)

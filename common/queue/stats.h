@@ -26,7 +26,9 @@ bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, co
 /* -> ARRAY for queue_figures_parse(), which ignores unknown fields and values that are no number. */
 void queue_totals(struct redis *r, const struct queue_keys *k);
 void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
-int64_t queue_stats_count(const struct redis_reply *value);	/* 0: no number above 0; at most 10^15 */
+/* A greater count is not ours: another program wrote it. The bound keeps sums and percentages in range. */
+#define QUEUE_STATS_COUNT_MOST INT64_C(1000000000000000)
+int64_t queue_stats_count(const struct redis_reply *value);	/* 0: no number above 0 */
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
 /* Calls `each` for every class that a handler named, with its count. */
 void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg);

@@ -69,6 +69,15 @@ static void write_recovering(struct page *p, const struct sweeper_queue *q)
 			    health_codes_is_recovering(health_of(q), (enum health_code)i));
 }
 
+static void write_failed(struct page *p, const struct sweeper_queue *q)
+{
+	struct class_figure figures[QUEUE_FAILED_FIGURES];
+	size_t n = metrics_of(q)->failed == NULL ? 0 : queue_failed_figures(metrics_of(q)->failed, figures);
+
+	for (size_t i = 0; i < n; i++)
+		write_sample(p, q, figures[i].name, (int64_t)figures[i].n);
+}
+
 /* ---- of the workers of this supervisor ---- */
 
 static void write_classes(struct page *p, const struct sweeper_queue *q)
@@ -125,7 +134,7 @@ static void write_words(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	static void (*const led[METRICS_END])(struct page *p, const struct sweeper_queue *q) = {
 		[METRIC_DEAD_LETTERS_UNARCHIVED] = write_unarchived, [METRIC_DEAD_LETTERS_OVER] = write_over,
 		[METRIC_HEALTH_STATUS] = write_health, [METRIC_HEALTH_REASON] = write_reasons,
-		[METRIC_HEALTH_RECOVERING] = write_recovering,
+		[METRIC_HEALTH_RECOVERING] = write_recovering, [METRIC_FAILED_ATTEMPTS] = write_failed,
 	}, (*const ours[METRICS_END])(struct page *p, const struct sweeper_queue *q) = {
 		[METRIC_ESCAPED_CLASSES] = write_classes, [METRIC_QUEUE_STATE] = write_state,
 		[METRIC_BREAKER_CAUSE] = write_breaker_cause,

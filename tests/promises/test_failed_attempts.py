@@ -99,6 +99,41 @@ def test_statistics(redis, two_hosts, quredis, terminal):
     assert "latest" not in found and found["classes"] == {DOWN[0]: 40, GREY[0]: 1}
 
 
+GAUGE = "quredis_queue_failed_attempts"
+
+
+def samples(page):
+    return {(m[1], m[2]): int(m[3]) for m in re.finditer(rf'^{GAUGE}{{queue="([^"]*)",class="([^"]*)"}} (\d+)$', page, re.M)}
+
+
+def test_metrics(redis, two_hosts, web):
+    """The file of the host that leads the queue, and the page of the console."""
+    wanted = {("mail", DOWN[0]): 40, ("mail", GREY[0]): 1}
+    wait_for(lambda: [x for x in (samples(d.page.read_text()) for d in two_hosts) if x] == [wanted], 30)
+    assert samples(web.ask("/metrics").body.decode()) == wanted
+
+
+def test_top_and_health_of_one_queue(two_hosts, terminal):
+    a, _ = two_hosts
+    t = terminal("-c", str(a.conf), "top", columns=160, env={"NO_COLOR": "1"})
+    t.expect("mail")
+    t.type("\r")
+    t.expect(rf"Failed +Class[\s\S]*{GREY[0]} +{GREY[1]}")
+    text = re.sub(r"\x1b\[[0-9;?]*\w", "", t.text)
+    assert re.search(rf"Failed +Class +Latest error\s+40 +{DOWN[0]} +-\s+1 +{GREY[0]} +{GREY[1]}\s", text), text
+    t.type("qq")
+    t.end()
+    t = terminal("-c", str(a.conf), "health", "mail", columns=160, env={"NO_COLOR": "1"})
+    t.end()
+    assert re.search(rf"failures\.classes\.{DOWN[0]} +40 ", t.text) and re.search(rf"failures\.classes\.{GREY[0]} +1 ", t.text), t.text
+
+
+def test_doctor_sends_the_reader_to_the_reasons(two_hosts):
+    """Not to the dead letters, which have other causes."""
+    row, = [r for r in json.loads(two_hosts[0].quredis("doctor", "--json").out) if r["check"] == "health" and r["severity"] != "ok"]
+    assert WHY in row["what"] and " stats mail;" in row["advice"] and "dlq" not in row["advice"], row
+
+
 def test_statistics_of_strangers(redis, quredis, terminal):
     """Other programs write any bytes as classes, any number of them, and any text."""
     c = redis.client()

@@ -128,7 +128,10 @@ def test_metrics(web, redis, quredisd, tag):
         {"code": "failures", "status": "unhealthy"}, {"code": "failures", "status": "degraded"}, {"code": 'x"}', "status": "degraded"},
         {"code": "bounds", "status": "degraded", "recovering": True}, {"code": "archive", "status": "degraded", "recovering": False},
         {"code": "ingress", "status": "odd"}, {"code": 7}, 8, *[{"code": "x" + "y" * i, "status": "degraded"} for i in range(40)]]}
+    strange["failures"] = {"classes": {"Down": 500, 'x"}': 2, "y" * 500: 3, "Odd": "7", "Neg": -1, **{f"C{i}": 1 for i in range(100)}}, "latest": 7}
     redis.client().hset("quredis:health", "tube", json.dumps(strange))
+    told = {k[1]: v for k, v in samples(web).items() if k[0] == "quredis_queue_failed_attempts"}
+    assert told == {'queue="mail",class="HandlerExit"': "2", 'queue="tube",class="Down"': "500", 'queue="tube",class="other"': "105"}
     told = {k[1]: v for k, v in samples(web).items() if k[0] == "quredis_health_reason"}
     assert told.pop('queue="tube",code="failures"') == "2" and told.pop('queue="tube",code="bounds"') == told.pop('queue="tube",code="archive"') == "1"
     assert 20 < len(told) < 32 and all(re.fullmatch('queue="tube",code="xy*"', k) for k in told), told
