@@ -36,24 +36,9 @@ static int by_queue(const void *a, const void *b)
 	return strcmp(((const struct queue_health *)a)->queue, ((const struct queue_health *)b)->queue);
 }
 
-static void reports_free(struct reports *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		queue_health_free(&r->all[i]);
-	free(r->all);
-}
-
 static bool is_meant(const struct admin *a, const char *queue)
 {
 	return a->noperands == 0 || strcmp(a->operands[0], queue) == 0;
-}
-
-/* A bad report is worse than a missing one. */
-static int badness(int level)
-{
-	static const int of[] = { [QUEUE_HEALTHY] = 0, [QUEUE_DEGRADED] = 1, [STATUS_UNKNOWN] = 2, [QUEUE_UNHEALTHY] = 3 };
-
-	return of[level];
 }
 
 static int worst_of(const struct reports *r)
@@ -61,7 +46,7 @@ static int worst_of(const struct reports *r)
 	int level = STATUS_UNKNOWN;
 
 	for (size_t i = 0; i < r->n; i++)
-		level = i == 0 || badness(r->all[i].level) > badness(level) ? r->all[i].level : level;
+		level = i == 0 || reports_badness(r->all[i].level) > reports_badness(level) ? r->all[i].level : level;
 	return level;
 }
 
@@ -456,6 +441,6 @@ int cmd_health(struct admin *a)
 			show_figures(a, &r.all[0]);
 		a->status = r.level;
 	}
-	reports_free(&r);
+	reports_free(r.all, r.n);
 	return rc;
 }

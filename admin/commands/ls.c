@@ -169,11 +169,9 @@ static int read_health(struct admin *a, struct listed_queue *entries, size_t n, 
 		return 0;
 	reports = queue_health_parse_all(&reply, NULL, 0, server_ms, &nreports, &stale);
 	rc = reports_confirm(a, reports, &nreports, server_ms);
-	for (size_t i = 0; i < nreports; i++) {
+	for (size_t i = 0; i < nreports; i++)
 		*any = show_report(entries, n, &reports[i], server_ms) || *any;
-		queue_health_free(&reports[i]);
-	}
-	free(reports);
+	reports_free(reports, nreports);
 	return rc;
 }
 

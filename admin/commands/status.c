@@ -153,9 +153,8 @@ static struct sick_queues count_sick(struct admin *a, const json_t *status)
 
 		sick.doubtful += is_here && reports[i].level == REPORTS_UNKNOWN;
 		sick.ill += is_here && reports[i].level != REPORTS_UNKNOWN && reports[i].level > QUEUE_HEALTHY;
-		queue_health_free(&reports[i]);
 	}
-	free(reports);
+	reports_free(reports, n);
 	return sick;
 }
 

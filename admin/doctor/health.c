@@ -222,9 +222,7 @@ static int check_reports(struct doctor *d, const char *key)
 		findings_end_check(d);
 	}
 	doctor_enter(d, NULL);
-	for (size_t i = 0; i < r.n; i++)
-		queue_health_free(&r.all[i]);
-	free(r.all);
+	reports_free(r.all, r.n);
 	free(r.broken);
 	return rc;
 }

@@ -78,6 +78,20 @@ void reports_end_pause(struct queue_health *h)
 	json_object_del(h->document, "reason");
 }
 
+int reports_badness(int level)
+{
+	static const int of[] = { [QUEUE_HEALTHY] = 0, [QUEUE_DEGRADED] = 1, [REPORTS_UNKNOWN] = 2, [QUEUE_UNHEALTHY] = 3 };
+
+	return of[level];
+}
+
+void reports_free(struct queue_health *reports, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		queue_health_free(&reports[i]);
+	free(reports);
+}
+
 /* ---- what the node says ---- */
 
 static void set_from_row(struct queue_health *h, const char *key, const json_t *row)
