@@ -233,7 +233,7 @@ static struct failure without_retry(const struct failure *f)
 	struct failure failed = *f;
 
 	failed.verdict = CONF_OUTCOME_FAIL;
-	if (failed.class == NULL)
+	if (strcmp(failed.class, FAILED_RETRY) == 0)
 		failed.class = "HandlerFail";
 	strlcat(failed.text, " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
 	return failed;
@@ -251,10 +251,8 @@ void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, in
 /* What every face shows beside the number of failed attempts. */
 static void note_attempt(struct worker *w, const struct failure *f, int64_t now_ms)
 {
-	const char *class = f->class == NULL ? FAILED_RETRY : f->class;
-
-	failed_count(&w->env->board->workers.failed, class, 1);
-	slot_note_attempt(w->env->slot, class, f->text + f->verb_len, now_ms);
+	failed_count(&w->env->board->workers.failed, f->class, 1);
+	slot_note_attempt(w->env->slot, f->class, f->text + f->verb_len, now_ms);
 }
 
 static void settle_failure(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)

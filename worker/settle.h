@@ -28,7 +28,7 @@ struct outcome {
 
 struct failure {			/* why a message is not done */
 	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
-	const char *class;
+	const char *class;		/* never NULL: the same in the log, the wrapper, the record, the counters and the scoreboard */
 	char named[HANDLER_CLASS_MAX + 1];	/* the class that the handler named, if it did */
 	char text[320];
 	size_t verb_len;		/* bytes of text that repeat the verb of a reply, before its reason */

@@ -58,7 +58,7 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 		enum conf_outcome outcome;
 		const char *class;
 	} of[VERBS] = {
-		[VERB_RETRY] = { CONF_OUTCOME_RETRY, NULL },
+		[VERB_RETRY] = { CONF_OUTCOME_RETRY, FAILED_RETRY },
 		[VERB_FAIL] = { CONF_OUTCOME_FAIL, "HandlerFail" },
 		[VERB_REJECT] = { CONF_OUTCOME_ESCAPE, "Rejected" },
 	};
@@ -67,7 +67,7 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	f->class = of[r->verb].class;
 	f->delay_ms = r->delay_ms;
 	snprintf(f->named, sizeof(f->named), "%.*s", (int)r->class_len, r->class_len > 0 ? r->class : "");
-	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named))
+	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named) && strcmp(f->named, FAILED_RETRY) != 0)
 		f->class = f->named;
 	handler_reply_describe(r, f->text, sizeof(f->text));
 	f->verb_len = r->reason_len > 0 ? strlen(handler_verb_names[r->verb]) + strlen(": ") : 0;

@@ -134,6 +134,17 @@ def test_doctor_sends_the_reader_to_the_reasons(two_hosts):
     assert WHY in row["what"] and " stats mail;" in row["advice"] and "dlq" not in row["advice"], row
 
 
+def test_each_face_names_the_same_class(redis, serve):
+    """An answer RETRY need not name one, and may not use a name of quredis for something else."""
+    c = redis.client()
+    d = serve(max_attempts=1)
+    c.lpush("ingress:mail", "RETRY 1h come back", "FAIL class=HandlerRetry broken")
+    assert d.wait_event("message_retried")["class"] == "HandlerRetry"
+    assert d.wait_event("message_escaped")["class"] == "HandlerFail"
+    assert [m["error_class"] for m in json.loads(d.quredis("peek", "mail", "delayed", "--json").out)] == ["HandlerRetry"]
+    wait_for(lambda: failures(c).get("classes") == {"HandlerFail": 1, "HandlerRetry": 1}, 60)
+
+
 def test_statistics_of_strangers(redis, quredis, terminal):
     """Other programs write any bytes as classes, any number of them, and any text."""
     c = redis.client()

@@ -187,7 +187,7 @@ static void a_shared_queue_turns_a_requested_retry_into_a_failure(void **state)
 	fixture_share();
 	fixture.queue.max_attempts = 1;
 	run_only("a");
-	f.class = NULL;
+	f.class = FAILED_RETRY;
 	settle_failed(w, P, &f, fixture_now_ms());
 	r = &assert_moves(P, MOVE_ESCAPE)->record;
 	assert_string_equal(r->error_class, "HandlerFail");
