@@ -142,15 +142,20 @@ static void add_hold(struct doctor *d, const char *name, enum hold hold, const c
 	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
 }
 
-/* A queue that drains with its supervisor needs no finding of its own. */
+/* A finding for each hold that needs an operator. A queue that drains with its supervisor needs none of its own. */
 static void check_queue(struct doctor *d, const json_t *q, bool drains)
 {
 	const char *name = json_string_value(json_object_get(q, "name"));
-	enum hold hold = holds_by_name(json_string_value(json_object_get(q, "state")));
-	const char *reason = json_string_value(json_object_get(q, "reason")), *undecided = json_string_value(json_object_get(q, "undecided"));
+	const char *undecided = json_string_value(json_object_get(q, "undecided"));
+	const json_t *row;
+	size_t i;
 
-	if (hold != HOLDS && holds_table[hold].advice != NULL && !(drains && hold == HOLD_DRAINING))
-		add_hold(d, name, hold, reason);
+	json_array_foreach(json_object_get(q, "holds"), i, row) {
+		enum hold hold = holds_by_name(json_string_value(json_object_get(row, "state")));
+
+		if (hold != HOLDS && holds_table[hold].advice != NULL && !(drains && hold == HOLD_DRAINING) && (i == 0 || !holds_end_by_themselves(hold)))
+			add_hold(d, name, hold, json_string_value(json_object_get(row, "reason")));
+	}
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);

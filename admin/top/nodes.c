@@ -118,7 +118,7 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 	return !tries || left < 0 ? cell_none() : cell_elapsed(left);
 }
 
-/* The few words for an open breaker, or the whole reason of another bad hold; NULL: the node reports none. */
+/* The few words for an open breaker; or the whole reason of another bad hold, which names further ones. NULL: the node reports none. */
 static const char *cause_of(const json_t *queue)
 {
 	const char *state = json_string_value(json_object_get(queue, "state")), *cause = json_string_value(json_object_get(queue, "cause"));
@@ -141,6 +141,21 @@ size_t top_nodes_count_causes(const json_t *nodes)
 	return n;
 }
 
+/* A new string. */
+static char *cause_text(const json_t *queue)
+{
+	const json_t *also = json_object_get(queue, "also"), *name;
+	bool whole = cause_of(queue) == json_string_value(json_object_get(queue, "reason"));
+	struct buffer text = {0};
+	size_t i;
+
+	buffer_format(&text, "%s", cause_of(queue));
+	json_array_foreach(also, i, name)
+		if (!whole && json_is_string(name))
+			buffer_format(&text, "; also %s", json_string_value(name));
+	return text.data;
+}
+
 void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
 	static const struct column columns[] = {
@@ -152,9 +167,13 @@ void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 	output_begin(o, columns, nitems(columns));
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "queues"), j, queue)
-			if (cause_of(queue) != NULL)
+			if (cause_of(queue) != NULL) {
+				char *text = cause_text(queue);
+
 				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
 				    cell_str(json_string_value(json_object_get(node, "node"))), top_nodes_attempt(node, queue, now_ms),
-				    cell_str(cause_of(queue)) });
+				    cell_str(text) });
+				free(text);
+			}
 	output_end(o, true);
 }

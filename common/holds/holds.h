@@ -38,8 +38,8 @@ enum hold_patience {
 struct hold_words {
 	const char *name;		/* the state of the queue in every document */
 	enum hold_level level;
-	const char *setter;		/* who sets it */
-	const char *end;		/* when it ends */
+	const char *setter;		/* who sets it: "paused by an operator" */
+	const char *end;		/* until when: "until quredis resume" */
 	const char *text;		/* what it means, where no reason is known */
 	const char *code;		/* of the reason in the health of the queue; several holds may share one. NULL: none */
 	/*
@@ -47,6 +47,7 @@ struct hold_words {
 	 * and loses nothing.
 	 */
 	bool unhealthy;
+	bool shut;			/* no worker fetches while it applies, not even one message to try the handler */
 	enum hold_patience patience;	/* for how long it is no reason yet */
 	const char *over;		/* the reason while the queue recovers from it; NULL: its code has another row, which has the text */
 	/* An operator can do this: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
@@ -54,6 +55,7 @@ struct hold_words {
 };
 
 extern const struct hold_words holds_table[HOLDS];
+bool holds_end_by_themselves(enum hold hold);	/* within seconds, as a rule */
 enum hold holds_by_name(const char *name);	/* HOLDS: this version knows no such state */
 
 /* ---- judge.c ---- */
@@ -78,6 +80,8 @@ struct judged {
 	enum hold hold;
 	const char *reason;	/* static. NULL: there is nothing to say; with HOLD_NONE, what an operator should know although the queue runs */
 	uint32_t error;		/* the error's word of HOLD_ERROR and HOLD_NO_REDIS */
+	uint32_t also;		/* bits by enum hold: those of lower rank that apply, too, and do not end by themselves within seconds */
+	bool shut;		/* this hold or another one lets no worker fetch, so none tries the handler */
 };
 struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots);
 /* All holds that apply, the worst first. Returns how many. */
@@ -95,11 +99,14 @@ const struct slot *holds_next_to_connect(const struct board_queue *q, const stru
 
 /*
  * The reason with what workers, sweeper and master know of it: the step that failed, its error, the key, the last end, and the time of the next
- * attempt. conf: NULL: the queue left the configuration. now_ms: CLOCK_MONOTONIC; 0: without times, for a text that lasts. Returns out; NULL:
- * there is no reason.
+ * attempt; then what else holds the queue. conf: NULL: the queue left the configuration. now_ms: CLOCK_MONOTONIC; 0: without times, for a text that
+ * lasts. Returns out; NULL: there is no reason.
  */
-#define HOLD_TEXT_SIZE 640
+#define HOLD_TEXT_SIZE 1024
 const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
+/* The same for one row of holds_list(), which has a row for each of the others. */
+const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
     const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
 
 #endif

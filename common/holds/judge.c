@@ -206,6 +206,21 @@ static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
 	[HOLD_BACKOFF] = judge_backoff, [HOLD_QUARANTINE] = judge_quarantine,
 };
 
+/* all: the worst first. */
+static void relate(struct judged all[HOLDS], size_t n)
+{
+	bool shut = false;
+	uint32_t also = 0;
+
+	for (size_t i = n; i-- > 0;) {
+		all[i].also = also;
+		also |= holds_end_by_themselves(all[i].hold) ? 0 : 1U << all[i].hold;
+		shut = shut || holds_table[all[i].hold].shut;
+	}
+	for (size_t i = 0; i < n; i++)
+		all[i].shut = shut;
+}
+
 size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     struct judged all[HOLDS])
 {
@@ -219,9 +234,10 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 		const char *reason = judges[hold](&v);
 
 		if (reason != NULL)
-			all[n++] = (struct judged){ (enum hold)hold, reason,
-			    hold == HOLD_ERROR || hold == HOLD_NO_REDIS ? v.word : 0 };
+			all[n++] = (struct judged){ .hold = (enum hold)hold, .reason = reason,
+			    .error = hold == HOLD_ERROR || hold == HOLD_NO_REDIS ? v.word : 0 };
 	}
+	relate(all, n);
 	return n;
 }
 
@@ -231,7 +247,7 @@ struct judged holds_judge(const struct scoreboard *b, const struct board_queue *
 
 	if (holds_list(b, q, slots, all) > 0)
 		return all[0];
-	return (struct judged){ HOLD_NONE, reason_to_warn(b, q, &slots->of_queue[q - b->queues]), 0 };
+	return (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, &slots->of_queue[q - b->queues]) };
 }
 
 bool holds_is_transient(const struct judged *judged)

@@ -7,57 +7,62 @@ const char *const hold_level_names[HOLD_LEVELS] = { [HOLD_WELL] = "well", [HOLD_
     [HOLD_WARNING] = "warning", [HOLD_BAD] = "bad" };
 
 const struct hold_words holds_table[HOLDS] = {
-	[HOLD_NONE] = { .name = "running", .level = HOLD_WELL, .setter = "no process", .end = "never", .text = "its workers fetch" },
+	[HOLD_NONE] = { .name = "running", .level = HOLD_WELL, .setter = "no process", .end = "a hold is set", .text = "its workers fetch" },
 	[HOLD_QUIET] = { .name = "quiet", .level = HOLD_ORDERED,
-	    .setter = "an operator of this host", .end = "with quredis quiet --off",
+	    .setter = "an operator of this host", .end = "quredis quiet --off", .shut = true,
 	    .text = "an operator stopped fetching on this host",
 	    .code = "quiet", .patience = PATIENCE_OF_A_PAUSE, .over = "the queue is not quiet",
 	    .advice = "quredis quiet ", .after = " --off; if all queues are quiet: quredis quiet --off" },
-	[HOLD_DRAINING] = { .name = "draining", .level = HOLD_ORDERED, .setter = "the master", .end = "when its workers have finished",
+	[HOLD_DRAINING] = { .name = "draining", .level = HOLD_ORDERED, .setter = "the master", .end = "its workers have finished", .shut = true,
 	    .text = "its workers finish what they run, and fetch nothing more",
 	    .code = "draining", .patience = PATIENCE_OF_A_PAUSE, .over = "the queue does not drain",
 	    .advice = "wait; supervisor.drain_timeout limits it" },
-	[HOLD_PAUSED] = { .name = "paused", .level = HOLD_ORDERED, .setter = "an operator, in Redis", .end = "with quredis resume",
+	[HOLD_PAUSED] = { .name = "paused", .level = HOLD_ORDERED, .setter = "an operator", .end = "quredis resume", .shut = true,
 	    .text = "no worker fetches from it until it is resumed",
 	    .code = "paused", .patience = PATIENCE_OF_A_PAUSE },	/* the row HEALTH_PAUSED judges its time; patience only decides when a look is due */
 	[HOLD_RECOVERING] = { .name = "recovering", .level = HOLD_PASSING,
-	    .setter = "the sweeper", .end = "when the messages of dead workers are back in ingress",
+	    .setter = "the sweeper", .end = "the messages of dead workers are back in ingress", .shut = true,
 	    .text = "the sweeper returns messages of dead workers",
 	    .code = "recovering", .patience = PATIENCE_OF_A_PAUSE, .over = "the messages of dead workers are back",
 	    .advice = "wait; if it lasts, the supervisor's log says why" },
-	[HOLD_BREAKER] = { .name = "breaker", .level = HOLD_BAD, .setter = "its workers", .end = "when its handler answers",
+	[HOLD_BREAKER] = { .name = "breaker", .level = HOLD_BAD, .setter = "its workers", .end = "its handler answers",
 	    .text = "its handler cannot be executed, or failed too often in a row; workers try one message at a time",
 	    .code = "breaker", .over = "the breaker is closed",
 	    .advice = "try the handler on a message: quredis run ", .after = " --from ingress; workers also keep trying it" },
-	[HOLD_NO_PROCESS] = { .name = "no process", .level = HOLD_BAD, .setter = "its workers", .end = "when a worker can start its handler",
+	[HOLD_NO_PROCESS] = { .name = "no process", .level = HOLD_BAD, .setter = "its workers", .end = "a worker can start its handler",
 	    .text = "the host has no process, descriptor or memory to start its handler; workers keep trying",
 	    .code = "no_process", .unhealthy = true, .over = "its handler can be started",
 	    .advice = "raise the limit that the reason names, or lower workers; quredis then goes on by itself" },
 	[HOLD_NO_WORKER] = { .name = "no worker", .level = HOLD_BAD,
-	    .setter = "the master", .end = "when the master starts the next worker",
+	    .setter = "the master", .end = "the master starts the next worker", .shut = true,
 	    .text = "no worker lives; the supervisor starts the next one",
 	    .code = "no_worker", .unhealthy = true, .patience = PATIENCE_SHORT, .over = "a worker lives",
 	    .advice = "the supervisor's log, events worker_died and worker_exited, says why workers end" },
-	[HOLD_ERROR] = { .name = "error", .level = HOLD_BAD, .setter = "its workers and the sweeper", .end = "when Redis accepts the command",
+	[HOLD_ERROR] = { .name = "error", .level = HOLD_BAD, .setter = "its workers and the sweeper", .end = "Redis accepts the command",
 	    .text = "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
 	    .code = "error", .unhealthy = true, .over = "Redis refuses nothing of this queue",
 	    .advice = "the supervisor's log says what failed and what to do: events queue_error, redis_error, redis_down, "
 	    "schema_refused" },
-	[HOLD_NO_REDIS] = { .name = "no redis", .level = HOLD_BAD, .setter = "its workers and the sweeper", .end = "when Redis answers",
+	[HOLD_NO_REDIS] = { .name = "no redis", .level = HOLD_BAD, .setter = "its workers and the sweeper", .end = "Redis answers", .shut = true,
 	    .text = "its workers cannot reach Redis, or Redis refuses their commands",
 	    .code = "error", .unhealthy = true,
 	    .advice = "see the other findings, and the events redis_error and queue_error in the supervisor's log" },
-	[HOLD_BACKOFF] = { .name = "backoff", .level = HOLD_WARNING, .setter = "the master", .end = "after 30 seconds without a death",
+	[HOLD_BACKOFF] = { .name = "backoff", .level = HOLD_WARNING, .setter = "the master", .end = "30 seconds pass without a death",
 	    .text = "its workers die; the supervisor waits longer before each start",
 	    .code = "backoff", .over = "its workers live",
 	    .advice = "the supervisor's log, event worker_died, says why workers die" },
 	[HOLD_QUARANTINE] = { .name = "quarantine", .level = HOLD_BAD, .setter = "the master",
-	    .end = "when a worker finishes a message, or lives for 30 seconds",
+	    .end = "a worker finishes a message, or lives for 30 seconds",
 	    .text = "its workers keep dying; the supervisor starts one each minute",
 	    .code = "quarantine", .unhealthy = true, .over = "its workers live",
 	    .advice = "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart ",
 	    .after = "" },
 };
+
+bool holds_end_by_themselves(enum hold hold)
+{
+	return holds_table[hold].level == HOLD_PASSING || holds_table[hold].patience == PATIENCE_SHORT;
+}
 
 enum hold holds_by_name(const char *name)
 {

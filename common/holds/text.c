@@ -20,31 +20,26 @@ static void add_next(int64_t at_ms, int64_t now_ms, const char *what, const char
 		strlcat(out, due, HOLD_TEXT_SIZE);
 }
 
-static void explain_breaker(const struct board_queue *q, const struct slot *failed, const struct conf_queue *conf, int64_t now_ms,
-    char out[HOLD_TEXT_SIZE])
+static void explain_breaker(const struct board_queue *q, const struct slot *failed, const struct conf_queue *conf, char out[HOLD_TEXT_SIZE])
 {
-	const struct queue_breaker *b = &q->workers.breaker;
-	uint64_t word = atomic_load(&b->cause);
+	uint64_t word = atomic_load(&q->workers.breaker.cause);
 	char cause[HANDLER_CAUSE_SIZE];
 	struct slot_text_seen words;
 
 	strlcpy(out, handler_cause_text(word, conf == NULL ? NULL : conf->handler, cause), HOLD_TEXT_SIZE);
-	if (failed != NULL && handler_cause_has_words(word)) {
-		words = slot_text_read(&failed->failure);
-		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "%s%s", words.text[0] == '\0' ? "" : ": ", words.text);
-	}
-	add_next(atomic_load(&b->until_ms), now_ms, "next attempt", "; next attempt with the next message", out);
+	if (failed == NULL || !handler_cause_has_words(word))
+		return;
+	words = slot_text_read(&failed->failure);
+	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "%s%s", words.text[0] == '\0' ? "" : ": ", words.text);
 }
 
 /* worker: whose start failed. */
-static void explain_shortage(const struct slot *worker, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+static void explain_shortage(const struct slot *worker, char out[HOLD_TEXT_SIZE])
 {
 	uint32_t error = worker == NULL ? 0 : atomic_load(&worker->not_started);
 
-	if (error == 0)
-		return;
-	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " (%s)", strerror((int)error));
-	add_next(atomic_load(&worker->next_start_ms), now_ms, "next attempt", "; next attempt with the next message", out);
+	if (error != 0)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " (%s)", strerror((int)error));
 }
 
 static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char out[HOLD_TEXT_SIZE])
@@ -59,10 +54,9 @@ static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char 
 	    ": the last one exited with status %u", (unsigned)(how & ~QUEUE_ENDED_BY_SIGNAL));
 	if (now_ms > ended_ms)
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " %s ago", units_elapsed(now_ms - ended_ms, text));
-	add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
 }
 
-static void explain_no_redis(const struct slot *next, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+static void explain_no_redis(const struct slot *next, char out[HOLD_TEXT_SIZE])
 {
 	struct slot_text_seen why;
 
@@ -71,26 +65,79 @@ static void explain_no_redis(const struct slot *next, int64_t now_ms, char out[H
 	why = slot_text_read(&next->redis_why);
 	if (why.number != -1)
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
-	add_next(atomic_load(&next->redis_retry_ms), now_ms, "next attempt", "", out);
+}
+
+static bool has_no_connection(const struct judged *judged)
+{
+	return judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS;
+}
+
+/* More of the reason of this one hold, without times that are to come. */
+static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	char more[QUEUE_ERROR_MORE_SIZE];
+
+	if (judged->hold == HOLD_BREAKER)
+		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);
+	else if (judged->hold == HOLD_NO_PROCESS)
+		explain_shortage(slots->of_queue[q - b->queues].starts, out);
+	else if (judged->hold == HOLD_NO_WORKER)
+		explain_no_worker(q, now_ms, out);
+	else if (has_no_connection(judged))
+		explain_no_redis(holds_next_to_connect(q, b, slots), out);
+	else if (judged->error != 0 && judged->error == queue_error_shown(b, q, &slots->errors))
+		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
+}
+
+#define ALSO_MAX 2		/* further holds that the text names; it counts the rest */
+
+static void add_others(uint32_t also, char out[HOLD_TEXT_SIZE])
+{
+	int n = 0;
+
+	for (int hold = HOLDS - 1; hold > HOLD_NONE; hold--)
+		if ((also & 1U << hold) != 0 && n++ < ALSO_MAX)
+			snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; also %s (by %s, until %s)", holds_table[hold].name,
+			    holds_table[hold].setter, holds_table[hold].end);
+	if (n > ALSO_MAX)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; and %d more", n - ALSO_MAX);
+}
+
+/* When the hold may end. A shut queue tries no handler. */
+static void add_next_attempt(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	const struct slot *starts = slots->of_queue[q - b->queues].starts, *connects = holds_next_to_connect(q, b, slots);
+	const char *with_message = "; next attempt with the next message";
+
+	if (judged->hold == HOLD_BREAKER && !judged->shut)
+		add_next(atomic_load(&q->workers.breaker.until_ms), now_ms, "next attempt", with_message, out);
+	else if (judged->hold == HOLD_NO_PROCESS && !judged->shut && starts != NULL && atomic_load(&starts->not_started) != 0)
+		add_next(atomic_load(&starts->next_start_ms), now_ms, "next attempt", with_message, out);
+	else if (judged->hold == HOLD_NO_WORKER && atomic_load(&q->master.ended_ms) != 0 && atomic_load(&q->master.waits) == 0)
+		add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
+	else if (has_no_connection(judged) && connects != NULL)
+		add_next(atomic_load(&connects->redis_retry_ms), now_ms, "next attempt", "", out);
 }
 
 const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
     const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
-	char more[QUEUE_ERROR_MORE_SIZE];
-
 	if (judged->reason == NULL)
 		return NULL;
 	strlcpy(out, judged->reason, HOLD_TEXT_SIZE);
-	if (judged->hold == HOLD_BREAKER)
-		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, now_ms, out);
-	else if (judged->hold == HOLD_NO_PROCESS)
-		explain_shortage(slots->of_queue[q - b->queues].starts, now_ms, out);
-	else if (judged->hold == HOLD_NO_WORKER)
-		explain_no_worker(q, now_ms, out);
-	else if (judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)
-		explain_no_redis(holds_next_to_connect(q, b, slots), now_ms, out);
-	else if ((judged->hold == HOLD_ERROR || judged->hold == HOLD_NO_REDIS) && judged->error == queue_error_shown(b, q, &slots->errors))
-		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
+	explain(b, q, slots, judged, conf, now_ms, out);
+	add_others(judged->also, out);
+	add_next_attempt(b, q, slots, judged, now_ms, out);
 	return out;
+}
+
+const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
+    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+{
+	struct judged alone = *judged;
+
+	alone.also = 0;
+	return holds_explain(b, q, slots, &alone, conf, now_ms, out);
 }

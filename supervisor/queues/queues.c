@@ -367,10 +367,11 @@ static void look_at_queue(struct queues *qs, struct queue_workers *q, const stru
 	policy_tick(&q->policy, (size_t)q->serving, now_ms);
 	publish(qs, q);
 	judged = holds_judge(qs->board, b, slots);
-	if (judged.hold == q->hold && judged.reason == q->reason)
+	if (judged.hold == q->hold && judged.reason == q->reason && judged.also == q->also)
 		return;
 	q->hold = judged.hold;
 	q->reason = judged.reason;
+	q->also = judged.also;
 	log_event(holds_table[judged.hold].level < HOLD_WARNING ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
 	    log_str("state", holds_table[judged.hold].name), log_str("reason", holds_explain(qs->board, b, slots, &judged, q->conf, 0, text)));
 }

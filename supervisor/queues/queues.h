@@ -40,6 +40,7 @@ struct queue_workers {
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
 	enum hold hold;			/* as logged last */
 	const char *reason;		/* the same; static; NULL: none */
+	uint32_t also;			/* the same: struct judged */
 };
 
 struct queues {

@@ -168,6 +168,8 @@ static struct health_news news_of(const struct sweeper *s, const struct sweeper_
 		news.error |= h->counts[i] ? h->now[i].error : 0;
 	}
 	news.state = h->worst.hold;
+	news.also = h->worst.also;
+	news.breaker_shut = h->now[HOLD_BREAKER].shut;
 	news.gate = atomic_load(&q->board->sweeper.gate);
 	news.undecided = atomic_load(&q->board->sweeper.undecided);
 	news.error_text = atomic_load(&q->board->sweeper.why.turn);

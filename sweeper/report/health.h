@@ -40,7 +40,8 @@ struct health_figure {
 
 /* The figures of a queue that this process has without Redis, and that may change at any moment. Only uint64_t, so that memcmp() compares them. */
 struct health_news {
-	uint64_t state;			/* enum hold: the report says it, too */
+	uint64_t state, also;		/* enum hold, and those of lower rank (struct judged): the report says it, too */
+	uint64_t breaker_shut;		/* no worker tries the handler */
 	uint64_t counting;		/* bits by enum hold: holds that count */
 	uint64_t gate, undecided, error, error_text, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
 };
@@ -97,7 +98,7 @@ size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CO
 void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES]);
 int64_t health_codes_limit(const struct health *h, enum health_code code);	/* the limit of the present level */
 bool health_codes_is_recovering(const struct health *h, enum health_code code);	/* health_rule_is_recovering() */
-#define HEALTH_TEXT_SIZE 640
+#define HEALTH_TEXT_SIZE (HOLD_TEXT_SIZE + 100)
 const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 
 #endif

@@ -259,8 +259,8 @@ static void hold_text(const struct reason *r, enum hold first)
 	if (judged == NULL || r->q->board == NULL)
 		add_text(r, "%s", holds_table[first].text);
 	else if (judged->hold == HOLD_BREAKER)
-		add_text(r, "the breaker is open: %s; workers test the handler at least every 30 s",
-		    holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text));
+		add_text(r, "the breaker is open: %s%s", holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text),
+		    judged->shut ? "" : "; workers test the handler at least every 30 s");
 	else
 		add_text(r, "%s", holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0,
 		    text));

@@ -25,6 +25,7 @@
 #include "common/holds/holds.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/health.h"
 #include "sweeper/report/node.h"
 
 #define RUNNING_MS 1000
@@ -74,6 +75,14 @@ static int64_t left_ms(int64_t at_ms, int64_t now_ms)
 	return at_ms < now_ms ? 0 : at_ms - now_ms;
 }
 
+/* No hold keeps the workers of an open breaker from trying the handler. */
+static bool tries_handler(struct sweeper *s, const struct sweeper_queue *q)
+{
+	struct judged all[HOLDS];
+
+	return holds_list(s->child->board, q->board, health_slots(s), all) > 0 && !all[0].shut;
+}
+
 static void measure_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	const struct measuring *m = arg;
@@ -91,7 +100,7 @@ static void measure_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	f->n[FACT_WANTED] = atomic_load(&q->board->master.wanted);
 	f->n[FACT_RESTARTS] = (int64_t)atomic_load(&q->board->master.restarts);
 	f->n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
-	if (f->n[FACT_BREAKER] > 0)
+	if (f->n[FACT_BREAKER] > 0 && tries_handler(s, q))
 		f->n[FACT_NEXT_ATTEMPT] = left_ms(atomic_load(&breaker->until_ms), m->now_ms);
 }
 
@@ -148,6 +157,16 @@ static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, co
 		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
 }
 
+static json_t *names_of(uint32_t also)
+{
+	json_t *names = also == 0 ? NULL : json_array();
+
+	for (int hold = HOLDS - 1; also != 0 && hold > HOLD_NONE; hold--)
+		if ((also & 1U << hold) != 0)
+			json_array_append_new(names, json_string(holds_table[hold].name));
+	return names;
+}
+
 static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	struct queues *out = arg;
@@ -160,7 +179,7 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		return;
 	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
-	row = json_pack("{s:s, s:s, s:s*}", "name", q->keys.name, "state", holds_table[judged.hold].name,
+	row = json_pack("{s:s, s:s, s:o*, s:s*}", "name", q->keys.name, "state", holds_table[judged.hold].name, "also", names_of(judged.also),
 	    "undecided", holds_undecided(q->board));
 	if (f->n[FACT_BREAKER] > 0)
 		json_object_set_new(row, "cause",

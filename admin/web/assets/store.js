@@ -79,7 +79,8 @@ function whyOf(hold, served) {
 	const breaker = hold.state === "breaker";
 	const causes = served.filter((s) => s.reason && (s.state === hold.state || (breaker && s.breaker)))
 		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(hold.state, s)}`);
-	return causes.length > 0 ? `${causes.join("; ")}${breaker ? "; workers try one message at a time" : ""}` : hold.text;
+	const tries = breaker && served.some((s) => s.breaker && !Number.isNaN(s.next_attempt_at));	// no other hold forbids it
+	return causes.length > 0 ? `${causes.join("; ")}${tries ? "; workers try one message at a time" : ""}` : hold.text;
 }
 
 /** The state of a queue over all hosts, in one word: that of the worst hold. */

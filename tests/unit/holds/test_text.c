@@ -101,6 +101,37 @@ static void an_open_breaker_has_the_last_words_of_the_handler(void **state)
 	assert_null(strstr(explained(0), "words"));
 }
 
+static void a_hold_does_not_hide_another(void **state)
+{
+	static const char wrong_type[] = "one of its keys has the wrong type";
+	struct queue_breaker *b = &mail()->workers.breaker;
+
+	(void)state;
+	atomic_store(&b->step, 1);
+	atomic_store(&b->until_ms, 5000);
+	atomic_store(&b->cause, handler_cause_unrunnable("setsid", EPERM));
+	assert_string_equal(explained(1000), "its handler cannot be executed: setsid: Operation not permitted; next attempt in 4.0s");
+	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
+	assert_string_equal(explained(1000),
+	    "its handler cannot be executed: setsid: Operation not permitted; also paused (by an operator, until quredis resume)");
+	m.queues.quiet = true;
+	assert_string_equal(explained(0), "its handler cannot be executed: setsid: Operation not permitted; also paused (by an operator, until quredis resume)"
+	    "; also quiet (by an operator of this host, until quredis quiet --off)");
+	atomic_store(&slot_of(0)->error, QUEUE_ERROR_WRONG_TYPE);
+	assert_memory_equal(explained(1000), wrong_type, strlen(wrong_type));
+	assert_string_equal(explained(1000) + strlen(wrong_type), "; also breaker (by its workers, until its handler answers)"
+	    "; also paused (by an operator, until quredis resume); and 1 more");
+}
+
+static void what_passes_within_seconds_is_not_named_besides(void **state)
+{
+	(void)state;
+	atomic_store(&mail()->sweeper.gate, QUEUE_RECOVERING);
+	atomic_store(&mail()->workers.breaker.step, 1);
+	atomic_store(&mail()->workers.breaker.cause, handler_cause_unrunnable("setsid", EPERM));
+	assert_string_equal(explained(1000), "its handler cannot be executed: setsid: Operation not permitted");
+}
+
 static void an_error_has_the_text_of_redis_or_the_key(void **state)
 {
 	static const char key[] = "quredis:of:ingress:mail:delayed is a string, but quredis needs a zset";
@@ -216,6 +247,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_lost_connection_has_its_error_and_the_next_attempt),
 		T(an_open_breaker_has_the_last_words_of_the_handler),
+		T(a_hold_does_not_hide_another),
+		T(what_passes_within_seconds_is_not_named_besides),
 		T(an_error_has_the_text_of_redis_or_the_key),
 		T(the_text_of_an_error_that_ended_is_not_shown),
 		T(an_open_breaker_has_its_cause_and_the_next_attempt),
