@@ -187,7 +187,7 @@ static struct cell stuck_cell(const struct facts *f)
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
 
-/* Why the queue does not fetch on the node of the report, unless a reason of its health says that. */
+/* Why the queue does not fetch on the node of the report, or lacks workers there, unless a reason of its health says that. */
 static void append_state(struct buffer *all, const json_t *document)
 {
 	const char *state = json_string_value(json_object_get(document, "state"));
@@ -195,8 +195,12 @@ static void append_state(struct buffer *all, const json_t *document)
 	const json_t *reason;
 	size_t i;
 
-	if (state == NULL || holds_by_name(state) == HOLD_NONE)
+	if (state == NULL || (holds_by_name(state) == HOLD_NONE && why == NULL))
 		return;
+	if (holds_by_name(state) == HOLD_NONE) {
+		buffer_format(all, "%s", why);
+		return;
+	}
 	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 		enum hold hold = holds_by_name(state);

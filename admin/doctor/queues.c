@@ -298,7 +298,7 @@ int check_workers(struct doctor *d, struct queue_check *q)
 	bool none = q->conf != NULL && q->conf->workers == 0;
 	char *n;
 
-	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0)
+	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0 || queue_secret_lost()[0] != '\0')	/* check_secret() says why */
 		return 0;
 	n = outcome_count(waiting);
 	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,

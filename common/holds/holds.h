@@ -15,7 +15,7 @@
 /* By rank: of several holds the last one counts, since an operator must know it first. */
 enum hold {
 	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_PROCESS,
-	HOLD_NO_WORKER, HOLD_ERROR, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
+	HOLD_NO_WORKER, HOLD_ERROR, HOLD_REFUSED, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
 	HOLDS
 };
 
@@ -79,7 +79,7 @@ void holds_read_slots(const struct scoreboard *b, struct hold_slots *slots);
 struct judged {
 	enum hold hold;
 	const char *reason;	/* static. NULL: there is nothing to say; with HOLD_NONE, what an operator should know although the queue runs */
-	uint32_t error;		/* the error's word of HOLD_ERROR and HOLD_NO_REDIS */
+	uint32_t error;		/* the error's word of HOLD_ERROR, HOLD_REFUSED and HOLD_NO_REDIS */
 	uint32_t also;		/* bits by enum hold: those of lower rank that apply, too, and do not end by themselves within seconds */
 	bool shut;		/* this hold or another one lets no worker fetch, so none tries the handler */
 };
@@ -90,6 +90,8 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 bool holds_is_transient(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
+/* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are configured. */
+const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b);
 const char *holds_undecided(const struct board_queue *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */
 
 /* The worker of the queue, or the sweeper, that tries next to connect; NULL: none has lost Redis. */

@@ -104,20 +104,28 @@ static const char *reason_of_shortage(const struct hold_workers *w)
 static const char waits_for_leavers[] =
     "workers of earlier configurations still run messages: each new worker starts when one of them has finished";
 
-static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q, const struct hold_workers *w)
+const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b)
 {
+	const struct hold_workers *w = &slots->of_queue[q - b->queues];
 	uint32_t wanted = atomic_load(&q->master.wanted);
 
+	if (wanted == 0)
+		return atomic_load(&q->master.scaled) != 0 ? "scaled to no workers, until a reload" : NULL;
+	if (w->unable > 0)
+		return reason_of_shortage(w);
+	return w->serving < (int)wanted && atomic_load(&q->master.waits) != 0 ? waits_for_leavers : NULL;
+}
+
+static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots)
+{
 	if (holds_undecided(q) != NULL)
 		return holds_undecided(q);
 	if (holds_aside(q) != NULL)
 		return holds_aside(q);
-	if (wanted == 0)
-		return atomic_load(&q->master.scaled) != 0 ? "scaled to no workers, until a reload" : "no workers are configured";
-	if (w->unable > 0)
-		return reason_of_shortage(w);
-	if (w->serving < (int)wanted && atomic_load(&q->master.waits) != 0)
-		return waits_for_leavers;
+	if (holds_understaffed(q, slots, b) != NULL)
+		return holds_understaffed(q, slots, b);
+	if (atomic_load(&q->master.wanted) == 0)
+		return "no workers are configured";
 	if (atomic_load(&b->sweeper.leftovers) > 0)
 		return "processes of a dead supervisor may still run: its messages may run twice";
 	return NULL;
@@ -183,9 +191,14 @@ static const char *judge_error(const struct hold_view *v)
 	return v->stops ? NULL : v->error;
 }
 
+static const char *judge_refused(const struct hold_view *v)
+{
+	return v->stops && queue_error_in(v->word) != QUEUE_ERROR_NO_REDIS ? v->error : NULL;
+}
+
 static const char *judge_no_redis(const struct hold_view *v)
 {
-	return v->stops ? v->error : NULL;
+	return v->stops && queue_error_in(v->word) == QUEUE_ERROR_NO_REDIS ? v->error : NULL;
 }
 
 static const char *judge_backoff(const struct hold_view *v)
@@ -202,7 +215,8 @@ static const char *judge_quarantine(const struct hold_view *v)
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
 	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
 	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,
-	[HOLD_NO_WORKER] = judge_no_worker, [HOLD_ERROR] = judge_error, [HOLD_NO_REDIS] = judge_no_redis,
+	[HOLD_NO_WORKER] = judge_no_worker, [HOLD_ERROR] = judge_error,
+	[HOLD_REFUSED] = judge_refused, [HOLD_NO_REDIS] = judge_no_redis,
 	[HOLD_BACKOFF] = judge_backoff, [HOLD_QUARANTINE] = judge_quarantine,
 };
 
@@ -235,7 +249,7 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 
 		if (reason != NULL)
 			all[n++] = (struct judged){ .hold = (enum hold)hold, .reason = reason,
-			    .error = hold == HOLD_ERROR || hold == HOLD_NO_REDIS ? v.word : 0 };
+			    .error = hold >= HOLD_ERROR && hold <= HOLD_NO_REDIS ? v.word : 0 };
 	}
 	relate(all, n);
 	return n;
@@ -247,7 +261,7 @@ struct judged holds_judge(const struct scoreboard *b, const struct board_queue *
 
 	if (holds_list(b, q, slots, all) > 0)
 		return all[0];
-	return (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, &slots->of_queue[q - b->queues]) };
+	return (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, slots) };
 }
 
 bool holds_is_transient(const struct judged *judged)

@@ -170,6 +170,7 @@ static struct health_news news_of(const struct sweeper *s, const struct sweeper_
 	news.state = h->worst.hold;
 	news.also = h->worst.also;
 	news.breaker_shut = h->now[HOLD_BREAKER].shut;
+	news.understaffed = (uintptr_t)holds_understaffed(q->board, health_slots(s), s->child->board);
 	news.gate = atomic_load(&q->board->sweeper.gate);
 	news.undecided = atomic_load(&q->board->sweeper.undecided);
 	news.error_text = atomic_load(&q->board->sweeper.why.turn);

@@ -42,6 +42,7 @@ struct health_figure {
 struct health_news {
 	uint64_t state, also;		/* enum hold, and those of lower rank (struct judged): the report says it, too */
 	uint64_t breaker_shut;		/* no worker tries the handler */
+	uint64_t understaffed;		/* the address of the reason */
 	uint64_t counting;		/* bits by enum hold: holds that count */
 	uint64_t gate, undecided, error, error_text, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
 };

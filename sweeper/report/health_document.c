@@ -4,8 +4,8 @@
  *
  *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms", "interval_ms", "node",
  *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
- *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; no reason
- *	  while it runs,
+ *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; while it runs: why
+ *	  it has no workers, or fewer than it should,
  *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value",
  *	  "limit", "text" } ],
  *	  and the figures of FACT_OF_QUEUE in common/facts/table.h, in the objects "ingress", "transit", "escape", "delayed",
@@ -49,7 +49,9 @@ static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_q
 	if (q->board == NULL)
 		return;
 	json_object_set_new(o, "state", json_string(holds_table[worst->hold].name));
-	if (worst->hold != HOLD_NONE)		/* NULL, and left out: the text of another process is torn */
+	if (worst->hold == HOLD_NONE && holds_understaffed(q->board, health_slots(s), s->child->board) != NULL)
+		json_object_set_new(o, "reason", json_string(holds_understaffed(q->board, health_slots(s), s->child->board)));
+	else if (worst->hold != HOLD_NONE)	/* NULL, and left out: the text of another process is torn */
 		json_object_set_new(o, "reason", json_string(holds_explain(s->child->board, q->board, health_slots(s), worst,
 		    q->conf, 0, text)));
 }

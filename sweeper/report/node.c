@@ -149,8 +149,11 @@ static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, co
 	const struct hold_workers *w = &out->slots.of_queue[q->board - b->queues];
 	char text[HOLD_TEXT_SIZE];
 
-	if (judged->hold == HOLD_NONE)
+	if (judged->hold == HOLD_NONE) {
+		if (holds_understaffed(q->board, &out->slots, b) != NULL)
+			json_object_set_new(row, "reason", json_string(holds_understaffed(q->board, &out->slots, b)));
 		return;
+	}
 	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
 	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
 	if (w->next != NULL && w->connected == 0 && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS)

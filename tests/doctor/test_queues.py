@@ -496,6 +496,16 @@ def test_a_large_message_that_becomes_due_meanwhile(clinic, redis_proxy):
     assert moved == [2]
 
 
+def test_a_lost_secret_explains_why_no_worker_is_alive(clinic):
+    q = clinic.registered()
+    clinic.client.lpush(q.ingress, "x")
+    clinic.client.hset("transit:mail:workers", "a.trace", "of quredis")
+    clinic.client.delete("quredis:secret")
+    said = clinic.doctor()
+    said.one("secret", "error", "is missing, but quredis was here")
+    said.good("workers")
+
+
 def test_workers(clinic):
     q = clinic.registered()
     clinic.client.lpush(q.ingress, "x", "y")

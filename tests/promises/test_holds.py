@@ -5,15 +5,16 @@ import os
 import re
 import signal
 import threading
-import time
 
 import pytest
 
 from harness import leave_one_descriptor, queue, sources, wait_for
 from harness.console import Console
 
-TIMES = re.compile(r"( [\d.]+\w+ ago)?(; (next attempt|the next one starts) .*)?$")     # only `status` knows them
-ALL = ("nodes", "top", "health", "log", "metrics", "textfile", "doctor", "console")
+ATTEMPT = re.compile(r"; (next attempt|the next one starts) .*$")      # only `status` knows times
+AGO = re.compile(r" [\d.]+\w+ ago(?=;|$)")
+ALL = {"nodes", "top", "health", "log", "metrics", "textfile", "doctor", "console"}
+WORD_ONLY = {"top", "metrics", "textfile"}
 
 Said = collections.namedtuple("Said", "word reason")
 
@@ -53,52 +54,57 @@ def give_a_key_another_type(_, c, name):
     c.set(f"quredis:of:ingress:{name}:delayed", "x")
 
 
-def kill_one_each_second(d, _, name, deaths, gap_s=1.2):
-    """gap_s: one of the last four deaths may not be younger than 30 s if the queue must not be in backoff."""
+def kill_workers(d, name, deaths, gap_s=1.2):
+    """Sleeps: the number of deaths in a period is what the policy counts. Five in 30 s are a back-off."""
     for _ in range(deaths):
         pid = wait_for(lambda: list(d.workers(name).values()), 70)[0]
         os.kill(pid, signal.SIGKILL)
-        time.sleep(gap_s)
+        if d.walked.wait(gap_s):
+            return
 
 
-def kill_five(d, c, name):
-    kill_one_each_second(d, c, name, 5)
+def kill_five(d, _, name):
+    kill_workers(d, name, 5)
 
 
-def kill_ten(d, c, name):
-    kill_one_each_second(d, c, name, 10)
+def kill_ten(d, _, name):
+    kill_workers(d, name, 10)
 
 
-def kill_the_only_worker_seven_times(d, c, name):
+def kill_the_only_worker_seven_times(d, _, name):
     """So seldom that the queue is not in backoff: four within 30 s."""
-    kill_one_each_second(d, c, name, 7, gap_s=7.7)
+    kill_workers(d, name, 7, gap_s=7.7)
 
 
-Situation = collections.namedtuple("Situation", "cause faces workers", defaults=(ALL, 1))
+# cause: of this queue alone; None: the test itself makes the situation, for all queues at once. unasked: faces that cannot say it, and why
+Situation = collections.namedtuple("Situation", "cause unasked workers", defaults=({}, 1))
+REPORTS = ("nodes", "top", "health", "metrics", "doctor", "console")
 SITUATIONS = {
-    "running": Situation(None, ("nodes", "top", "health", "log", "metrics", "textfile", "console")),
+    "running": Situation(None, {"doctor": "finds what is wrong only"}),
     "quiet": Situation(stop_fetches),
-    "draining": Situation(leave_the_configuration, ("doctor",)),    # the log and all reports are of queues in the configuration
+    "draining": Situation(leave_the_configuration),     # for doctor; for the others the supervisor stops, since they show the configured queues
     "paused": Situation(pause),
-    "recovering": Situation(None, ("log",)),                        # too short for reports
+    "recovering": Situation(None, dict.fromkeys(REPORTS, "Redis does not answer yet") | {"textfile": "it is not written yet"}),
     "breaker": Situation(miss_the_interpreter_and_pause),
     "no process": Situation(take_the_descriptors),
     "no worker": Situation(kill_the_only_worker_seven_times),
     "error": Situation(give_a_key_another_type),
-    "no redis": Situation(None, ("log", "textfile")),               # the others are reports in Redis
+    "refused": Situation(None),
+    "no redis": Situation(None, dict.fromkeys(REPORTS, "they read Redis")),
     "backoff": Situation(kill_five, workers=5),
     "quarantine": Situation(kill_ten, workers=10),
 }
 
 
-def test_each_hold_has_a_situation():
+def test_each_hold_is_walked_through_each_face():
     assert set(SITUATIONS) == set(sources.queue_states())
+    assert all(set(s.unasked) < ALL and all(s.unasked.values()) for s in SITUATIONS.values())
 
 
 # ---- what each face says ----
 
 def base(reason):
-    return TIMES.sub("", reason) if reason else None
+    return AGO.sub("", ATTEMPT.sub("", reason)) if reason else None
 
 
 def of_rows(rows):
@@ -134,63 +140,101 @@ def said_by_doctor(d):
 
 def faces_of(d, console, textfile):
     return {
-        "nodes": lambda: of_rows([q for n in json.loads(d.quredis("nodes", "--json").out) for q in n["queues"] or []]),
+        "nodes": lambda: of_rows([q for n in json.loads(d.quredis("nodes", "--json").out) for q in n.get("queues") or []]),
         "top": lambda: said_by_top(d),
-        "health": lambda: of_rows([{"name": q["queue"], "state": None, **q} for q in json.loads(d.quredis("health", "--json").out)["queues"]]),
+        "health": lambda: of_rows([{"name": q["queue"], "state": None, **q} for q in json.loads(d.quredis("health", "--json").out).get("queues", [])]),
         "log": lambda: said_by_log(d),
         "metrics": lambda: said_by_samples(console.ask("/metrics").body.decode()),
         "textfile": lambda: said_by_samples(textfile.read_text()),
         "doctor": lambda: said_by_doctor(d),
-        "console": lambda: of_rows([q for n in console.get("/api/v1/nodes") for q in n["queues"] or []]),
+        "console": lambda: of_rows([q for n in console.get("/api/v1/nodes") for q in n.get("queues") or []]),
     }
 
 
-def note_status(d, said):
-    for q in json.loads(d.quredis("status", "--json").out)["queues"]:
-        assert q["workers"]["alive"] > 0 or q["state"] != "running", q
-        said[q["name"]].add(Said(q["state"], base(q["reason"])))
+class Status:
+    """What `status` said of each queue so far: the state with its reason, and, for doctor, each hold with its own."""
+
+    def __init__(self, d):
+        self.d, self.said, self.alone = d, collections.defaultdict(set), collections.defaultdict(set)
+
+    def note(self):
+        queues = json.loads(self.d.quredis("status", "--json").out)["queues"]
+        for q in queues:
+            assert q["workers"]["alive"] > 0 or q["state"] != "running" or q["reason"], q
+            assert [q["state"]] == [h["state"] for h in q["holds"]][:1] or (q["state"] == "running" and q["holds"] == []), q
+            self.said[q["name"]].add(Said(q["state"], base(q["reason"])))
+            self.alone[q["name"]].update(Said(h["state"], base(h["reason"])) for h in q["holds"])
+        return queues
+
+    def agrees(self, hold, face, of_face, name=None):
+        """The face said the word of the hold, with a reason of `status`; a face that has a word only, without."""
+        mine = {s for s in (self.alone if face == "doctor" else self.said)[name or queue_of(hold)] if s.word == hold}
+        silent = face in WORD_ONLY or (face, hold) == ("doctor", "paused") or hold == "running"
+        return any(s in mine or (silent and s.word == hold and s.reason is None and mine) for s in of_face)
 
 
-def agree(hold, of_status, of_face):
-    """The face said the word of the hold, with a reason of `status`, or it gives none."""
-    mine = {s for s in of_status if s.word == hold}
-    return any(s in mine or (s.word == hold and s.reason is None and mine) for s in of_face)
+def walks(*holds, faces=ALL):
+    return {(h, f) for h in holds for f in faces if f not in SITUATIONS[h].unasked}
 
 
-@pytest.mark.limit(240)
-def test_every_face_says_the_same(redis_server, quredisd, handler, tmp, tag):
+@pytest.mark.limit(300)
+def test_every_face_says_the_same(redis_server, quredisd, tmp, tag):
     server = redis_server()
     c = server.client()
     (tmp / "typo").write_text("#!/usr/bin/pyhton3\n")
     (tmp / "typo").chmod(0o755)
     handlers = {"breaker": str(tmp / "typo"), "draining": ["/bin/sleep", "100"]}
-    d = quredisd(redis=server, supervisor={"node": "web1"}, health={"enabled": True, "interval": "1h"},
+    d = quredisd(start=False, redis=server, supervisor={"node": "web1", "drain_timeout": "60s"}, health={"enabled": True, "interval": "1h"},
                  metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"},
-                 queues=[queue(queue_of(h), handlers.get(h, "/bin/cat"), workers=s.workers) for h, s in SITUATIONS.items()])
+                 queues=[queue(queue_of(h), handlers.get(h, "/bin/cat"), workers=s.workers) for h, s in SITUATIONS.items()] +
+                        [queue("stops", ["/bin/sleep", "100"])])
+    d.walked = threading.Event()        # all faces have said the holds of single queues
+    status = Status(d)
+    server.signal(signal.SIGSTOP)       # all gates are shut until Redis answers
+    d.start(wait=False)
+    wait_for(lambda: os.path.exists(d.dir / "c"), 30)
+    wait_for(lambda: status.note() and any(s.word == "recovering" for s in status.said["recovering"]), 30)
+    server.signal(signal.SIGCONT)
+    d.wait_ready()
     console = Console(tmp / "web", server, tag, supervisor={"control_socket": str(d.dir / "c"), "node": "web1"})
-    status = collections.defaultdict(set)
     faces = faces_of(d, console, tmp / "q.prom")
-    pending = {(h, f) for h, s in SITUATIONS.items() for f in s.faces} - {("no redis", "log"), ("no redis", "textfile")}
-    note_status(d, status)
-    wait_for(lambda: c.hexists("quredis:health", "running"), 30)
-    status["recovering"].add(Said("recovering", "messages of dead workers are being returned"))
-    threads = [threading.Thread(target=s.cause, args=(d, c, queue_of(h)), daemon=True) for h, s in SITUATIONS.items() if s.cause]
-    for t in threads:
-        t.start()
+    pending = set()
 
-    def ask(names):
-        note_status(d, status)
-        for face in names:
+    def ask(name=None):
+        status.note()
+        for face in {f for _, f in pending}:
             said = faces[face]()
-            note_status(d, status)
-            pending.difference_update({(h, f) for h, f in pending if f == face and agree(h, status[queue_of(h)], said.get(queue_of(h), ()))})
+            status.note()
+            pending.difference_update({(h, f) for h, f in pending if f == face and
+                                       status.agrees(h, f, said.get(name or queue_of(h), ()), name)})
         return not pending
 
+    def walk(walked, timeout, what, name=None):
+        pending.update(walked)
+        wait_for(lambda: ask(name), timeout, what)
+
     try:
-        wait_for(lambda: ask({f for _, f in pending}), 150, "all faces to agree")
+        walk(walks("running", "recovering"), 60, "faces of queues without a hold")
+        threads = [threading.Thread(target=s.cause, args=(d, c, queue_of(h)), daemon=True) for h, s in SITUATIONS.items() if s.cause]
+        for t in threads:
+            t.start()
+        alone = [h for h, s in SITUATIONS.items() if s.cause and h != "draining"]
+        walk(walks(*alone) | walks("draining", faces={"doctor"}), 150, "all faces to agree")
+        assert any("also paused (by an operator, until quredis resume)" in (s.reason or "") for s in status.said["breaker"])
+        d.walked.set()
+        for t in threads:
+            t.join()
+        server.config_set("maxmemory-policy", "allkeys-lru")
+        walk(walks("refused"), 60, "a Redis that may evict to be shown")
+        server.config_set("maxmemory-policy", "noeviction")
         server.stop()
-        pending.update({("no redis", "log"), ("no redis", "textfile")})
-        wait_for(lambda: ask(("log", "textfile")), 60, "what does not need Redis to agree")
+        walk(walks("no redis"), 60, "what does not need Redis to agree")
+        server.start()
+        walk(walks("running"), 60, "Redis to be back")
+        c.lpush("ingress:stops", "x")
+        wait_for(lambda: c.llen("ingress:stops") == 0, 30)
+        d.signal(signal.SIGTERM)
+        walk(walks("draining", faces=ALL - {"doctor"}), 50, "the stop to be shown", "stops")
     finally:
-        print("did not agree:", sorted(pending), {h: status[queue_of(h)] for h, _ in pending})
+        print("did not agree:", sorted(pending), {h: status.said[queue_of(h)] for h, _ in pending}, status.said["stops"])
         console.close()

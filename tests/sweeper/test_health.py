@@ -772,3 +772,16 @@ def test_news_during_a_look_are_judged_by_the_next_one(redis, redis_proxy, qured
     found = wait_for(lambda: (r := report(c)) and "breaker" in [x["code"] for x in r["reasons"]] and r, 60)
     assert "failed" in found["failures"], found          # 0: the sweeper has not written them to Redis yet
     assert d.stop() == 0
+
+
+def test_a_queue_that_is_scaled_to_no_workers_says_so(redis, quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat")], health={"enabled": True, "interval": "1h"})
+    c = redis.client()
+    text = "scaled to no workers, until a reload"
+    wait_for(lambda: c.hexists("quredis:health", "mail"))
+    d.quredis("scale", "mail", "0")
+    wait_for(lambda: json.loads(c.hget("quredis:health", "mail")).get("reason") == text, 30)
+    assert text in d.quredis("health").out and text in d.quredis("ls").out
+    wait_for(lambda: text in d.quredis("nodes", "--json").out, 30)
+    d.quredis("scale", "mail", "1")
+    wait_for(lambda: "reason" not in json.loads(c.hget("quredis:health", "mail")), 30)

@@ -66,7 +66,7 @@ def test_states_are_those_of_status(redis, quredisd, handler):
     wait_for(lambda: (r := report(c, d.sections["supervisor"]["node"])) and
              {q["name"]: q["state"] for q in r["queues"]} == {"mail": "paused", "sick": "breaker", "odd": "error"}, 40)
     redis.config_set("maxmemory-policy", "allkeys-lru")
-    wait_for(lambda: {q["state"] for q in report(c, d.sections["supervisor"]["node"])["queues"]} == {"no redis"}, 40)
+    wait_for(lambda: {q["state"] for q in report(c, d.sections["supervisor"]["node"])["queues"]} == {"refused"}, 40)
     assert d.stop() == 0
 
 

@@ -96,9 +96,9 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 		{ QUEUE_ERROR_CLUSTER, HOLD_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
 		{ QUEUE_ERROR_SCHEMA, HOLD_ERROR, "another version of quredis wrote the keys in Redis" },
 		{ QUEUE_ERROR_SECRET, HOLD_ERROR, "no secret for wrappers" },
-		{ QUEUE_ERROR_EVICTION, HOLD_NO_REDIS, "maxmemory-policy may evict queues" },
+		{ QUEUE_ERROR_EVICTION, HOLD_REFUSED, "maxmemory-policy may evict queues" },
 		{ QUEUE_ERROR_NO_REDIS, HOLD_NO_REDIS, "no connection to Redis" },
-		{ QUEUE_ERROR_TRANSIENT, HOLD_NO_REDIS, "Redis refuses commands for now" },
+		{ QUEUE_ERROR_TRANSIENT, HOLD_REFUSED, "Redis refuses commands for now" },
 		{ QUEUE_ERROR_OTHER, HOLD_ERROR, "Redis answers with an error" },
 		{ QUEUE_ERROR_ARCHIVE, HOLD_ERROR, "the archive of its dead letters cannot be read or written" },
 		{ QUEUE_ERROR_LEFTOVERS, HOLD_NONE, NULL },
@@ -124,7 +124,11 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 	atomic_store(&slot_of(1)->redis_down, 1);
 	assert_hold(HOLD_NO_REDIS, "no connection to Redis");
 	atomic_store(&slot_of(1)->error, QUEUE_ERROR_TRANSIENT);
-	assert_hold(HOLD_NO_REDIS, "Redis refuses commands for now");		/* the known error says more than the guess */
+	assert_hold(HOLD_REFUSED, "Redis refuses commands for now");		/* the known error says more than the guess */
+	atomic_store(&slot_of(1)->error, QUEUE_ERROR_NO_PERMISSION);
+	assert_hold(HOLD_REFUSED, "Redis refuses password or permission");
+	atomic_store(&slot_of(1)->error, QUEUE_ERROR_WRONG_TYPE);		/* found before the connection was lost */
+	assert_hold(HOLD_NO_REDIS, "no connection to Redis");
 }
 
 static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **state)
@@ -148,11 +152,11 @@ static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
 {
 	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_REFUSED);
-	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
+	assert_hold(HOLD_REFUSED, "Redis answers with an error");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_WRONG_TYPE);
-	assert_hold(HOLD_NO_REDIS, "one of its keys has the wrong type");
+	assert_hold(HOLD_REFUSED, "one of its keys has the wrong type");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_LEFTOVERS);
-	assert_hold(HOLD_NO_REDIS, "Redis answers with an error");
+	assert_hold(HOLD_REFUSED, "Redis answers with an error");
 }
 
 static void the_breaker_comes_before_the_gate(void **state)

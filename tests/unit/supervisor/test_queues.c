@@ -386,7 +386,7 @@ static void a_state_is_logged_when_it_changes_and_as_a_warning_if_it_is_one(void
 	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_REFUSED);
 	queues_look(qs, 2000);
 	assert_int_equal(master_count_events("queue_state"), 3);
-	assert_logged("queue_state", "warning queue=mail state=no redis");
+	assert_logged("queue_state", "warning queue=mail state=refused");
 	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_OPEN);
 	queues_leave(qs, MAIL, 0, 0);
 	queues_look(qs, 3000);
