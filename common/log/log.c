@@ -4,12 +4,14 @@
  * takes nothing (disk full, reader stalled or gone), lines are lost, but no process waits without end: the log counts
  * lost lines, and reports them as `log_lines_lost` when the target takes lines again.
  */
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static struct {
 	uint32_t epoch;		/* the last one that log_follow() was given */
 	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
 	const char *refusal;	/* why the last file could not be opened */
-	bool torn;		/* only a part of the last line was written: the next write begins with a newline */
+	atomic_bool *torn;	/* only a part of the last line was written: the next write, perhaps of a child, begins with a newline. NULL: not known */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
 
 static struct log_line line;
@@ -109,15 +111,15 @@ static int send_all(const char *p, size_t len)
 		if (n == 0 || (n == -1 && errno != EINTR && (errno != EAGAIN || !wait_for_reader())))
 			break;
 	}
-	if (sent > 0)
-		state.torn = p[sent - 1] != '\n';
+	if (sent > 0 && state.torn != NULL)
+		atomic_store(state.torn, p[sent - 1] != '\n');
 	return sent == len ? 0 : -1;
 }
 
 /* Writes the line. It begins with a newline, which is written only after a torn line. */
 static void write_line(enum log_level level)
 {
-	size_t from = state.torn ? 0 : 1;
+	size_t from = state.torn != NULL && atomic_load(state.torn) ? 0 : 1;
 
 	if (state.syslog)
 		syslog(level_priorities[level], "%s", line.text + 1);
@@ -306,7 +308,37 @@ static void close_target(void)
 	free(state.path);
 	state.path = NULL;
 	state.owned = state.socket = state.blocking = state.syslog = state.journal = false;
-	state.stalled = state.torn = false;
+	state.stalled = false;
+}
+
+/* True: a process that died, or an earlier supervisor, wrote only a part of the last line. */
+static bool ends_torn(int fd)
+{
+	char path[32], last = '\n';
+	struct stat st;
+	int reader;
+
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	if (reader == -1)
+		return false;
+	if (pread(reader, &last, 1, st.st_size - 1) != 1)
+		last = '\n';
+	close(reader);
+	return last != '\n';
+}
+
+static void look_at_end(int fd)
+{
+	if (state.torn == NULL) {
+		void *page = mmap(NULL, sizeof(*state.torn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+		state.torn = page == MAP_FAILED ? NULL : page;
+	}
+	if (state.torn != NULL)
+		atomic_store(state.torn, ends_torn(fd));
 }
 
 static void use_file(int fd, char *path)
@@ -355,6 +387,7 @@ int log_open(const char *target, enum log_format format, enum log_level level)
 	} else if (open_path(target) == -1) {
 		return -1;
 	}
+	look_at_end(state.fd);
 	state.format = format;
 	state.level = level;
 	return 0;
@@ -391,7 +424,8 @@ int log_reopen(void)
 		return -1;
 	close(state.fd);
 	state.fd = fd;
-	state.stalled = state.torn = false;
+	state.stalled = false;
+	look_at_end(fd);
 	return 0;
 }
 

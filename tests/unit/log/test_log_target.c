@@ -129,6 +129,39 @@ static void full_disk(void **unused)
 	assert_null(strstr(log_text, "event=lost"));
 }
 
+/* The writer of the next line is another process, or a later supervisor. */
+static void a_torn_line_of_another_process_is_ended(void **unused)
+{
+	pid_t pid = fork();
+
+	(void)unused;
+	if (pid == 0) {
+		set_room(10);
+		log_info("lost", log_int("n", 1));
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	log_info("next", log_int("n", 1));
+	log_taken();
+	assert_memory_equal(log_text, "time=20", 7);
+	assert_memory_equal(log_text + 10, "\ntime=20", 8);
+}
+
+static void a_torn_end_of_a_file_is_ended(void **unused)
+{
+	int fd = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	(void)unused;
+	assert_int_equal(write(fd, "time=2", 6), 6);
+	close(fd);
+	assert_int_equal(log_open(log_path, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
+	log_info("next", log_int("n", 1));
+	log_info("more", log_int("n", 1));
+	log_taken();
+	assert_memory_equal(log_text, "time=2\ntime=20", 14);
+	assert_null(strstr(log_text, "\n\n"));
+}
+
 /* Descriptor 2 becomes fd while body runs. */
 static void with_stderr(int fd, void (*body)(void))
 {
@@ -257,6 +290,8 @@ int main(void)
 		cmocka_unit_test_setup(reopens, log_fixture_setup),
 		cmocka_unit_test_setup(child_follows_an_order_before_its_first_look, log_fixture_setup),
 		cmocka_unit_test_setup(full_disk, log_fixture_setup),
+		cmocka_unit_test_setup(a_torn_line_of_another_process_is_ended, log_fixture_setup),
+		cmocka_unit_test_setup(a_torn_end_of_a_file_is_ended, log_fixture_setup),
 		cmocka_unit_test_setup(stalled_pipe, log_fixture_setup),
 		cmocka_unit_test_setup(stalled_socket, log_fixture_setup),
 		cmocka_unit_test_setup(vanished_reader, log_fixture_setup),
