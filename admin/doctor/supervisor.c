@@ -13,6 +13,7 @@
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
+#include "common/board/board.h"
 #include "common/holds/holds.h"
 
 /* ---- the socket ---- */
@@ -134,10 +135,26 @@ static const enum severity of_levels[] = {
 	[HOLD_BAD] = SEVERITY_ERROR
 };
 
+/* The directory of the archive, if the reason is that it cannot be used; else NULL. */
+static const char *failed_archive(const struct doctor *d, const char *name, const char *reason)
+{
+	const struct conf_queue *q = conf_queue_find(d->a->conf, name);
+	const char *of_archive = queue_error_reason(queue_error_word(QUEUE_ERROR_ARCHIVE, COMMAND_UNNAMED));
+
+	return q != NULL && reason != NULL && strncmp(reason, of_archive, strlen(of_archive)) == 0 ? q->dead_letter.archive : NULL;
+}
+
 static void add_hold(struct doctor *d, const char *name, enum hold hold, const char *reason)
 {
 	const struct hold_words *words = &holds_table[hold];
+	const char *archive = failed_archive(d, name, reason);
 
+	if (archive != NULL) {
+		findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name, reason),
+		    "see that %s exists, has free space (df), and that the supervisor's user may write there; quredis then goes on by itself",
+		    archive);
+		return;
+	}
 	findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name, reason == NULL ? "" : reason), "%s%s%s", words->advice,
 	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
 }

@@ -438,9 +438,11 @@ def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
     d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
     told = d.wait_event("queue_error", at="archive")
     assert str(archive) in told["error"] and "No such file" in told["error"]
-    assert c.llen(q.escape) == 30
+    assert c.llen(q.escape) == 30 and "free space" in told["advice"]
     why = f"the archive of its dead letters cannot be read or written: {archive}"
     wait_for(lambda: (s := status(d, "mail"))["state"] == "error" and s["reason"].startswith(why) and s["reason"].endswith("No such file or directory"))
+    found = next(f for f in json.loads(d.quredis("doctor", "--json").out) if f["what"].startswith(f"error: {why}"))
+    assert f"see that {archive} exists, has free space" in found["advice"], found
     archive.mkdir()
     wait_for(lambda: c.llen(q.escape) == 10, 60)
     d.wait_event("queue_error_cleared")
