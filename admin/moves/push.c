@@ -229,6 +229,8 @@ static int check_options(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
 	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
 		return admin_fail(a, EX_USAGE, "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
+	if (o->ttl_ms == 0)
+		return admin_fail(a, EX_USAGE, "--ttl: expected a time of more than 0");
 	if (o->wait_timeout_ms >= 0 && o->wait < 0)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is only for --wait");
 	if (o->wait_timeout_ms == 0 || o->wait_timeout_ms > WAIT_TIMEOUT_MAX_MS)

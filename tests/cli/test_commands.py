@@ -481,6 +481,12 @@ def test_push_refuses_what_would_escape(quredis, redis, small_conf, options):
     assert c.exists(q.ingress, q.delayed) == (0 if "--dry-run" in options else 1)
 
 
+def test_a_message_cannot_expire_at_once(quredis, redis):
+    Queue(redis.client())
+    r = quredis("push", "mail", "x", "--ttl", "0s")
+    assert (r.code, r.err) == (64, "quredis: --ttl: expected a time of more than 0\n") and not redis.client().exists("ingress:mail"), r
+
+
 def test_push_many_ends_at_one_that_is_too_large(quredis, redis, small_conf):
     """What comes before it is pushed, and counted."""
     q = Queue(redis.client())
