@@ -265,7 +265,29 @@ int connection_secret(struct sweeper *s)
 	return -1;
 }
 
+/* True: this process knows secrets, and Redis has lost its key. The question does no harm if another process writes it back first. */
+static bool is_secret_gone(struct sweeper *s)
+{
+	char *key = queue_key_of(&s->redis, QUEUE_KEY_SECRET, NULL);
+	int64_t there = 1;
+
+	redis_appendf(&s->redis, "EXISTS %s", key);
+	free(key);
+	return connection_integer(s, &there) == 0 && there == 0 && seal_known()->n > 0;
+}
+
 /* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
+static int restore_secret(struct sweeper *s)
+{
+	bool gone = is_secret_gone(s);
+	int rc = s->redis.state == REDIS_CLOSED ? -1 : connection_secret(s);
+
+	if (rc == 0 && gone)
+		log_warning("secret_restored", log_str("advice", "a program deleted quredis:secret, and the sweeper wrote it back; find that program: while no "
+		    "supervisor runs, a deletion loses the secret"));
+	return rc;
+}
+
 static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool was_lost = queue_secret_lost()[0] != '\0';
@@ -274,7 +296,7 @@ static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 	if (!was_lost && now_ms < s->connection.secret_at_ms)
 		return false;
 	s->connection.secret_at_ms = now_ms + SECRET_MS;
-	if (connection_secret(s) == 0) {
+	if (restore_secret(s) == 0) {
 		s->connection.secret_failed = false;
 	} else if (s->redis.state != REDIS_CLOSED && queue_secret_lost()[0] == '\0' && !s->connection.secret_failed) {
 		log_warning("secret_error", log_str("error", s->connection.error));
@@ -289,7 +311,7 @@ static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 static void settle_secret(struct sweeper *s)
 {
 	if (seal_known()->n > 0)
-		connection_secret(s);
+		restore_secret(s);
 }
 
 const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true, .run = run_secret,

@@ -124,7 +124,7 @@ def test_looking_makes_no_secret(redis, quredis):
 @pytest.mark.parametrize("loss", ["del", "flushall", "another"])
 def test_a_secret_that_was_lost_is_put_back(redis, quredisd, handler, loss):
     c = redis.client()
-    quredisd(queues=[queue("mail", handler("cat"))])
+    d = quredisd(queues=[queue("mail", handler("cat"))])
     wait_for(lambda: c.exists(SECRET))
     ours, other = c.get(SECRET), b"ab" * 32
     if loss == "del":
@@ -134,6 +134,9 @@ def test_a_secret_that_was_lost_is_put_back(redis, quredisd, handler, loss):
     else:
         c.set(SECRET, other)            # of another Redis, or of the time before a rollback
     wait_for(lambda: c.get(SECRET) == (other + b" " + ours if loss == "another" else ours), 40)
+    if loss == "del":
+        assert "find that program" in d.wait_event("secret_restored")["advice"]
+    assert len(d.events("secret_restored")) <= (0 if loss == "another" else 1)
 
 
 def test_a_stop_puts_a_lost_secret_back(redis, quredisd, handler):
@@ -144,7 +147,7 @@ def test_a_stop_puts_a_lost_secret_back(redis, quredisd, handler):
     ours = c.get(SECRET)
     c.delete(SECRET)
     q.stop()
-    assert c.get(SECRET) == ours
+    assert c.get(SECRET) == ours and len(q.events("secret_restored")) == 1
 
 
 def test_a_secret_that_is_new_is_read_before_a_message_is_judged(redis, quredisd, ledger):
