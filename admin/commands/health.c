@@ -153,7 +153,7 @@ static int take_reports(struct admin *a, struct reports *r)
 	if (admin_registered(a, &names, &nnames) == -1)
 		return -1;
 	queue_health_read(&a->redis);
-	rc = admin_reply(a, &reply, "the report of health");
+	rc = admin_reply_of(a, &reply, queue_key_of(&a->redis, QUEUE_KEY_HEALTH, NULL));
 	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {

@@ -344,6 +344,10 @@ def test_ls_with_wrong_types(quredis, redis):
     redis.client().set("quredis:queues", "x")
     r = quredis("ls")
     assert r.code == 78 and "quredis:queues" in r.err and r.err.count("\n") == 1
+    redis.client().delete("quredis:queues")
+    redis.client().set("quredis:health", "x")
+    r = quredis("health")
+    assert "quredis: quredis:health has the wrong type" in r.err, r
 
 
 def test_ls_of_many(quredis, redis):
