@@ -138,10 +138,26 @@ static bool append_if_plural(struct buffer *out, const struct fold *f)
 	return true;
 }
 
+/* Reads digits, and perhaps one digit behind a point: "33.3", as of percentages. tenths: of it */
+static bool parse_number(const char *text, int64_t *tenths)
+{
+	char *end;
+	int64_t whole = strtoll(text, &end, 10);
+
+	if (end == text || whole > INT64_MAX / 10 - 1 || whole < INT64_MIN / 10 + 1)
+		return false;
+	*tenths = whole * 10;
+	if (end[0] == '.' && isdigit((unsigned char)end[1]) && end[2] == '\0')
+		*tenths += (text[0] == '-' ? -1 : 1) * (end[1] - '0');
+	else if (end[0] != '\0')
+		return false;
+	return true;
+}
+
 /* Parses a number, or a duration, before the punctuation of a word. False: it is neither, or not of the wanted kind. */
 static bool parse_figure(const char *word, bool duration, int64_t *value, size_t *len)
 {
-	char text[UNITS_SIZE], *end;
+	char text[UNITS_SIZE];
 
 	*len = word_len(word);
 	while (*len > 0 && strchr(PUNCTUATION, word[*len - 1]) != NULL)
@@ -150,10 +166,7 @@ static bool parse_figure(const char *word, bool duration, int64_t *value, size_t
 		return false;
 	memcpy(text, word, *len);
 	text[*len] = '\0';
-	if (duration)
-		return units_parse_duration(text, value) == 0;
-	*value = strtoll(text, &end, 10);
-	return *end == '\0';
+	return duration ? units_parse_duration(text, value) == 0 : parse_number(text, value);
 }
 
 /* "3 to 57", "5m to 3h12m" */

@@ -51,6 +51,9 @@ static void test_figures_become_ranges(void **state)
 	CHECK("0 to 57 messages waiting, and 0 delayed", { "a", NULL, "3 messages waiting, and 0 delayed" },
 	    { "b", NULL, "57 messages waiting, and 0 delayed" }, { "c", NULL, "0 messages waiting, and 0 delayed" });
 	CHECK("paused for 90s to 3h12m, with a message", { "a", NULL, "paused for 90s, with a message" }, { "b", NULL, "paused for 3h12m, with a message" });
+	CHECK("too many attempts failed: 33.3 to 100.0 %, the limit is 50 %", { "a", NULL, "too many attempts failed: 66.7 %, the limit is 50 %" },
+	    { "b", NULL, "too many attempts failed: 100.0 %, the limit is 50 %" }, { "c", NULL, "too many attempts failed: 33.3 %, the limit is 50 %" });
+	CHECK("version 1.2.3 and 1.2.4 runs here", { "a", NULL, "version 1.2.3 runs here" }, { "b", NULL, "version 1.2.4 runs here" });
 	CHECK("it waits (7 to 9)", { "a", NULL, "it waits (7 to 9)" }, { "b", NULL, "it waits (7 to 9)" });
 	CHECK("there are 9223372036854775807 and 1KB of it here", { "a", NULL, "there are 9223372036854775807 and 1KB of it here" },
 	    { "b", NULL, "there are 9223372036854775807 and 1KB of it here" });
