@@ -15,12 +15,10 @@
 #include "admin/queues/queues.h"
 
 #include "common/base/base.h"
-#include "common/holds/holds.h"
 #include "common/queue/queue.h"
 
 #define STATUS_UNKNOWN 3		/* exit status, and level after those of the reports: no sweeper reports */
 _Static_assert((int)STATUS_UNKNOWN == (int)REPORTS_UNKNOWN, "unknown follows the levels of reports");
-#define DATED_MS 15000			/* an older report says so where it stands beside figures of this moment */
 #define UNREPORTED "no supervisor reports this queue: is one running that has it?"
 
 struct reports {
@@ -187,67 +185,6 @@ static struct cell stuck_cell(const struct facts *f)
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
 
-/* Why the queue does not fetch on the node of the report, or lacks workers there, unless a reason of its health says that. */
-static void append_state(struct buffer *all, const json_t *document)
-{
-	const char *state = json_string_value(json_object_get(document, "state"));
-	const char *why = json_string_value(json_object_get(document, "reason"));
-	const json_t *reason;
-	size_t i;
-
-	if (state == NULL || (holds_by_name(state) == HOLD_NONE && why == NULL))
-		return;
-	if (holds_by_name(state) == HOLD_NONE) {
-		buffer_format(all, "%s", why);
-		return;
-	}
-	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
-		const char *code = json_string_value(json_object_get(reason, "code"));
-		enum hold hold = holds_by_name(state);
-
-		if (code != NULL && hold != HOLDS && strcmp(code, holds_table[hold].code) == 0)
-			return;
-	}
-	buffer_format(all, "%s%s%s", state, why == NULL ? "" : ": ", why == NULL ? "" : why);
-}
-
-char *health_reasons(const struct queue_health *report, int64_t server_ms)
-{
-	struct buffer all = {0};
-	bool recovering = false;
-	const json_t *reason;
-	char elapsed[UNITS_SIZE], *text;
-	size_t i;
-
-	append_state(&all, report->document);
-	json_array_foreach(json_object_get(report->document, "reasons"), i, reason) {
-		const char *said = json_string_value(json_object_get(reason, "text"));
-		const json_t *next = json_object_get(reason, facts_table[FACT_NEXT_ATTEMPT].key);
-
-		if (said != NULL)
-			buffer_format(&all, "%s%s", all.len > 0 ? "; " : "", said);
-		if (said != NULL && next != NULL)
-			buffer_format(&all, "; next attempt in %s", units_elapsed(json_integer_value(next), elapsed));
-		recovering = recovering || json_is_true(json_object_get(reason, "recovering"));
-	}
-	if (recovering && all.len > 0)
-		buffer_format(&all, "; next look in %s", units_elapsed(report->next_ms > server_ms ? report->next_ms - server_ms : 0, elapsed));
-	text = alloc_copy(all.data == NULL ? "" : all.data, all.len);
-	buffer_free(&all);
-	return text;
-}
-
-char *health_reasons_dated(const struct queue_health *report, int64_t server_ms)
-{
-	char *text = health_reasons(report, server_ms), *dated, ago[OUTPUT_AGO_SIZE];
-
-	if (text[0] == '\0' || reports_doubt(report) || server_ms - report->at_ms < DATED_MS)
-		return text;
-	dated = alloc_format("%s: %s", output_ago(server_ms - report->at_ms, ago), text);
-	free(text);
-	return dated;
-}
-
 static void show_reports(struct admin *a, const struct reports *r)
 {
 	enum { QUEUE, STATUS, AS_OF, NEXT, INGRESS, OLDEST, TRANSIT, ESCAPE, STUCK, WORKERS, ACTIVE, DONE, REASON };
@@ -346,23 +283,33 @@ static void print_visible(const char *text)
 	free(shown);
 }
 
+static void print_reason(const struct reports *r, const struct queue_health *report)
+{
+	char *why = health_reasons_dated(report, r->now_ms);
+
+	print_visible(report->queue);
+	fputs(": ", stdout);
+	print_visible(why[0] == '\0' ? report->status : why);
+	free(why);
+}
+
+#define NAMED_MAX 10		/* queues whose reasons stand in the line: monitors cut long ones */
+
+/* The sickest queues first, those of one level by name. */
 static void print_reasons(const struct reports *r)
 {
-	bool any = false;
+	size_t sick = 0;
 
-	for (size_t i = 0; i < r->n; i++) {
-		char *why = health_reasons_dated(&r->all[i], r->now_ms);
-
-		if (r->all[i].level > QUEUE_HEALTHY) {
-			fputs(any ? ", " : " - ", stdout);
-			print_visible(r->all[i].queue);
-			fputs(": ", stdout);
-			print_visible(why[0] == '\0' ? r->all[i].status : why);
-			any = true;
+	for (int badness = reports_badness(QUEUE_UNHEALTHY); badness > 0; badness--)
+		for (size_t i = 0; i < r->n; i++) {
+			if (reports_badness(r->all[i].level) != badness || sick++ >= NAMED_MAX)
+				continue;
+			fputs(sick > 1 ? ", " : " - ", stdout);
+			print_reason(r, &r->all[i]);
 		}
-		free(why);
-	}
-	if (!any)
+	if (sick > NAMED_MAX)
+		printf(", and %zu more queue%s", sick - NAMED_MAX, sick - NAMED_MAX == 1 ? "" : "s");
+	else if (sick == 0)
 		printf(" - %zu queue%s", r->n, r->n == 1 ? "" : "s");
 }
 

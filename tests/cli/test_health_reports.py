@@ -42,6 +42,28 @@ def shown(terminal, *words, columns=160):
     return lines_of(t.text)
 
 
+def test_the_worst_reason_comes_first(report, quredis, redis):
+    """Also before a state that an operator wants; a state that is worse comes before all reasons."""
+    late = {"text": "3400 dead letters, the limit is 1000"}
+    report("mail", late, age_ms=0, state="quiet", reason="an operator stopped its fetches")
+    report("news", late, age_ms=0, state="quarantine", reason="its workers died")
+    c = redis.client()
+    for key in c.keys("quredis:node:*"):
+        c.delete(key)
+    rows = {q["name"]: q["reasons"] for q in json.loads(quredis("ls", "--json").out)}
+    assert rows["mail"] == "3400 dead letters, the limit is 1000; quiet: an operator stopped its fetches"
+    assert rows["news"] == "quarantine: its workers died; 3400 dead letters, the limit is 1000"
+
+
+def test_a_monitor_reads_the_sickest_queues_first(report, quredis):
+    for i in range(12):
+        report(f"a{i:02}", {"text": "it is slow"}, age_ms=0, status="degraded")
+    report("worst", {"text": "it is dead"}, age_ms=0)
+    line = quredis("health", "--nagios").out
+    assert line.startswith("QUREDIS CRITICAL - worst: it is dead, a00: it is slow, a01: ")
+    assert "a08: it is slow, and 3 more queues |" in line and "a09: " not in line
+
+
 def test_a_report_says_how_old_it_is(report, redis, quredis, terminal):
     report("mail", {"text": "3400 dead letters, the limit is 1000"})
     news_now = lambda: report("news", {"text": "5 messages wait, the limit is 3"}, age_ms=1000)

@@ -182,6 +182,20 @@ def test_the_state_is_that_of_the_worst_hold(page, redis, quredisd, tmp):
     p = page().open()
     wait_for(lambda: (cell(p, "mail", "State"), cell(p, "news", "State")) == ("breaker", "quiet"), 60, "the states")
     assert p.script("return document.querySelector('.table-overview td.state .badge-off').title") == "an operator stopped its fetches"
+    bad = "return document.querySelector('.table-overview td.state .badge-bad').title"
+    wait_for(lambda: "also paused (by an operator, until quredis resume)" in p.script(bad), 60, "the pause")
+    assert "next attempt" not in p.script(bad) and "workers try" not in p.script(bad)
+
+
+def test_several_reasons_are_counted_in_words(page, redis):
+    c = redis.client()
+    Scene(c)
+    health = json.loads(c.hget("quredis:health", "mail"))
+    health["reasons"] = [{"code": "stuck", "status": "unhealthy", "text": "7 messages are stuck"}, *health["reasons"]][:1] + [
+        {"code": "delayed", "status": "degraded", "text": "9 messages are delayed"}]
+    c.hset("quredis:health", "mail", json.dumps(health))
+    p = page().open()
+    wait_for(lambda: "7 messages are stuck, and 1 more" in p.text(".table-overview"), 60, "the reasons")
 
 
 def test_an_unknown_state_hides_no_known_alarm(page, redis):

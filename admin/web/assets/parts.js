@@ -32,7 +32,7 @@ export function healthCell(td, health) {
 	const reasons = health?.reasons ?? [];
 	draw(td, [health?.status, reasons.map((r) => r.text)], () => (health
 		? [badge(HEALTH[health.status] ?? "unknown", health.status, reasons.map((r) => r.text).join("\n")),
-			reasons.length > 0 && h("span", { class: "reason" }, reasons[0].text, reasons.length > 1 ? ` (+${reasons.length - 1})` : "")]
+			reasons.length > 0 && h("span", { class: "reason" }, reasons[0].text, reasons.length > 1 ? `, and ${reasons.length - 1} more` : "")]
 		: h("span", { class: "muted" }, "–")));
 }
 
