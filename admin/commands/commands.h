@@ -30,8 +30,8 @@ int cmd_version(struct admin *a);
 
 struct queue_health;
 /*
- * health_reasons.c: the texts of all reasons of a report in one line, with what comes next: the next attempt of a breaker, the next look at a figure that recovers.
- * "" if it has none. A new string.
+ * health_reasons.c: the texts of all reasons of a report in one line, the worst first, with what comes next: the next attempt of a breaker, the next look
+ * at a figure that recovers. "" if it has none. A new string.
  */
 char *health_reasons(const struct queue_health *report, int64_t server_ms);
 /* The same, with its age if it is not of just now, for a text beside figures of this moment: "4m ago: 3400 dead letters, …". A new string. */
