@@ -148,7 +148,7 @@ static void ask_traces(struct redis *r, bool owner, const struct queue_keys *k, 
 	const struct question *q = r->asking;
 	struct queue_types traces = {0};
 
-	queue_types_add_traces_common(&traces, redis_prefix(r), conf == NULL ? NULL : conf->supervisor.node);
+	queue_types_add_traces_common(&traces, redis_prefix(r));
 	if (k != NULL && k->name != NULL)
 		queue_types_add_traces(&traces, k);
 	for (size_t i = 0; conf != NULL && i < conf->nqueues; i++) {

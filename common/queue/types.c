@@ -32,7 +32,10 @@ static char *bare_rescue(const struct queue_keys *k, int64_t now_ms)
 
 /* Whether a key of another type shuts the gate. */
 enum gate { GATE_STAYS_OPEN, GATE_SHUTS, GATE_SHUTS_IF_SHARED };
-/* TRACE: only processes that know a secret write this key. Where one is, a secret was. NO_TRACE: others may write it first, or its name tells a time. */
+/*
+ * TRACE: only processes that know a secret write this key. Where one is, a secret was. NO_TRACE: others may write it first, a sweeper reports with it that
+ * it knows no secret, or its name tells a time.
+ */
 enum trace { NO_TRACE, TRACE };
 
 #define FIELD(name) offsetof(struct queue_keys, name), NULL
@@ -54,7 +57,7 @@ static const struct {
 	{ FIELD(pushed), "zset", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(registered), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
-	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, TRACE },
+	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(done), "stream", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(stats), "hash", GATE_STAYS_OPEN, TRACE },
@@ -78,9 +81,9 @@ static const struct {
 	{ QUEUE_KEY_REGISTRY, "zset", false, NO_TRACE },
 	{ QUEUE_KEY_SCHEMA, "string", false, NO_TRACE },	/* secret.lua looks at it in any case */
 	{ QUEUE_KEY_SECRET_ASIDE, NULL, false, TRACE },
-	{ QUEUE_KEY_HEALTH, "hash", false, TRACE },
-	{ QUEUE_KEY_NODE, "string", true, TRACE },
-	{ QUEUE_KEY_CLOCK, "string", true, TRACE },
+	{ QUEUE_KEY_HEALTH, "hash", false, NO_TRACE },
+	{ QUEUE_KEY_NODE, "string", true, NO_TRACE },
+	{ QUEUE_KEY_CLOCK, "string", true, NO_TRACE },
 };
 
 static void add_type(struct queue_types *t, char *key, const char *type)
@@ -125,11 +128,11 @@ void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k)
 			add_type(t, key_of_row(i, k, 0), of_queue[i].type);
 }
 
-void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node)
+void queue_types_add_traces_common(struct queue_types *t, const char *prefix)
 {
 	for (size_t i = 0; i < nitems(common); i++)
-		if (common[i].trace == TRACE && (node != NULL || !common[i].of_node))
-			add_type(t, queue_key(prefix, common[i].key, common[i].of_node ? node : NULL), common[i].type);
+		if (common[i].trace == TRACE)
+			add_type(t, queue_key(prefix, common[i].key, NULL), common[i].type);
 }
 
 void queue_types_ask(struct redis *r, const struct queue_types *t)

@@ -27,9 +27,9 @@ void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, in
 /* Appends the keys that all queues share, and those of this node. secret.c judges quredis:secret. */
 void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node);
 
-/* Appends the traces: keys that only a process with a secret writes. If one exists, a secret existed. node NULL: leaves out those of a node. */
+/* Appends the traces: keys that only a process with a secret writes. If one exists, a secret existed. */
 void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k);
-void queue_types_add_traces_common(struct queue_types *t, const char *prefix, const char *node);
+void queue_types_add_traces_common(struct queue_types *t, const char *prefix);
 
 void queue_types_ask(struct redis *r, const struct queue_types *t);	/* -> STATUS for each, in their order */
 bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);	/* false also if the reply is an error */
