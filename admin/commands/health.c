@@ -29,23 +29,17 @@ struct reports {
 	const char *why;		/* no report: what the operator should check */
 };
 
-static int by_queue(const void *a, const void *b)
+static int by_badness(const void *a, const void *b)
 {
-	return strcmp(((const struct queue_health *)a)->queue, ((const struct queue_health *)b)->queue);
+	const struct queue_health *x = a, *y = b;
+	int worse = reports_badness(y->level) - reports_badness(x->level);
+
+	return worse != 0 ? worse : strcmp(x->queue, y->queue);
 }
 
 static bool is_meant(const struct admin *a, const char *queue)
 {
 	return a->noperands == 0 || strcmp(a->operands[0], queue) == 0;
-}
-
-static int worst_of(const struct reports *r)
-{
-	int level = STATUS_UNKNOWN;
-
-	for (size_t i = 0; i < r->n; i++)
-		level = i == 0 || reports_badness(r->all[i].level) > reports_badness(level) ? r->all[i].level : level;
-	return level;
 }
 
 static bool is_reported(const struct reports *r, const char *queue)
@@ -163,8 +157,8 @@ static int take_reports(struct admin *a, struct reports *r)
 	admin_names_free(names, nnames);
 	if (rc == -1)
 		return -1;
-	qsort(r->all, r->n, sizeof(*r->all), by_queue);
-	r->level = worst_of(r);
+	qsort(r->all, r->n, sizeof(*r->all), by_badness);
+	r->level = r->n == 0 ? STATUS_UNKNOWN : r->all[0].level;
 	if (r->n == 0)
 		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
 		    : "no supervisor reports: is one with health.enabled running?";

@@ -1,5 +1,6 @@
 /*
- * quredis ls: lists every queue of the configuration and the registry, with the lengths of its lists and, if a supervisor reports health, what is wrong.
+ * quredis ls: lists every queue of the configuration and the registry, with the lengths of its lists and, if a supervisor
+ * reports health, what is wrong: the worst first.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct listed_queue {
 	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none */
 	char *dated;			/* the reasons, for people: with the age of the report, since the lengths are of this moment */
 	int64_t at_ms;			/* when the queue was judged */
+	int badness;			/* reports_badness(); 0: no report */
 };
 
 enum { NAME, INGRESS, TRANSIT, ESCAPE, INGRESS_KEY, TRANSIT_KEY, ESCAPE_KEY, INGRESS_SIZE, TRANSIT_SIZE, ESCAPE_SIZE, DELAYED, PAUSED, CONFIGURED,
@@ -116,9 +118,11 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 	free(escape);
 }
 
-static int by_name(const void *a, const void *b)
+static int by_badness(const void *a, const void *b)
 {
-	return strcmp(((const struct listed_queue *)a)->queue->keys.name, ((const struct listed_queue *)b)->queue->keys.name);
+	const struct listed_queue *x = a, *y = b;
+
+	return x->badness != y->badness ? y->badness - x->badness : strcmp(x->queue->keys.name, y->queue->keys.name);
 }
 
 static int measure(struct admin *a, struct listed_queue *entries, size_t n)
@@ -146,6 +150,7 @@ static bool show_report(struct listed_queue *entries, size_t n, struct queue_hea
 			entries[i].reasons = health_reasons(h, server_ms);
 			entries[i].dated = health_reasons_dated(h, server_ms);
 			entries[i].at_ms = h->at_ms;
+			entries[i].badness = reports_badness(h->level);
 			return true;
 		}
 	return false;
@@ -200,8 +205,8 @@ int cmd_ls(struct admin *a)
 	entries = alloc_zero(n, sizeof(*entries));
 	for (size_t i = 0; i < n; i++)
 		entries[i].queue = &queues[i];
-	qsort(entries, n, sizeof(*entries), by_name);
 	rc = measure(a, entries, n) == -1 || read_health(a, entries, n, &any) == -1 ? -1 : 0;
+	qsort(entries, n, sizeof(*entries), by_badness);
 	if (rc == 0) {
 		choose_columns(a->output.width, columns, entries, n, any);
 		a->output.give_way = give_way;

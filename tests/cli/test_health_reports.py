@@ -69,16 +69,16 @@ def test_a_report_says_how_old_it_is(report, redis, quredis, terminal):
     news_now = lambda: report("news", {"text": "5 messages wait, the limit is 3"}, age_ms=1000)
     news_now()
     report("fax", status="healthy", next_ms=-5000)
-    fax, mail, news = shown(terminal, "health")[1:]
+    mail, news, fax = shown(terminal, "health")[1:]
     assert re.match(r"  mail +unhealthy +4m ago +in \d\ds .*  3400 dead letters, the limit is 1000$", mail), mail
     assert re.match(r"  news +unhealthy +[1-9]\d?s ago +in \d\ds ", news), news
     assert re.match(r"  fax +healthy +4m ago +(0s ago|in 0s) ", fax), fax                   # the next look is late
     stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-    assert re.match(rf"  mail +unhealthy +{stamp} +{stamp} +12 ", quredis("health").out.splitlines()[2])
+    assert re.match(rf"  mail +unhealthy +{stamp} +{stamp} +12 ", quredis("health").out.splitlines()[1])
     news_now()
     assert "mail: 4m ago: 3400 dead letters, the limit is 1000, news: 5 messages wait" in quredis("health", "--nagios").out
     news_now()
-    fax, mail, news = shown(terminal, "ls")[1:]
+    mail, news, fax = shown(terminal, "ls")[1:]
     assert mail.endswith("4m ago: 3400 dead letters, the limit is 1000") and news.endswith(" 5 messages wait, the limit is 3") and "ago" not in fax
     listed = {q["name"]: q for q in json.loads(quredis("ls", "--json").out)}
     assert listed["mail"]["reasons"] == "3400 dead letters, the limit is 1000" and re.fullmatch(stamp, listed["mail"]["health_at"])
@@ -177,6 +177,22 @@ def test_a_queue_that_left_its_node_leaves_health(report, redis, quredis):
     assert quredis("health", "--nagios").code == 2         # a lost registry hides no queue that a supervisor has
     c.delete("quredis:node:web1")
     assert "mail" not in quredis("health", "--nagios").out
+
+
+def test_the_sickest_queue_is_first(report, redis, quredis):
+    """In ls and health, as text and as JSON; by name where they are equally sick."""
+    for name, status in (("a", "healthy"), ("b", "degraded"), ("c", "unhealthy"), ("d", "degraded"), ("e", "unhealthy"), ("f", "healthy")):
+        report(name, *([] if status == "healthy" else [{"text": f"reason of {name}"}]), status=status)
+    c = redis.client()
+    c.hset("quredis:health", "f", json.dumps({**json.loads(c.hget("quredis:health", "f")), "node": "gone"}))
+    Queue(c, "0")                                                       # nobody judges it
+    wanted = list("cefbda")
+    assert [q["queue"] for q in json.loads(quredis("health", "--json").out)["queues"]] == wanted
+    assert [line.split()[0] for line in quredis("health").out.splitlines()[1:]] == wanted
+    assert [q["name"] for q in json.loads(quredis("ls", "--json").out)] == [*"cefbd", "0", "a"]
+    assert [line.split()[0] for line in quredis("ls").out.splitlines()[1:]] == [*"cefbd", "0", "a"]
+    nagios = quredis("health", "--nagios")
+    assert nagios.code == 2 and re.findall(r"[-,] (\w): ", nagios.out.split("|")[0]) == list("cefbd"), nagios.out
 
 
 def test_the_state_is_that_of_the_newest_report(report, redis, quredis):

@@ -195,7 +195,7 @@ def test_without_a_terminal_tables_are_as_before(busy, quredis):
     assert lines[0].split() == "Record Failed at Class Exit Signal Attempts Size Error".split() and len(lines) == 13
     assert [line for line in lines[1:] if not re.match(rf"  \d+-\d  {stamp}  HandlerExit +1 +- +2 +7\d  exit status 1: psycopg2", line)] == []
     lines = d.quredis("ls").out.splitlines()
-    assert re.match(rf"  {FAILING} +ingress:{FAILING} \(0\) +transit:{FAILING} \(0\) +escape:{FAILING} \(12\) +0  no  +unhealthy  24 of 24", lines[7]), lines
+    assert re.match(rf"  {FAILING} +ingress:{FAILING} \(0\) +transit:{FAILING} \(0\) +escape:{FAILING} \(12\) +0  no  +unhealthy  24 of 24", lines[1]), lines
     lines = d.quredis("status").out.splitlines()
     assert lines[3].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
     assert lines[16].split() == "Worker Pid State Waits for Messages Running Progress Seen Redis Incarnation".split() and "ago" not in "".join(lines)

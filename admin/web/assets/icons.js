@@ -22,4 +22,9 @@ export function badge(level, word, why) {
 	return h("span", { class: `badge badge-${level}`, title: why || null }, icon(level), h("span", null, word));
 }
 
-export const HEALTH = { healthy: "ok", degraded: "warn", unhealthy: "bad", unknown: "unknown" };
+// The levels of health with their badges, the worst first: the order of `quredis health`.
+export const HEALTH = { unhealthy: "bad", unknown: "unknown", degraded: "warn", healthy: "ok" };
+const WORST_FIRST = Object.keys(HEALTH);
+
+/** A smaller one is worse; a queue that nobody judges is behind all others. */
+export const healthRank = (status) => (status === undefined ? WORST_FIRST.length : WORST_FIRST.indexOf(status));

@@ -2,12 +2,11 @@
 import { get } from "./api.js";
 import { draw, h, rememberFocus, setAttribute, setText } from "./dom.js";
 import { count, duration, plural, setTime } from "./format.js";
-import { badge, HEALTH } from "./icons.js";
+import { badge, HEALTH, healthRank } from "./icons.js";
 import { command, empty, notice, queueLink, setNotice } from "./parts.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
 
-const RANK = { unhealthy: 0, degraded: 1, unknown: 2, healthy: 3 };
 const seconds = (s) => (s === undefined || s === null ? "–" : duration(s * 1000));
 
 function timeCell(of) {
@@ -28,7 +27,7 @@ function asOfCell(td, q) {
 
 const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
-	{ id: "status", title: "Status", css: "state", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
+	{ id: "status", title: "Status", css: "state", value: (q) => healthRank(q.status), cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
 	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
 		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, reasonText(r)))) : h("span", { class: "muted" }, "–"))) },
 	{ id: "as_of", title: "As of", css: "time", cell: asOfCell,
@@ -39,7 +38,10 @@ const COLUMNS = [
 	{ id: "average", title: "Average age", css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
 	{ id: "longest", title: "Longest in flight", css: "number fourth", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
 	{ id: "failed", title: "Failed", css: "number second", hint: "Share of the attempts of the last minutes that failed", value: failedOf, first: "down",
-		cell: textCell((q) => (failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`)) },
+		cell: (td, q) => {
+			setText(td, failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`);
+			td.title = q.failures?.text ?? "";
+		} },
 	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
 	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
 	{ id: "workers", title: "Workers", css: "number fourth", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
@@ -75,7 +77,7 @@ export class HealthPage {
 	constructor() {
 		this.overall = h("span");
 		this.rest = h("div");
-		this.table = new Table({ name: "health", caption: "Health of queues", columns: COLUMNS, key: (q) => q.queue, sort: ["status", "up"] });
+		this.table = new Table({ name: "health", caption: "Health of queues", columns: COLUMNS, key: (q) => q.queue });
 		this.ask = h("button", { type: "button", onclick: () => this.#ask() }, "Run doctor");
 		this.found = h("span", { class: "muted", role: "status" });
 		this.notice = notice();

@@ -2,7 +2,7 @@
 import { Sparkline } from "./chart.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, now, plural, rate } from "./format.js";
-import { badge, HEALTH, icon } from "./icons.js";
+import { badge, HEALTH, healthRank, icon } from "./icons.js";
 import { command, empty, Figures, healthCell, queueLink } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
@@ -12,7 +12,6 @@ const FILTER_FROM = 8;
 const OF_DEAD_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
 const PROBLEMS_SHOWN = 6;
 const NAMES_SHOWN = 4;
-const RANK = { unhealthy: 3, degraded: 2, unknown: 1, healthy: 0 };
 
 function numberCell(td, n, to) {
 	draw(td, [n, to], () => (to && n > 0 ? h("a", { href: to }, count(n)) : h("span", { class: n > 0 ? null : "zero" }, count(n))));
@@ -51,12 +50,15 @@ const COLUMNS = [
 		hint: "Done in the last minute; the line shows the last five minutes, each with its own scale", cell: paceCell },
 	{ id: "failed", title: "Failed", value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
 		hint: "Failed attempts in the last minute",
-		cell: (td, q) => setText(td, rate(store.rate(q, "failed"))) },
+		cell: (td, q) => {
+			setText(td, rate(store.rate(q, "failed")));
+			td.title = q.health?.failures?.text ?? "";
+		} },
 	{ id: "oldest", title: "Oldest", value: oldest, first: "down", css: "number third", hint: "How long the oldest message has been waiting",
 		cell: (td, q) => setText(td, duration(oldest(q))) },
 	{ id: "workers", title: "Workers", value: (q) => q.alive, first: "down", css: "number third", hint: "Live workers / configured workers, on all hosts",
 		cell: (td, q) => setText(td, q.served.length > 0 ? `${q.alive}/${q.wanted}` : "–") },
-	{ id: "health", title: "Health", value: (q) => RANK[q.health?.status] ?? -1, first: "down", css: "health second",
+	{ id: "health", title: "Health", value: (q) => healthRank(q.health?.status), css: "health second",
 		cell: (td, q) => healthCell(td, q.health) },
 ];
 
@@ -85,7 +87,7 @@ export class OverviewPage {
 		this.problems = h("section", { class: "problems", "aria-label": "What needs attention" });
 		this.filter = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", oninput: () => this.refresh() });
 		this.tools = h("div", { class: "tools", hidden: true }, this.filter, this.found = h("span", { class: "muted", role: "status" }));
-		this.table = new Table({ name: "overview", caption: "Queues", columns: COLUMNS, key: (q) => q.name, sort: ["name", "up"],
+		this.table = new Table({ name: "overview", caption: "Queues", columns: COLUMNS, key: (q) => q.name,	// in the order of ls: the sickest first
 			row_class: (q) => (q.paused ? "off" : null) });
 		this.rest = h("div");
 		this.element = h("div", { class: "page" }, h("h1", { class: "hidden" }, "Overview"),
