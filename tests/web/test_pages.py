@@ -48,6 +48,20 @@ def test_overview_shows_what_redis_holds_and_follows(page, redis):
     assert "1,235\nWaiting" in p.text(".figures")
 
 
+def test_a_queue_says_why_its_attempts_failed(page, redis):
+    """Retries, too, which have no dead letters; on the tab of delayed messages as on the others. Classes and errors are bytes of strangers."""
+    r, mail = redis.client(), Queue(redis.client())
+    now = int(r.time()[0])
+    counted = {"failed": 498, "failed:Down": 400, "failed:451": 90, "failed:<b>": 7, "failed:other": 1}
+    r.hset(f"quredis:of:ingress:mail:rate:{now // 60}", mapping=counted)
+    r.hset(f"quredis:of:ingress:mail:stats", mapping={**counted, "failed_latest": f"{now * 1000} Down <img src=x> refused"})
+    p = page().open("/queue/mail/delayed")
+    p.sees("Why attempts failed in the last hour", ".failures")
+    lines = p.script("return [...document.querySelectorAll('.failures li')].map(li => li.innerText.replace(/\\s+/g, ' ').trim())")
+    assert [line.split(" last ")[0] for line in lines] == ["400 Down: <img src=x> refused", "90 451", "8 other"] and " last " in lines[0], lines
+    assert p.count(".failures img, .failures b") == 0 and mail.name == "mail"
+
+
 def test_dead_letters_are_told_of_where_all_is_well(page, redis, quredisd):
     mail, r = Queue(redis.client()), redis.client()
     p = page().open()

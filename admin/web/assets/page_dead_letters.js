@@ -4,7 +4,7 @@ import { DeadLetters, FILTER } from "./dead_letters.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
 import { preview } from "./message.js";
-import { empty, noQueue, notice, setNotice } from "./parts.js";
+import { causeParts, empty, noQueue, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
@@ -296,11 +296,8 @@ export class DeadLettersPage {
 	#cause(cause, most) {
 		const on = cause.key === this.dead_letters.filter.cause;
 		const to = href(["dead-letters", this.queue], on ? {} : { class: classOf(cause.key), cause: cause.key });
-		const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
-		bar.style.width = `${Math.max(1, (100 * cause.count) / most)}%`;
 		return h("li", null, h("a", { href: cause.binary ? null : to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },
-			h("span", { class: "cause-count" }, count(cause.count)), h("span", { class: "cause-text" }, bar, causeText(cause.key)),
-			h("span", { class: "cause-when muted" }, "last ", time(cause.newest))));
+			causeParts(cause.count, most, causeText(cause.key), cause.newest)));
 	}
 
 	#showFound() {

@@ -5,7 +5,7 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, rate } from "./format.js";
 import { badge } from "./icons.js";
 import { LISTS, MessageList } from "./messages.js";
-import { Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
+import { failureLines, Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
@@ -26,12 +26,13 @@ export class QueuePage {
 		this.trend = new Trend();
 		this.wrong = notice();
 		this.durations = h("section", { class: "durations" });
+		this.failures = h("section", { class: "causes failures", "aria-label": "Why attempts failed" });
 		this.tabs = h("nav", { class: "lists", "aria-label": "Lists of the queue" });
 		this.actions = h("div", { class: "list-actions" });
 		this.notice = notice();
 		this.holder = h("div");
 		this.body = h("div", null, this.figures.element, this.picker.element, this.wrong,
-			h("div", { class: "side" }, this.trend.element, this.durations), this.tabs, this.actions, this.notice, this.holder);
+			h("div", { class: "side" }, this.trend.element, this.durations), this.failures, this.tabs, this.actions, this.notice, this.holder);
 		this.gone = h("div");
 		this.element = h("div", { class: "page" },
 			h("div", { class: "title" }, h("h1", null, this.name), this.state, this.health, h("div", { class: "grow" }), this.switch), this.gone, this.body);
@@ -137,6 +138,8 @@ export class QueuePage {
 		try {
 			const [stats] = await Promise.all([get("queue/stats", { queue: this.name, since: range.id }, signal), this.trend.ask(this.name, range, signal)]);
 			this.#showDurations(stats);
+			draw(this.failures, [stats.failures, range.id], () => stats.failures?.classes && [
+				h("h2", null, `Why attempts failed in the ${range.words}`), h("ol", null, failureLines(stats.failures))]);
 			setNotice(this.wrong, "");
 		} catch (e) {
 			if (!signal.aborted && store.link.state === "live")

@@ -1,6 +1,6 @@
 // Parts that several pages share: a strip of figures, the name and health of a queue, an empty list.
 import { draw, h, setAttribute, setText } from "./dom.js";
-import { count } from "./format.js";
+import { count, time } from "./format.js";
 import { badge, HEALTH } from "./icons.js";
 import { href } from "./route.js";
 
@@ -34,6 +34,20 @@ export function healthCell(td, health) {
 		? [badge(HEALTH[health.status] ?? "unknown", health.status, reasons.map((r) => r.text).join("\n")),
 			reasons.length > 0 && h("span", { class: "reason" }, reasons[0].text, reasons.length > 1 ? `, and ${reasons.length - 1} more` : "")]
 		: h("span", { class: "muted" }, "–")));
+}
+
+/** A line of a list of causes: how many, a bar beside the most frequent one, what, and since when. */
+export function causeParts(n, most, text, when) {
+	const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
+	bar.style.width = `${Math.max(1, (100 * n) / most)}%`;
+	return [h("span", { class: "cause-count" }, count(n)), h("span", { class: "cause-text" }, bar, text), h("span", { class: "cause-when muted" }, when && ["last ", time(when)])];
+}
+
+/** Why attempts failed, by class, as `stats` and `health` say; the latest error stands with its class. */
+export function failureLines({ classes = {}, latest } = {}) {
+	const all = Object.entries(classes).sort((a, b) => b[1] - a[1]), most = Math.max(1, ...all.map(([, n]) => n));
+	return all.map(([name, n]) => h("li", null, h("div", null, name === latest?.class
+		? causeParts(n, most, latest.error ? `${name}: ${latest.error}` : name, latest.at) : causeParts(n, most, name, null))));
 }
 
 export function empty(title, ...rest) {
