@@ -79,12 +79,19 @@ def test_pages_fit_and_can_be_pressed(phone, width):
 
 
 
-def test_a_row_is_a_card_that_names_its_figures(phone):
+def test_a_queue_is_one_line_with_its_health_first(phone):
+    """All queues of a small site are on one screen; the page of a queue has the other figures."""
     wait_for(lambda: phone.count(".table-overview tbody tr") == 8)
     label = "return getComputedStyle(document.querySelector(`.table-overview tr[data-key=mail] td:nth-child(${arguments[0]})`), '::before').content"
-    assert [phone.script(label, n) for n in (3, 6, 9)] == ['"Waiting"', '"Dead letters"', '"Oldest"']
-    assert phone.script("""const r = document.querySelector('.table-overview tr[data-key=mail]').getBoundingClientRect();
-        return r.left >= 0 && r.right <= innerWidth && r.height < 260""")
+    assert [phone.script(label, n) for n in (3, 6)] == ['"Waiting"', '"Dead letters"']
+    rows = phone.script("""return [...document.querySelectorAll('.table-overview tbody tr')].map(tr => {
+        const r = tr.getBoundingClientRect(), cells = [...tr.children].filter(e => e.checkVisibility());
+        const first = cells.sort((a, b) => a.getBoundingClientRect().left - b.getBoundingClientRect().left)[0];
+        return [tr.dataset.key, r.height, r.left >= 0 && r.right <= innerWidth, first.className]; })""")
+    assert all(fits and first.startswith("health") for _, _, fits, first in rows), rows
+    assert all(height <= 60 for name, height, *_ in rows if len(name) < 16), rows
+    words = phone.script("return [...document.querySelectorAll('.table-overview td.health')].map(e => e.textContent)")
+    assert len(words) == 8 and any("healthy" in w for w in words), words         # a reader of the screen still hears it
     phone.click("Waiting", ".table-overview thead")
     wait_for(lambda: phone.rows(".table-overview")[0][0] == "search-index")
     roles = phone.script("return [...document.querySelectorAll('.table-overview, .table-overview *')].map(e => e.getAttribute('role'))")

@@ -38,7 +38,7 @@ const COLUMNS = [
 	{ id: "name", title: "Queue", header: true, value: (q) => q.name, cell: (td, q) => queueLink(td, q.name) },
 	{ id: "state", title: "State", value: (q) => q.state.word, css: "state",
 		cell: (td, q) => draw(td, q.state, () => badge(q.state.level, q.state.word, q.state.why)) },
-	{ id: "ingress", title: "Waiting", value: (q) => q.ingress_size, first: "down", css: "number",
+	{ id: "ingress", title: "Waiting", value: (q) => q.ingress_size, first: "down", css: "number waiting",
 		cell: (td, q) => numberCell(td, q.ingress_size, href(["queue", q.name, "ingress"])) },
 	{ id: "transit", title: "In flight", value: (q) => q.transit_size, first: "down", css: "number",
 		cell: (td, q) => numberCell(td, q.transit_size, href(["queue", q.name, "transit"])) },
