@@ -150,12 +150,12 @@ def test_the_beginning_of_each_message_beside_its_error(page, redis):
 def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):
     wait = handler("cat >/dev/null; echo 'PROGRESS 40 page 2' >&3; echo run >>@LEDGER@; while [ ! -e @TMP@/go ]; do sleep 0.05; done")
     d = quredisd(queues=[queue("mail", wait, workers=2, reply_fd=3)], health={"enabled": True, "interval": "1s"})
-    redis.client().lpush("ingress:mail", b"to Ada")
+    redis.client().lpush("ingress:mail", b"quredis/1 id=order-17\nto Ada")
     wait_for(lambda: ledger.lines() == ["run"])
     p = page(supervisor={"control_socket": str(d.dir / "c"), "node": d.tag}, health={"enabled": True}).open("/flight")
     p.sees("to Ada", ".table-flight")
     row, = p.rows(".table-flight")
-    assert re.fullmatch(r"\d+ s|\d+ min.*", row[0]) and row[1] == "mail" and "alive" in row[4]
+    assert re.fullmatch(r"\d+ s|\d+ min.*", row[0]) and row[1:3] == ["mail", "to Ada"] and "alive" in row[4]
     assert int(row[5]) in d.workers("mail").values() and row[6] == d.tag
     wait_for(lambda: p.rows(".table-flight")[0][3] == "40% page 2", 30, "the report of the node")
     p.go("/nodes")

@@ -45,3 +45,10 @@ export function viewer(label, value, heading = "h2") {
 export function preview(value) {
 	return value === null ? "–" : value.text === "" ? "(empty)" : visibleLine(value.text);
 }
+
+const HEADER = /^quredis\/1 [^\n]*\n/;		// of a producer: its id and its limits, which have columns of their own
+
+/** The beginning of a message, without the header line before it. */
+export function messagePreview(value) {
+	return preview(value === null || value.binary || !HEADER.test(value.text) ? value : { ...value, text: value.text.replace(HEADER, "") });
+}

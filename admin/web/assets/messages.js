@@ -4,7 +4,7 @@ import { getWithNote } from "./api.js";
 import { showDialog } from "./dialogs.js";
 import { draw, h, setText } from "./dom.js";
 import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
-import { preview, viewer } from "./message.js";
+import { messagePreview, preview, viewer } from "./message.js";
 import { command } from "./parts.js";
 import { Table, textCell } from "./table.js";
 import { field } from "./visible.js";
@@ -65,8 +65,8 @@ function columns(list, open) {
 			{ id: "node", title: "Host", css: "host second", cell: (td, m) => hostCell(td, m.node) }],
 	}[list];
 	return [
-		{ id: "message", title: "Message", header: true, css: "message", cell: (td, m) => draw(td, preview(m.value), () =>
-			h("button", { type: "button", class: "linkish", onclick: () => open(m) }, list === "done" && m.value?.text === "" ? "(not kept)" : preview(m.value))) },
+		{ id: "message", title: "Message", header: true, css: "message", cell: (td, m) => draw(td, messagePreview(m.value), () =>
+			h("button", { type: "button", class: "linkish", onclick: () => open(m) }, list === "done" && m.value?.text === "" ? "(not kept)" : messagePreview(m.value))) },
 		...own,
 		...(list === "escape" ? [] : [{ id: "attempts", title: "Attempts", css: "number", hint: "Failed attempts", cell: textCell((m) => count(m.attempts)) }]),
 		{ id: "size", title: "Size", css: "number second", cell: textCell((m) => bytes(m.size)) },

@@ -3,7 +3,7 @@ import { deleteAllDeadLetters, deleteDeadLetters, retryAllDeadLetters, retryDead
 import { DeadLetters, FILTER } from "./dead_letters.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
-import { preview } from "./message.js";
+import { messagePreview, preview } from "./message.js";
 import { causeParts, empty, noQueue, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
@@ -106,7 +106,7 @@ export class DeadLettersPage {
 		const value = field(record, "message");
 		if (value === null)
 			return h("span", { class: "muted" }, "not in the record");
-		return h("span", { class: "payload", title: value.binary ? "Bytes that are not UTF-8" : null }, preview(value), record.cut && !preview(value).endsWith("…") ? "…" : "");
+		return h("span", { class: "payload", title: value.binary ? "Bytes that are not UTF-8" : null }, messagePreview(value), record.cut && !messagePreview(value).endsWith("…") ? "…" : "");
 	}
 
 	// ---- filters ----

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
 import { count, now, plural, progressText, setElapsed } from "./format.js";
 import { badge } from "./icons.js";
-import { preview } from "./message.js";
+import { messagePreview } from "./message.js";
 import { hostCell, hostOf, openMessage } from "./messages.js";
 import { empty, notice, Poll, queueLink, setNotice } from "./parts.js";
 import { store } from "./store.js";
@@ -18,8 +18,8 @@ const COLUMNS = [
 	{ id: "elapsed", title: "Elapsed", css: "number", value: (m) => (m.started_at === null ? -Infinity : -m.started_at), first: "down",
 		cell: (td, m) => setElapsed(td, m.started_at) },
 	{ id: "queue", title: "Queue", header: true, value: (m) => m.queue, cell: (td, m) => queueLink(td, m.queue) },
-	{ id: "message", title: "Message", css: "message", cell: (td, m) => draw(td, preview(m.message_value), () =>
-		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }) }, preview(m.message_value))) },
+	{ id: "message", title: "Message", css: "message", cell: (td, m) => draw(td, messagePreview(m.message_value), () =>
+		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }) }, messagePreview(m.message_value))) },
 	{ id: "progress", title: "Progress", css: "long", hint: "As the handler reports it, every ten seconds", value: (m) => m.progress?.percent ?? -1, first: "down",
 		cell: textCell((m) => progressText(m.progress)) },
 	{ id: "owner", title: "Worker", value: (m) => (m.alive ? "alive" : "dead"), cell: (td, m) => draw(td, [m.alive, m.worker], () =>
