@@ -106,6 +106,25 @@ const char *cause_describe(const char *class, const char *exit_code, const char 
 	return out;
 }
 
+void cause_shape(const char *cause, char out[CAUSE_SIZE])
+{
+	const char *line = strstr(cause, ": ");
+	size_t n = line == NULL ? strlen(cause) : (size_t)(line - cause);
+	bool stays;
+
+	memcpy(out, cause, n);
+	for (const char *c = cause + n; *c != '\0';) {
+		size_t number = number_len(c, strlen(c), &stays);
+
+		if (number == 0)
+			out[n++] = *c;
+		else if (out[n - 1] != '#')
+			out[n++] = '#';
+		c += number == 0 ? 1 : number;
+	}
+	out[n] = '\0';
+}
+
 const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
 {
 	struct queue_bytes error = dead_letter_value(d, "error_message");

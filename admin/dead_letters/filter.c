@@ -83,9 +83,12 @@ static bool class_matches(const struct filter *f, const struct dead_letter *d)
 
 static bool cause_matches(const struct filter *f, const struct dead_letter *d)
 {
-	char cause[CAUSE_SIZE];
+	char cause[CAUSE_SIZE], shape[CAUSE_SIZE];
 
-	return strcmp(cause_of(d, cause), f->cause) == 0;
+	if (strcmp(cause_of(d, cause), f->cause) == 0)
+		return true;
+	cause_shape(cause, shape);
+	return strcmp(shape, f->cause) == 0;
 }
 
 static bool field_contains(const struct dead_letter *d, const char *field, const char *text)

@@ -34,14 +34,37 @@ static struct group *group_of(struct groups *g, const char *key)
 	return g->all[g->n++] = group;
 }
 
+static void add_to_group(struct group *group, int64_t count, int64_t oldest_ms, int64_t newest_ms)
+{
+	group->oldest_ms = group->count == 0 || oldest_ms < group->oldest_ms ? oldest_ms : group->oldest_ms;
+	group->newest_ms = group->count == 0 || newest_ms > group->newest_ms ? newest_ms : group->newest_ms;
+	group->count += count;
+}
+
 void groups_count(struct groups *g, const char *key, int64_t at_ms)
 {
-	struct group *group = group_of(g, key);
+	add_to_group(group_of(g, key), 1, at_ms, at_ms);
+}
 
-	if (group->count++ == 0)
-		group->oldest_ms = group->newest_ms = at_ms;
-	group->oldest_ms = at_ms < group->oldest_ms ? at_ms : group->oldest_ms;
-	group->newest_ms = at_ms > group->newest_ms ? at_ms : group->newest_ms;
+void groups_merge(struct groups *g)
+{
+	struct groups shapes = {0}, merged = {0};
+	char shape[CAUSE_SIZE];
+
+	for (size_t i = 0; i < g->n; i++) {
+		cause_shape(g->all[i]->key, shape);
+		groups_count(&shapes, shape, 0);
+	}
+	for (size_t i = 0; i < g->n; i++) {
+		const struct group *one = g->all[i];
+
+		cause_shape(one->key, shape);
+		add_to_group(group_of(&merged, group_of(&shapes, shape)->count > CAUSES_OF_A_SHAPE ? shape : one->key), one->count, one->oldest_ms,
+		    one->newest_ms);
+	}
+	groups_free(&shapes);
+	groups_free(g);
+	*g = merged;
 }
 
 static int most_first(const void *a, const void *b)

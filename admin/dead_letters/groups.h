@@ -21,6 +21,8 @@ struct groups {
 };
 
 void groups_count(struct groups *g, const char *key, int64_t at_ms);
+/* Of causes: makes one group of those that have one shape, if they are more than CAUSES_OF_A_SHAPE. */
+void groups_merge(struct groups *g);
 /* Sorts them: the most frequent first, equally frequent ones by their text. */
 void groups_sort(struct groups *g);
 void groups_free(struct groups *g);

@@ -92,6 +92,7 @@ int cmd_dlq_stats(struct admin *a)
 	int rc = count_all(a, &c) == -1 || admin_show_ages(a) == -1 ? -1 : 0;
 
 	if (rc == 0) {
+		groups_merge(&c.by[BY_CAUSE]);
 		output_begin(&a->output, columns, nitems(columns));
 		for (int i = 0; i < BYS; i++)
 			show_groups(a, (enum by)i, &c.by[i], a->options.count >= 0 ? a->options.count : LIMIT);

@@ -168,6 +168,20 @@ def test_what_is_not_taken_has_the_same_members(quredis, letters, command):
     assert (dry["total"], dry["left"], dry["complete"], dry["count"]) == (ROUNDS, ROUNDS, False, ROUNDS), dry
 
 
+def test_many_causes_of_one_shape_are_one(quredis, redis):
+    """A number in each error hides what they have in common; two or five codes, such as 404 and 503, stay apart."""
+    q = Queue(redis.client())
+    for i in range(102, 118):
+        q.dead_letters(b"x", error_class="HandlerExit", error_message=f"no such file: /data/{i}", exit_code="4")
+    for code in (404, 404, 503):
+        q.dead_letters(b"x", error_class="HandlerExit", error_message=f"HTTP {code}", exit_code="4")
+    causes = {s["key"]: s["count"] for s in json.loads(quredis("dlq", "stats", "mail", "--json").out) if s["by"] == "cause"}
+    shape = "HandlerExit exit 4: no such file: /data/#"
+    assert causes == {shape: 16, "HandlerExit exit 4: HTTP 404": 2, "HandlerExit exit 4: HTTP 503": 1}
+    assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", shape).out)) == 16
+    assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", shape.replace("#", "105")).out)) == 1
+
+
 def test_a_cause_is_found_however_its_blanks_are_written(quredis, letters):
     """A table wraps it, and a paste keeps that."""
     letters.dead_letters(b"x", error_class="HandlerExit", error_message="  two  blanks,\ta tab ", exit_code="4")

@@ -46,6 +46,21 @@ static void numbers_of_up_to_three_digits_tell_causes_apart(void **state)
 	assert_line("9", "C: 9");
 }
 
+static void a_shape_has_no_number_in_its_line(void **state)
+{
+	char shape[CAUSE_SIZE];
+
+	(void)state;
+	cause_shape("HandlerExit exit 4: no such file: /data/102 (line #) of 5.7.1", shape);
+	assert_string_equal(shape, "HandlerExit exit 4: no such file: /data/# (line #) of #");
+	cause_shape("C: /data/#", shape);
+	assert_string_equal(shape, "C: /data/#");
+	cause_shape("HandlerExit exit 4", shape);
+	assert_string_equal(shape, "HandlerExit exit 4");
+	cause_shape("", shape);
+	assert_string_equal(shape, "");
+}
+
 static void what_is_long_is_cut(void **state)
 {
 	char error[1000], out[CAUSE_SIZE];
@@ -66,6 +81,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_and_ids_are_left_out),
 		cmocka_unit_test(numbers_of_up_to_three_digits_tell_causes_apart),
+		cmocka_unit_test(a_shape_has_no_number_in_its_line),
 		cmocka_unit_test(what_is_long_is_cut),
 	};
 
