@@ -292,19 +292,36 @@ int check_shared(struct doctor *d, struct queue_check *q)
 
 /* ---- workers ---- */
 
+/* The supervisor of this host runs the queue with no worker, since an operator wants it so. */
+static bool is_scaled_down(const struct doctor *d, const char *queue)
+{
+	const json_t *row, *wanted;
+	size_t i;
+
+	json_array_foreach(json_object_get(d->supervisor.status, "queues"), i, row) {
+		const char *name = json_string_value(json_object_get(row, "name"));
+
+		wanted = json_object_get(json_object_get(row, "workers"), "wanted");
+		if (name != NULL && strcmp(name, queue) == 0)
+			return json_is_integer(wanted) && json_integer_value(wanted) == 0;
+	}
+	return false;
+}
+
 int check_workers(struct doctor *d, struct queue_check *q)
 {
 	int64_t waiting = q->lists.ingress > 0 ? q->lists.ingress : 0, delayed = q->lists.delayed > 0 ? q->lists.delayed : 0;
-	bool none = q->conf != NULL && q->conf->workers == 0;
+	bool none = q->conf != NULL && q->conf->workers == 0, scaled = !none && is_scaled_down(d, q->keys.name);
 	char *n;
 
 	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0 || queue_secret_lost()[0] != '\0')	/* check_secret() says why */
 		return 0;
 	n = outcome_count(waiting);
 	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,
-	    none ? " (workers = 0 here)" : q->conf == NULL ? " (this configuration does not have the queue)" : ""),
+	    none ? " (workers = 0 here)" : scaled ? " (scaled to 0 here)" : q->conf == NULL ? " (this configuration does not have the queue)" : ""),
 	    q->conf == NULL ? "start quredisd on a host that has the queue, or quredis destroy %s" :
-	    none ? "start quredisd on a host that has workers for %s" : "start quredisd, and read its log about %s", q->keys.name);
+	    none ? "start quredisd on a host that has workers for %s" :
+	    scaled ? "quredis reload, or quredis scale %s N" : "start quredisd, and read its log about %s", q->keys.name);
 	free(n);
 	return 0;
 }

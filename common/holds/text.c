@@ -136,8 +136,7 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
     const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
-	struct judged alone = *judged;
+	const struct judged alone = { .hold = judged->hold, .reason = judged->reason, .error = judged->error, .shut = judged->shut };
 
-	alone.also = 0;
 	return holds_explain(b, q, slots, &alone, conf, now_ms, out);
 }

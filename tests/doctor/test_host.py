@@ -229,6 +229,15 @@ def test_control_of_another_configuration(clinic, tmp):
     clinic.doctor("-c", tmp / "copy.conf").good("control")
 
 
+def test_a_queue_that_was_scaled_to_no_workers(clinic):
+    clinic.configure(clinic.queue(), start=True)
+    clinic.daemon.quredis("scale", "mail", "0")
+    wait_for(lambda: not clinic.daemon.workers("mail"))
+    clinic.client.lpush("ingress:mail", "x")
+    wait_for(lambda: "workers" in {r["check"] for r in clinic.doctor().rows if r["severity"] == "warning"})
+    clinic.doctor().one("workers", "warning", "(scaled to 0 here)", advice="quredis reload, or quredis scale mail N")
+
+
 def test_supervisor_with_queues_in_trouble(clinic):
     gone = clinic.tmp / "gone"
     shutil.copy(clinic.handler, gone)

@@ -78,19 +78,19 @@ def kill_the_only_worker_seven_times(d, _, name):
 
 # cause: of this queue alone; None: the test itself makes the situation, for all queues at once. unasked: faces that cannot say it, and why
 Situation = collections.namedtuple("Situation", "cause unasked workers", defaults=({}, 1))
-REPORTS = ("nodes", "top", "health", "metrics", "doctor", "console")
+READERS = ("nodes", "top", "health", "metrics", "console")
 SITUATIONS = {
     "running": Situation(None, {"doctor": "finds what is wrong only"}),
     "quiet": Situation(stop_fetches),
     "draining": Situation(leave_the_configuration),     # for doctor; for the others the supervisor stops, since they show the configured queues
     "paused": Situation(pause),
-    "recovering": Situation(None, dict.fromkeys(REPORTS, "Redis does not answer yet") | {"textfile": "it is not written yet"}),
+    "recovering": Situation(None, dict.fromkeys((*READERS, "doctor", "textfile"), "Redis does not answer yet")),
     "breaker": Situation(miss_the_interpreter_and_pause),
     "no process": Situation(take_the_descriptors),
     "no worker": Situation(kill_the_only_worker_seven_times),
     "error": Situation(give_a_key_another_type),
     "refused": Situation(None),
-    "no redis": Situation(None, dict.fromkeys(REPORTS, "they read Redis")),
+    "no redis": Situation(None, dict.fromkeys(READERS, "it reads Redis")),
     "backoff": Situation(kill_five, workers=5),
     "quarantine": Situation(kill_ten, workers=10),
 }
