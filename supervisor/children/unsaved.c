@@ -1,6 +1,7 @@
 /*
- * Whether the embedded Redis may end. With appendfsync everysec it acknowledges writes before they are in its file, keeps them in
- * a buffer when the disk is full, and ends at SIGTERM and SHUTDOWN in spite of a buffer that it cannot write (seen with Redis 7.0).
+ * Whether the embedded Redis may end. With appendfsync everysec it acknowledges writes before they are in its file, keeps them
+ * in a buffer when the disk is full, and ends at SIGTERM and SHUTDOWN in spite of a buffer that it cannot write (seen with
+ * Redis 7.0 and 8.0, and Valkey 8.1).
  */
 #include "supervisor/children/unsaved.h"
 
