@@ -54,7 +54,7 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 
 static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 {
-	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
+	int64_t block = n == 1 && !w->fetcher.busy && may_block(w) ? block_ms(w, now_ms) : 0;
 
 	tray_ask(&w->trays, tray, n);
 	if (now_ms < w->fetcher.oom_until_ms)
@@ -171,6 +171,7 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US, waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
 	int asked = t->asked;
 
+	w->fetcher.busy = at_once && t->n > 0;
 	pacing_full(&w->pacing, t->n == asked && (asked > 1 || at_once || w->pacing.batch > 1));
 	if (t->n < asked && !tray_none_in_flight(&w->trays))
 		w->fetcher.ahead_at_ms = now_ms + AHEAD_MS;

@@ -17,6 +17,7 @@ struct fetcher {
 	int64_t oom_until_ms;		/* until then, fetch by the script that Redis allows at maxmemory */
 	int64_t asked_us;		/* when the fetch under way was sent */
 	int64_t fetched_us;		/* when messages arrived last; 0: never */
+	bool busy;			/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
 	bool memory_freed;		/* unused memory was freed since fetched_us */
 	bool asking_paused;		/* no message starts before Redis answers whether the queue is paused */
 	int64_t paused_until_us;	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */
