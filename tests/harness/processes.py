@@ -153,12 +153,12 @@ def open_files(pid):
     return out
 
 
-def pss_kib(pid):
-    """Proportional set size."""
+def pss_kib(pid, what="Pss"):
+    """Proportional set size; of file pages it changes as other tests start and end the same program, "Anonymous" does not."""
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
+        if line.startswith(f"{what}:"):
             return int(line.split()[1])
-    raise AssertionError(f"no Pss of {pid}")
+    raise AssertionError(f"no {what} of {pid}")
 
 
 def high_water_kib(pid):

@@ -117,9 +117,13 @@ def test_memory_and_descriptors_stay_flat(redis, quredisd, handler):
         c.lpush("ingress:mail", b"b" * size, *["x" * 1000] * n)
         wait_for(lambda: c.llen("ingress:mail") == 0 and not c.keys("transit:mail:*:[0-2]"), 60)
         waits_for_nothing(c)
+
+    def holds():
+        return pss_kib(pid, "Anonymous"), len(open_files(pid))
     run(100, 1000)
-    before, fds = pss_kib(pid), len(open_files(pid))
+    before, fds = holds()
     for size in (400_000, 1 << 20, 1 << 22):
         run(1000, size)
-        print(f"\nworker: {before} -> {pss_kib(pid)} KiB, {fds} -> {len(open_files(pid))} descriptors")
-        assert pss_kib(pid) <= before * 1.1 + 128 and len(open_files(pid)) == fds
+        memory, files = holds()
+        print(f"\nworker: {before} -> {memory} KiB, {fds} -> {files} descriptors")
+        assert memory <= before * 1.1 + 128 and files == fds
