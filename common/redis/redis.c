@@ -197,6 +197,8 @@ static int proceed_lookup(struct redis *r, int64_t now_ms)
 
 	if ((rc == -1 && !denied) || (rc == 0 && now_ms >= r->recall_ms))
 		rc = resolve_recall(r->lookup, r->numeric) ? 1 : rc;
+	if (rc == 0 && now_ms >= r->recall_ms)
+		r->deadline_ms = r->open_by_ms;		/* it was shared when the lookup began, and another name has taken its place */
 	if (rc == 1) {
 		route_socket(&r->route, r->target, &port);
 		return connect_to(r, r->numeric, port, now_ms);

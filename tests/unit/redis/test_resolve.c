@@ -348,6 +348,37 @@ static void the_last_good_address_serves_while_the_resolver_cannot_tell(void **s
 	done_with(&o);
 }
 
+/* Another process of the supervisor knew the address, and another name takes its place before it is tried: the opening sleeps on. */
+static void an_opening_whose_shared_address_is_gone_waits_for_the_resolver(void **state)
+{
+	const size_t size = sizeof(struct resolve_shared);
+	struct resolve_shared *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct opening o;
+	pid_t child;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	resolve_share(memory);
+	child = fork();
+	if (child == 0) {
+		resolve_note(resolve_begin("gone.example", 0), "127.0.0.9", true);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	set_resolver(true, 0, "127.0.0.1");
+	target_of(&o, "redis://gone.example:1");
+	assert_int_equal(redis_open(&o.r, 1000), 0);
+	assert_int_equal(o.r.deadline_ms, 1500);
+	memset(memory, 0, size);
+	assert_int_equal(redis_pump(&o.r, 1500), 0);
+	assert_true(redis_resolves(&o.r));
+	assert_int_equal(o.r.deadline_ms, o.r.open_by_ms);
+	set_resolver(false, 0, "127.0.0.1");
+	done_with(&o);
+	resolve_share(NULL);
+	munmap(memory, size);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +392,7 @@ int main(void)
 		cmocka_unit_test_setup(an_opening_waits_for_its_name_and_nobody_else, setup),
 		cmocka_unit_test_setup(the_next_server_is_tried_meanwhile, setup),
 		cmocka_unit_test_setup(the_last_good_address_serves_while_the_resolver_cannot_tell, setup),
+		cmocka_unit_test_setup(an_opening_whose_shared_address_is_gone_waits_for_the_resolver, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
