@@ -194,7 +194,8 @@ def test_a_supervisor_that_cannot_tell_is_not_healthy(redis, quredisd, handler, 
         return {row["where"]: row for row in json.loads(d.quredis("doctor", "--json").out) if row["check"] == "health" and row["severity"] != "ok"}
     wait_for(lambda: exits() == {1}, 30)
     other = quredisd(queues=queues, supervisor={"node": "b"})
-    assert last_line() == "1 of 2 queues is degraded or unhealthy: quredis health shows which, and why" and set(found()) == {"news"}
+    wait_for(lambda: last_line() == "1 of 2 queues is degraded or unhealthy: quredis health shows which, and why", 30)     # it has connected to Redis
+    assert set(found()) == {"news"}
     d.kill9()
     wait_for(lambda: exits() == {3}, 60)
     assert "does not report any more" in d.quredis("health", "--nagios").out
