@@ -112,21 +112,34 @@ static char *rest_text(const struct outcome *o)
 	return text.data;
 }
 
+/* "3 dead letters of mail", "3 messages of delayed", "3 messages": a new string. */
+static char *what_text(const struct admin *a, const struct outcome *o)
+{
+	char *count = outcome_count(o->count), *text;
+
+	if (o->list != NULL && strcmp(o->list, admin_list_name(LIST_ESCAPE)) == 0)
+		text = alloc_format("%" PRId64 " dead letter%s of %s", o->count, o->count == 1 ? "" : "s", a->keys.name);
+	else
+		text = alloc_format("%s%s%s", count, o->list == NULL ? "" : " of ", o->list == NULL ? "" : o->list);
+	free(count);
+	return text;
+}
+
 void outcome_say(struct admin *a, const struct outcome *o)
 {
-	char *count = outcome_count(o->count), *held = outcome_count(o->held), *durability = durability_text(o->durability);
+	char *what = what_text(a, o), *held = outcome_count(o->held), *durability = durability_text(o->durability);
 	char *rest = rest_text(o), *due = due_text(o);
 
 	if (a->options.json)
 		say_json(a, o);
 	else
-		notice_say("%s %s%s%s%s%s%s%s", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
-		    o->list == NULL ? "" : o->list, a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest);
+		notice_say("%s %s%s%s%s%s", a->options.dry_run ? o->would : o->did, what, a->options.dry_run && o->what != NULL ? o->what : "", due,
+		    durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)
 		admin_note("interrupted; run the command again to continue");
-	free(count);
+	free(what);
 	free(held);
 	free(durability);
 	free(due);

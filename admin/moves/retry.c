@@ -298,7 +298,10 @@ static int retry_list(struct retry *t, enum admin_list list, const struct lists 
 
 struct outcome retry_outcome(const char *action, const char *list)
 {
-	return (struct outcome){ .action = action, .did = "moved back to ingress:", .would = "would move back to ingress:", .list = list };
+	bool escaped = strcmp(list, admin_list_name(LIST_ESCAPE)) == 0;
+
+	return (struct outcome){ .action = action, .did = escaped ? "retried" : "moved back to ingress:",
+		.would = escaped ? "would retry" : "would move back to ingress:", .list = list };
 }
 
 static int retry_all(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)

@@ -119,10 +119,10 @@ def test_retry_escape_keeps_the_order(quredis, redis):
     c.lpush(q.ingress, "waits")
     before = dumps(c)
     r = quredis("retry", "mail", "escape", "--dry-run")
-    assert r.out == f"would move back to ingress: {len(MESSAGES)} messages of escape\n" and dumps(c) == before
+    assert r.out == f"would retry {len(MESSAGES)} dead letters of mail\n" and dumps(c) == before
     start = now_ms()
     r = quredis("retry", "mail", "escape")
-    assert (r.code, r.out) == (0, f"moved back to ingress: {len(MESSAGES)} messages of escape; 0 are left\n")
+    assert (r.code, r.out) == (0, f"retried {len(MESSAGES)} dead letters of mail; 0 are left\n")
     got = q.fetched()
     assert got[0] == b"waits" and [strip(m) for m in got[1:]] == MESSAGES
     assert not c.exists(q.escape) and c.xlen(q.log) == 0
@@ -462,7 +462,7 @@ def test_dlq_retry_one(quredis, redis):
     large = b"L" * 70000
     ids = q.dead_letters(b"a", b"same", large, b"same", b"z")
     before = dumps(c)
-    assert quredis("dlq", "retry", "mail", "--dry-run", ids[1]).out == "would move back to ingress: 1 message of escape\n"
+    assert quredis("dlq", "retry", "mail", "--dry-run", ids[1]).out == "would retry 1 dead letter of mail\n"
     assert dumps(c) == before
     assert quredis("dlq", "retry", "mail", ids[2]).code == 0
     r = quredis("dlq", "retry", "mail", f"sha1:{sha1(b'same')}")
@@ -473,7 +473,7 @@ def test_dlq_retry_one(quredis, redis):
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", ids[4])
     assert r.code == 66 and r.out == "" and "no longer in escape:mail" in r.err and dumps(c) == before
-    assert quredis("dlq", "retry", "mail", "--all").out == "moved back to ingress: 2 messages of escape; 0 are left\n"
+    assert quredis("dlq", "retry", "mail", "--all").out == "retried 2 dead letters of mail; 0 are left\n"
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])
@@ -559,12 +559,12 @@ def test_dlq_rm(quredis, redis):
     large = b"L" * 70000
     ids = q.dead_letters(b"a", b"", large, b"b", b"gone")
     before = dumps(c)
-    assert quredis("dlq", "rm", "mail", "--dry-run", ids[0]).out == "would delete 1 message of escape\n" and dumps(c) == before
+    assert quredis("dlq", "rm", "mail", "--dry-run", ids[0]).out == "would delete 1 dead letter of mail\n" and dumps(c) == before
     for i in (1, 2):
-        assert quredis("dlq", "rm", "mail", ids[i]).out == "deleted 1 message of escape\n"
+        assert quredis("dlq", "rm", "mail", ids[i]).out == "deleted 1 dead letter of mail\n"
     c.lrem(q.escape, 0, "gone")
     r = quredis("dlq", "rm", "mail", ids[4])
-    assert r.code == 0 and "only the record was deleted" in r.err and r.out == "deleted 0 messages of escape\n"
+    assert r.code == 0 and "only the record was deleted" in r.err and r.out == "deleted 0 dead letters of mail\n"
     assert c.lrange(q.escape, 0, -1) == [b"b", b"a"] and [i.decode() for i, _ in c.xrange(q.log)] == [ids[0], ids[3]]
     assert quredis("dlq", "rm", "mail", "--all").code == 0
     assert not c.exists(q.escape, q.log, q.ingress)
@@ -603,7 +603,7 @@ def test_rm_without_the_right_to_remove_records(quredis, redis_server):
     ids = q.dead_letters(*MESSAGES)
     c.execute_command("ACL", "SETUSER", "operator", "on", "nopass", "~*", "&*", "+@all", "-xdel")
     r = quredis("dlq", "rm", "mail", ids[0], url=server.tcp_url.replace("redis://", "redis://operator:x@"))
-    assert (r.code, r.out) == (0, "deleted 1 message of escape\n"), r.err
+    assert (r.code, r.out) == (0, "deleted 1 dead letter of mail\n"), r.err
     assert c.lrange(q.escape, 0, -1) == MESSAGES[:0:-1] and c.xlen(q.log) == len(MESSAGES)
 
 

@@ -107,7 +107,7 @@ def test_one_first_then_the_others_at_a_pace(service, ledger):
     before = time.monotonic()
     r = d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "20/s")
     took = time.monotonic() - before
-    assert r.code == 0 and re.fullmatch("moved back to ingress: 30 messages of escape; 0 failed again( so far)?; 0 are left\n", r.out), r
+    assert r.code == 0 and re.fullmatch("retried 30 dead letters of mail; 0 failed again( so far)?; 0 are left\n", r.out), r
     assert "the first message left the queue and is no dead letter again" in r.err and took >= 28 / 20
     wait_for(lambda: len(ledger.lines()) == 30)
     assert ledger.lines()[0] == "m0" and c.llen(q.escape) == c.xlen(q.log) == 0
@@ -119,7 +119,7 @@ def test_the_first_fails_again_and_the_others_stay(service, ledger):
     broken.touch()
     ids = q.dead_letters(*[b"m%d" % i for i in range(30)])
     r = d.quredis("dlq", "retry", "mail", "--all", "--canary")
-    assert (r.code, r.out) == (65, "moved back to ingress: 1 message of escape; 1 failed again so far; 29 are left\n")
+    assert (r.code, r.out) == (65, "retried 1 dead letter of mail; 1 failed again so far; 29 are left\n")
     newest = c.xrevrange(q.log, count=1)[0][0].decode()
     assert f"1 of 1 messages moved back became dead letters again (the last: record {newest}): stopped" in r.err
     assert f"quredis dlq show mail {newest} says why" in r.err
@@ -140,7 +140,7 @@ def test_failures_stop_it(service, ledger):
     left = told["count"]
     wait_for(lambda: len(ledger.lines()) == left - 2 and c.llen(q.escape) == 80 - left + 2)
     r = d.quredis("dlq", "retry", "mail", "--all", "--rate", "100/s", "--max-failures", "9")
-    assert r.code == 0 and r.out.startswith(f"moved back to ingress: {80 - left + 2} messages of escape; ")
+    assert r.code == 0 and r.out.startswith(f"retried {80 - left + 2} dead letters of mail; ")
     wait_for(lambda: c.llen(q.escape) == 3 and len(ledger.lines()) == 77)
     assert d.stop() == 0
 
@@ -156,7 +156,7 @@ def test_the_last_ones_fail_again(service):
         return r
     r = wait_for(lambda: (r := again()).code == 65 and r, 60)
     assert "messages moved back became dead letters again" in r.err and "stopped" not in r.err
-    assert "moved back to ingress" in r.out
+    assert "retried " in r.out
     r = wait_for(lambda: "became dead letters again" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
     assert r.code == 0
     assert d.stop() == 0
@@ -184,7 +184,7 @@ def test_a_dry_run_and_a_question_repeat_the_pace(quredis, redis, terminal, pace
     Queue(c).dead_letters(b"a", b"b")
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", "--all", "--class", "HandlerExit", *pace, "--dry-run")
-    assert (r.code, r.out) == (0, f"would move back to ingress: 2 messages of escape, class HandlerExit, {words}\n") and dumps(c) == before
+    assert (r.code, r.out) == (0, f"would retry 2 dead letters of mail, class HandlerExit, {words}\n") and dumps(c) == before
     t = terminal("dlq", "retry", "mail", "--all", "--class", "HandlerExit", *pace, columns=200)
     t.expect(re.escape(f"Move back 2 messages of mail escape, class HandlerExit, {words}? [y/N]"))
     t.type("n\n")
@@ -198,7 +198,7 @@ def test_a_dry_run_says_which_moment_it_means(quredis, redis):
     hour = time.gmtime(c.time()[0] + 7200).tm_hour
     day = time.strftime("%Y-%m-%d", time.gmtime(c.time()[0] + 7200 - 86400))
     r = quredis("dlq", "rm", "mail", "--all", "--since", f"{hour:02d}:00", "--until", "0s", "--dry-run")
-    assert re.fullmatch(f"would delete [01] messages? of escape, since {day}T{hour:02d}:00:00.000Z, until 20.*Z\n", r.out), r
+    assert re.fullmatch(f"would delete [01] dead letters? of mail, since {day}T{hour:02d}:00:00.000Z, until 20.*Z\n", r.out), r
 
 
 GREATEST = "18446744073709551615-18446744073709551615"

@@ -123,7 +123,7 @@ def test_without_all_the_error_has_the_whole_command(quredis, letters, redis, co
     said, = r.err.splitlines()
     assert r.code == 64 and f" requires --all: quredis -u {redis.url} dlq {command} mail --all --cause 'SMTP" in said, r
     r = run_quredis(*shlex.split(said.split(" --all: quredis ")[1]), "--yes")
-    assert r.code == 0 and f" {ROUNDS} messages of escape" in r.out, r
+    assert r.code == 0 and f" {ROUNDS} dead letters of mail" in r.out, r
 
 
 def test_a_command_without_its_filter_is_not_printed(quredis, redis):

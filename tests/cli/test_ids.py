@@ -49,10 +49,10 @@ def test_a_list_is_never_taken_for_an_id(quredis, redis):
 
 def test_options_before_the_ids(quredis, redis):
     ids = Queue(redis.client()).dead_letters(b"a", b"b", b"c")
-    assert quredis("dlq", "rm", "mail", "--yes", "--dry-run", ids[0]).out == "would delete 1 message of escape\n"
+    assert quredis("dlq", "rm", "mail", "--yes", "--dry-run", ids[0]).out == "would delete 1 dead letter of mail\n"
     r = quredis("dlq", "rm", "mail", ids[0], "--yes")
     assert r.code == 64 and "write --yes before the first ID" in r.err
-    assert quredis("--yes", "dlq", "rm", "mail", "--", *ids[:2]).out == "deleted 2 messages of escape\n"
+    assert quredis("--yes", "dlq", "rm", "mail", "--", *ids[:2]).out == "deleted 2 dead letters of mail\n"
 
 
 @pytest.mark.parametrize("name", ["--all", "..", "a b", "x" * 129, "-1"])

@@ -161,7 +161,7 @@ def test_a_huge_letter_is_found_by_its_sum(quredis, huge, how):
     q, letters, ids = huge
     r = quredis("dlq", how[0], "mail", *how[1:], ids[1])
     assert r.code == 0 and r.err == "", r
-    assert how[0] == "show" or r.out.endswith("1 message of escape\n")
+    assert how[0] == "show" or r.out.endswith("1 dead letter of mail\n")
     assert how[0] != "show" or base64.b64decode(json.loads(r.out)["message_base64"]) == letters[1]
     left = letters if how[0] == "show" else [letters[0], *letters[2:]]
     assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in left[::-1]] and q.client.xlen(q.log) == len(left)
@@ -174,7 +174,7 @@ def test_all_huge_letters_leave_with_their_records(quredis, huge, how, options):
     q, letters, _ = huge
     other, = q.dead_letters(b"other", error_class="Other") if options else [None]
     r = quredis("dlq", how, "mail", "--all", *options, "--yes")
-    assert r.code == 0 and " 4 messages of escape" in r.out and r.err == "", r
+    assert r.code == 0 and " 4 dead letters of mail" in r.out and r.err == "", r
     assert q.client.lrange(q.escape, 0, -1) == ([b"other"] if options else [])
     assert [i.decode() for i, _ in q.client.xrange(q.log)] == ([other] if options else [])
     assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(m) for m in letters] if how == "retry" else [])

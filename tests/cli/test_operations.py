@@ -46,7 +46,7 @@ def test_killed_ten_times_and_repeated_it_acts_on_each_once(quredis, redis, mail
         return left_whole(q, wanted)
     r = quredis("dlq", command, "mail", "--all", "--cause", CAUSE, "--yes", *pace)
     assert r.code == 0 and f"continues the {'retry' if command == 'retry' else 'deletion'} begun at 20" in r.err, r
-    assert f": {gone} " in r.err and f" {len(wanted) - gone} messages" in r.out
+    assert f": {gone} " in r.err and f" {len(wanted) - gone} dead letters" in r.out
     assert [strip(m) for m in q.fetched()] == (wanted if command == "retry" else [])
     left_whole(q, wanted)
 
@@ -114,7 +114,7 @@ def test_anew_asks_before_it_forgets(redis, terminal, quredis):
     t.type("n\n")
     assert t.end() == 1 and remembered(q) == kept
     assert f": {done} of 30 are done" in quredis(*args[:-1], "1000/s", "--yes").err
-    assert quredis(*args, "--yes", "--anew").out.startswith("moved back to ingress: 0 messages") and not remembered(q)
+    assert quredis(*args, "--yes", "--anew").out.startswith("retried 0 dead letters") and not remembered(q)
 
 
 def test_a_dead_letter_that_cannot_move_is_not_passed_over(redis, quredis):
@@ -127,7 +127,7 @@ def test_a_dead_letter_that_cannot_move_is_not_passed_over(redis, quredis):
     assert r.code == 78 and "or another key of this queue, has the wrong type" in r.err and "no longer in escape" not in r.err, r
     q.client.delete(q.ingress)
     r = quredis(*MINE)
-    assert r.out == "moved back to ingress: 1 message of escape; 0 matching messages are left\n", r
+    assert r.out == "retried 1 dead letter of mail; 0 matching messages are left\n", r
     assert q.client.llen(q.escape) == 0 and strip(q.client.rpop(q.ingress)) == large
 
 
@@ -146,7 +146,7 @@ def test_a_canary_of_fifty_then_the_others(service, ledger):
     q, wanted, d, broken = service()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
     assert r.code == 0, r
-    assert re.fullmatch(f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again( so far)?; 0 matching messages are left\n", r.out), r
+    assert re.fullmatch(f"retried {len(wanted)} dead letters of mail; 0 failed again( so far)?; 0 matching messages are left\n", r.out), r
     assert "the first 50 messages left the queue, and none is a dead letter again; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
@@ -159,7 +159,7 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     broken.touch()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50")
     assert r.code == 65, r
-    assert re.fullmatch(f"moved back to ingress: 50 messages of escape; [0-9]+ failed again so far; {len(wanted) - 50} matching messages are left\n", r.out), r
+    assert re.fullmatch(f"retried 50 dead letters of mail; [0-9]+ failed again so far; {len(wanted) - 50} matching messages are left\n", r.out), r
     assert "became dead letters again" in r.err, r
     assert re.search(r": stopped\. (It has|All [0-9]+ have) another cause than before: 'HandlerExit exit 3: ", r.err), r
     wait_for(lambda: q.client.llen(q.escape) == LETTERS)
@@ -195,7 +195,7 @@ def test_a_canary_whose_record_redis_refuses_failed_again(quredisd, redis, handl
     c.xadd("escape:mail:log", {"x": "y"}, id="18446744073709551615-18446744073709551615")     # no id is greater
     r = d.quredis("dlq", "retry", "mail", "--all", "--class", "HandlerExit", "--canary=2")
     assert r.code == 65 and "one of the first 2 messages is a dead letter again, without a record that says why: stopped" in r.err, r
-    assert r.out == "moved back to ingress: 2 messages of escape; 1 failed again so far; 3 matching messages are left\n"
+    assert r.out == "retried 2 dead letters of mail; 1 failed again so far; 3 matching messages are left\n"
     wait_for(lambda: c.llen("escape:mail") == 5)
     assert not c.exists("escape:mail:operations", "ingress:mail")
     d.stop()
@@ -249,15 +249,15 @@ def wrong_recipient(q, m):
 def test_a_canary_that_stops_says_whether_the_cause_is_the_same(redis, fail, why, cause):
     code, out, err = retried(redis, [b"m%d" % i for i in range(30)], fail, "--canary", cause=cause)
     assert code == 65 and f": stopped. {why}\n" in err and ("Correct the cause, then run the same command again" in err) == (fail is as_before), err
-    assert out == "moved back to ingress: 1 message of escape; 1 failed again so far; 29 matching messages are left\n"
+    assert out == "retried 1 dead letter of mail; 1 failed again so far; 29 matching messages are left\n"
 
 
 def test_so_far_is_said_while_messages_are_under_way(redis, quredis):
     code, out, err = retried(redis, [b"m"], lambda q, m: None, "--canary")
-    assert (code, out) == (0, "moved back to ingress: 1 message of escape; 0 failed again; 0 matching messages are left\n"), err
+    assert (code, out) == (0, "retried 1 dead letter of mail; 0 failed again; 0 matching messages are left\n"), err
     Queue(redis.client()).dead_letters(b"m", error_class="Mine")
     r = quredis("dlq", "retry", "mail", "--all", "--class", "Mine", "--rate", "9/s", "--yes")
-    assert r.out == "moved back to ingress: 1 message of escape; 0 failed again so far; 0 matching messages are left\n"
+    assert r.out == "retried 1 dead letter of mail; 0 failed again so far; 0 matching messages are left\n"
 
 
 class Hops(Tap):
@@ -279,7 +279,7 @@ def test_a_message_that_moves_meanwhile_is_under_way(redis, redis_proxy, quredis
     q.dead_letters(b"m", error_class="Mine")
     proxy = redis_proxy(redis, Hops(q.client, f"{q.transit}:{incarnation(1)}:0"))
     r = quredis(*MINE, "--rate", "9/s", url=proxy.url)
-    assert r.out == "moved back to ingress: 1 message of escape; 0 failed again so far; 0 matching messages are left\n", r
+    assert r.out == "retried 1 dead letter of mail; 0 failed again so far; 0 matching messages are left\n", r
     assert q.client.zcard(q.delayed) == 1
 
 
@@ -331,7 +331,7 @@ def test_what_an_earlier_command_put_back_has_an_unknown_cause(redis, quredis):
     n = q.client.llen(q.ingress) + 1
     r = quredis(*args, "100/s")
     assert r.code == 65 and "It has a cause that cannot be compared: 'Rejected exit 65: no such user'" in r.err, r
-    with_all = re.fullmatch("moved back to ingress: ([0-9]+) messages? of escape \\(([0-9]+) with the commands before\\); 1 failed again so far; "
+    with_all = re.fullmatch("retried ([0-9]+) dead letters? of mail \\(([0-9]+) with the commands before\\); 1 failed again so far; "
                             "([0-9]+) matching messages are left\n", r.out)
     assert with_all and int(with_all[2]) - int(with_all[1]) == n and int(with_all[2]) + int(with_all[3]) == 30, r
 
@@ -343,7 +343,7 @@ def test_a_deletion_that_is_interrupted_says_how_many_are_left(redis, mail):
     child.send_signal(signal.SIGINT)
     out = child.communicate()[0]
     gone = LETTERS - q.client.llen(q.escape)
-    assert out == f"deleted {gone} messages of escape; {len(wanted) - gone} matching messages are left\n"
+    assert out == f"deleted {gone} dead letters of mail; {len(wanted) - gone} matching messages are left\n"
 
 
 @pytest.mark.limit(2 * PATIENCE_S)

@@ -237,7 +237,7 @@ def test_progress_and_interruption(terminal, redis):
     t.type("\x03")
     assert t.end() == -signal.SIGINT
     moved = c.llen(q.ingress)
-    assert f"moved back to ingress: {moved} messages" in t.text and "run the command again to continue" in t.text
+    assert f"retried {moved} dead letters of mail" in t.text and "run the command again to continue" in t.text
     assert moved < 200000 and c.llen(q.escape) == 200000 - moved
     assert [strip(m) for m in q.fetched()[:50]] == [b"%08d" % i for i in range(50)]
 

@@ -56,7 +56,7 @@ def test_walk_through(walk, tmp):
     assert done.returncode == 0, done.stderr
     assert {"hello, Ada", "hello, Grace"} <= set(done.stdout.splitlines())
     assert "ingress:greet (0)" in done.stdout and "escape:greet (1)" in done.stdout
-    assert "nobody to greet" in done.stdout and "moved back to ingress: 1" in done.stdout
+    assert "nobody to greet" in done.stdout and "retried 1 dead letter" in done.stdout
 
 
 def test_the_handler_that_stays(tmp, redis, quredisd):
