@@ -1,5 +1,6 @@
 /* quredis reload, stop, restart, scale, quiet: send orders to the supervisor on this host. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -135,13 +136,17 @@ int cmd_scale(struct admin *a)
 {
 	const char *why;
 	long long n = strtonum(a->operands[1], 0, CONF_WORKERS_MAX, &why);
+	char *done;
+	int rc;
 
 	if (why != NULL || a->operands[1][strspn(a->operands[1], "0123456789")] != '\0') {
 		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX, a->operands[1]);
 		return -1;
 	}
-	return no_queue(a, send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
-	    "workers start, or finish what they run; the next reload restores the configuration"));
+	done = alloc_format("%s: %lld worker%s here until the next reload or start", a->operands[0], n, n == 1 ? "" : "s");
+	rc = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done);
+	free(done);
+	return no_queue(a, rc);
 }
 
 int cmd_quiet(struct admin *a)

@@ -215,7 +215,7 @@ def test_scale(quredisd, redis, handler, tmp):
 
     wait_for(lambda: wanted() == (1, None), what="the sweeper to look for messages of dead workers")
     assert d.quredis("scale", "mail", "4", "--dry-run").code == 0 and wanted() == (1, None)
-    assert d.quredis("scale", "mail", "4").code == 0 and wanted() == (4, None)
+    assert d.quredis("scale", "mail", "4").out == "mail: 4 workers here until the next reload or start\n" and wanted() == (4, None)
     more = d.wait_workers("mail", 4)
     assert mail.items() <= more.items() and d.workers("other") == other
     c.lpush("ingress:mail", *"abcd")
