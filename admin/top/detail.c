@@ -258,7 +258,7 @@ static struct cell value_cell(const json_t *value)
 static void print_dead_letters(struct output *o, const json_t *dead_letters, const char *name, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "Died", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER }, { NULL, "Error", COLUMN_NAME },
+		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER }, { NULL, "Error", COLUMN_NAME },
 	};
 	const json_t *rows = json_object_get(dead_letters, "records"), *row;
 	const char *of = string_of(dead_letters, "queue");
