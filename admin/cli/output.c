@@ -45,6 +45,12 @@ void output_end(struct output *o, bool complete)
 	o->format->end(o, complete);
 }
 
+void output_end_list(struct output *o, bool complete)
+{
+	if (!o->terminal || o->format == &output_json || o->nrows > 0)
+		output_end(o, complete);
+}
+
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells)
 {
 	o->columns = columns;

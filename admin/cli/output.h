@@ -83,6 +83,9 @@ void output_row(struct output *o, const struct cell *cells);
 void output_line(struct output *o, const char *text);
 void output_end(struct output *o, bool complete);	/* complete false: writes the rows so far, and does not close the array */
 
+/* The same, where a notice says that the list is empty: a person then sees no header above nothing. */
+void output_end_list(struct output *o, bool complete);
+
 /* Prints a single object: lines "title  value", or one JSON object. */
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells);
 

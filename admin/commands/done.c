@@ -53,7 +53,7 @@ int cmd_done_ls(struct admin *a)
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .done = true }, show_row, &l) == -1 ? -1 : 0;
-	output_end(&a->output, rc == 0);
+	output_end_list(&a->output, rc == 0);
 	if (rc == 0 && a->output.nrows == 0 && !a->options.json)
 		admin_note("no messages%s", a->queue != NULL && a->queue->done.keep <= 0 ? ": the queue keeps no history, since done.keep is not set" : "");
 	return rc;

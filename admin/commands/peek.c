@@ -277,7 +277,7 @@ int cmd_peek(struct admin *a)
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, NCOLUMNS);
 	rc = peek_one(&p, list);
-	output_end(&a->output, rc == 0);
+	output_end_list(&a->output, rc == 0);
 	if (rc == 0 && p.text != NULL)
 		note_search(&p, limit);
 	else if (rc == 0 && !a->options.json)

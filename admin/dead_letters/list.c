@@ -167,7 +167,7 @@ int cmd_dlq_ls(struct admin *a)
 		a->output.give_way = ls_give_way;
 		output_begin(&a->output, ls_columns, nitems(ls_columns));
 		rc = list(&l) == -1 ? -1 : 0;
-		output_end(&a->output, rc == 0);
+		output_end_list(&a->output, rc == 0);
 	}
 	if (rc == 0)
 		filter_suggest(&l.filter);

@@ -108,6 +108,13 @@ def test_ids_that_fit_stand_in_the_row(terminal, redis):
     assert [re.sub(" +", " ", row).strip() for row in rows] == [f"27 0 0 order-{i} quredis/1 id=order-{i}\\nbody {i}" for i in (2, 1)]
 
 
+def test_an_empty_list_has_no_header_on_a_terminal(terminal, redis):
+    Queue(redis.client(), "mail")
+    for words, said in ((("peek", "mail", "ingress"), "no messages"), (("dlq", "ls", "mail"), "no dead letters")):
+        t = terminal(*words, env={"NO_COLOR": "1"})
+        assert t.end() == 0 and lines_of(t.text) == [said], t.text
+
+
 def test_empty_lists_say_so(quredis, redis, tmp):
     Queue(redis.client(), "mail")
     for words in ("ingress", "transit", "escape", "delayed"):
