@@ -8,7 +8,6 @@
  * Loading changes nothing in the process, since a running master reloads with it.
  */
 #include <locale.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,120 +17,6 @@
 
 #include "common/base/base.h"
 #include "common/conf/load.h"
-
-/* ---- the report ---- */
-
-struct conf_issue {
-	size_t file;		/* index in conf->files; nfiles: none */
-	int line;
-	size_t serial;		/* order of discovery */
-	bool warning;
-	size_t place_len;
-	char *text;
-};
-
-char *conf_place(const struct conf_origin *where)
-{
-	if (where->kind == CONF_ORIGIN_ENVIRONMENT)
-		return alloc_format("environment %s", where->from);
-	if (where->line == 0)
-		return alloc_string(where->from);
-	return alloc_format("%s:%d", where->from, where->line);
-}
-
-/* A default has no place: an error about it is caused by another value. */
-static bool has_place(const struct conf_origin *where)
-{
-	return where != NULL && where->from != NULL && (conf_given(where));
-}
-
-static size_t file_index(const struct conf_loading *l, const struct conf_origin *where)
-{
-	for (size_t i = 0; i < l->nfiles; i++)
-		if (where->from == l->conf->files[i])
-			return i;
-	return l->nfiles;
-}
-
-static __attribute__((format(printf, 4, 0))) void add_issue(struct conf_loading *l, bool warning,
-    const struct conf_origin *where, const char *fmt, va_list ap)
-{
-	struct conf_issue *issue;
-	char *text = NULL, *place;
-
-	if (vasprintf(&text, fmt, ap) == -1)
-		text = alloc_string("out of memory");
-	l->issues = alloc_resize(l->issues, l->nissues + 1, sizeof(*l->issues));
-	issue = &l->issues[l->nissues];
-	*issue = (struct conf_issue){ .file = l->nfiles, .serial = l->nissues++, .warning = warning, .text = text };
-	if (!has_place(where))
-		return;
-	issue->file = file_index(l, where);
-	issue->line = where->line;
-	place = conf_place(where);
-	issue->place_len = strlen(place);
-	issue->text = alloc_format("%s: %s", place, text);
-	free(place);
-	free(text);
-}
-
-void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_issue(l, false, where, fmt, ap);
-	va_end(ap);
-}
-
-void conf_warning(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_issue(l, true, where, fmt, ap);
-	va_end(ap);
-}
-
-static int compare_issues(const void *a, const void *b)
-{
-	const struct conf_issue *x = a, *y = b;
-
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	return x->serial < y->serial ? -1 : 1;
-}
-
-static void fill_report(struct conf_loading *l, struct conf_report *report)
-{
-	*report = (struct conf_report){ .problems = alloc_zero(l->nissues, sizeof(*report->problems)), .n = l->nissues };
-	if (l->nissues > 0)
-		qsort(l->issues, l->nissues, sizeof(*l->issues), compare_issues);
-	for (size_t i = 0; i < l->nissues; i++) {
-		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].place_len,
-			l->issues[i].text };
-		report->errors += !l->issues[i].warning;
-	}
-	free(l->issues);
-	l->issues = NULL;
-	l->nissues = 0;
-}
-
-void conf_report_free(struct conf_report *report)
-{
-	for (size_t i = 0; i < report->n; i++)
-		free(report->problems[i].text);
-	free(report->problems);
-	*report = (struct conf_report){0};
-}
-
-void conf_report_print(const struct conf_report *report, FILE *out)
-{
-	for (size_t i = 0; i < report->n; i++)
-		fprintf(out, "%s%s\n", report->problems[i].warning ? "warning: " : "", report->problems[i].text);
-}
 
 /* ---- values that no file gives ---- */
 
@@ -348,7 +233,7 @@ static struct conf *load_for(const char *path, unsigned flags, const char *only,
 	load_all(&l, path);
 	conf_queue_release(&l.defaults);
 	free(l.modes);
-	fill_report(&l, report);
+	conf_report_fill(&l, report);
 	if (c != (locale_t)0) {
 		uselocale(before);
 		freelocale(c);

@@ -12,7 +12,8 @@
 /*
  * Types and functions that the files of this folder share. The rest of the program includes conf.h alone.
  *
- *	load.c		the order: files, environment, defaults, checks; the report
+ *	load.c		the order: files, environment, defaults, checks
+ *	report.c	the errors and warnings of a load
  *	source.c	files read whole, and the password of Redis
  *	tls.c		reads the certificates and the key of TLS connections
  *	scan.c		finds texts that libconfig would accept and misread
@@ -39,11 +40,12 @@ struct conf_loading {
 	size_t nissues;
 };
 
-/* load.c. where NULL: the problem has no place. The report is sorted by place at the end. */
+/* report.c. where NULL: the problem has no place. The report is sorted by place at the end. */
 void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void conf_warning(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void conf_report_fill(struct conf_loading *l, struct conf_report *report);	/* at the end; takes the issues */
 char *conf_place(const struct conf_origin *where);		/* "FILE:LINE"; new string */
 
 /* source.c: a file, read whole. */
