@@ -40,7 +40,7 @@ ACTIONS = {
                       lambda s: s.sizes() == [3, 2, 0, 3]),
     "purge escape": ("queue/purge", "/queue/{q}/escape", MESSAGE_ROW, ["Delete all", "Delete 3…", "Delete 3 permanently"], lambda s: s.sizes() == [3, 2, 1, 0]),
     "run next": ("queue/message/retry", "/queue/{q}/delayed", MESSAGE_ROW, ["later", "Run next…", "Run next"], lambda s: s.sizes() == [4, 1, 1, 3]),
-    "delete message": ("queue/message/rm", "/queue/{q}", MESSAGE_ROW, ["quredis/1 id=b\\nb", "Delete…", "Delete…", "Delete permanently"],
+    "delete message": ("queue/message/rm", "/queue/{q}", MESSAGE_ROW, ["b", "Delete…", "Delete…", "Delete permanently"],
                        lambda s: s.sizes() == [2, 2, 1, 3]),
     "retry one": ("queue/dlq/retry", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Retry {1}", "Retry 1"], lambda s: s.sizes() == [4, 2, 1, 2]),
     "delete one": ("queue/dlq/rm", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Delete {1}", "Delete 1…", "Delete 1 permanently"],
