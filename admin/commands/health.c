@@ -289,18 +289,17 @@ static void print_reason(const struct reports *r, const struct queue_health *rep
 
 #define NAMED_MAX 10		/* queues whose reasons stand in the line: monitors cut long ones */
 
-/* The sickest queues first, those of one level by name. */
+/* In the order of the reports: the sickest queues first. */
 static void print_reasons(const struct reports *r)
 {
 	size_t sick = 0;
 
-	for (int badness = reports_badness(QUEUE_UNHEALTHY); badness > 0; badness--)
-		for (size_t i = 0; i < r->n; i++) {
-			if (reports_badness(r->all[i].level) != badness || sick++ >= NAMED_MAX)
-				continue;
-			fputs(sick > 1 ? ", " : " - ", stdout);
-			print_reason(r, &r->all[i]);
-		}
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->all[i].level == QUEUE_HEALTHY || sick++ >= NAMED_MAX)
+			continue;
+		fputs(sick > 1 ? ", " : " - ", stdout);
+		print_reason(r, &r->all[i]);
+	}
 	if (sick > NAMED_MAX)
 		printf(", and %zu more queue%s", sick - NAMED_MAX, sick - NAMED_MAX == 1 ? "" : "s");
 	else if (sick == 0)
