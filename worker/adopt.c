@@ -184,7 +184,7 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 		if (there->matched[i])
 			continue;
 		tray_add(&w->trays, tray, entry->raw, entry->len, added++ < again || !is_same_server(w));
-		fetcher_received(w, entry->len);
+		fetcher_received(w, tray, entry->len);
 	}
 	if (again > 0)
 		log_warning("messages_reappeared",

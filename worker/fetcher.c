@@ -190,8 +190,9 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 		free_memory(w);
 }
 
-void fetcher_received(struct worker *w, size_t len)
+void fetcher_received(struct worker *w, int tray, size_t len)
 {
+	w->fetcher.received_us[tray] = w->now_us;
 	env_count(w->env, COUNT_FETCHED, 1);
 	pacing_learn_size(&w->pacing, len);
 }
@@ -200,7 +201,7 @@ void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply,
 {
 	if (reply->type == REDIS_STRING) {
 		tray_add_reply(&w->trays, tray, &w->session.redis, reply);
-		fetcher_received(w, reply->len);
+		fetcher_received(w, tray, reply->len);
 	} else if (reply->type != REDIS_NIL) {
 		fetch_failed(w, reply, now_ms);
 	}

@@ -18,6 +18,7 @@ struct fetcher {
 	int64_t asked_us;		/* when the fetch under way was sent */
 	int64_t fetched_us;		/* when messages arrived last; 0: never */
 	bool busy;			/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
+	int64_t received_us[QUEUE_TRAYS];	/* when the newest message of each tray arrived; 0: never */
 	bool memory_freed;		/* unused memory was freed since fetched_us */
 	bool asking_paused;		/* no message starts before Redis answers whether the queue is paused */
 	int64_t paused_until_us;	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */
@@ -33,7 +34,7 @@ void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms);	/* with messages 
 void fetcher_not_before(struct fetcher *f, int64_t until_ms);	/* no fetch before until_ms (CLOCK_MONOTONIC); a longer wait stays */
 void fetcher_retry_now(struct fetcher *f);		/* no back-off before the next fetch */
 void fetcher_probe_failed(struct fetcher *f);		/* the next fetch waits for the next probe of the breaker */
-void fetcher_received(struct worker *w, size_t len);	/* counts a message that arrived in a tray */
+void fetcher_received(struct worker *w, int tray, size_t len);	/* counts a message that arrived in a tray */
 /*
  * How many messages the next fetch asks for; 0 or less: none are wanted. With messages in flight, the worker requests more only if it will start them soon,
  * or if the handler takes them at once: it fills the window of a persistent handler however long a message takes.

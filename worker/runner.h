@@ -24,6 +24,7 @@ struct runner {
 	void (*flush)(struct worker *w);			/* at most one write in a turn */
 	bool (*go_on)(struct worker *w);			/* continues without a poll in between. True: some message was answered */
 	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, and KILL after kill_grace. A second call does nothing */
+	void (*cancel)(struct worker *w, int64_t now_ms);	/* ends the run of a message that cancel_of() knows, as a timeout does */
 	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL at once */
 	void (*forgive)(struct worker *w, int64_t ms);		/* the worker stood still: deadlines of what runs move by that time */
 	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* no message runs: ends an idle process. True: no process is left */

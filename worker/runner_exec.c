@@ -147,6 +147,13 @@ static void stop_handler(struct worker *w, int64_t now_ms)
 		handler_stop(w->exec.handler, now_ms);
 }
 
+/* It runs one message, so that is the one. */
+static void cancel_run(struct worker *w, int64_t now_ms)
+{
+	if (w->exec.running.tray != -1 && cancel_of(w, w->exec.running) != NULL)
+		handler_cancel(w->exec.handler, now_ms);
+}
+
 static void kill_now(struct worker *w, int64_t now_ms)
 {
 	(void)now_ms;
@@ -194,6 +201,7 @@ const struct runner runner_exec = {
 	.flush = flush_nothing,
 	.go_on = go_on,
 	.stop = stop_handler,
+	.cancel = cancel_run,
 	.kill = kill_now,
 	.forgive = forgive,
 	.dismiss = dismiss,

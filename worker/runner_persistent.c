@@ -211,29 +211,19 @@ static void answered(struct worker *w, const struct handler_reply *r, int64_t no
 
 /* ---- the end of the process ---- */
 
-static void append_silence(struct failure *f, const struct persistent_end *e)
-{
-	char why[256];
-
-	persistent_describe_silence(e, why, sizeof(why));
-	strlcat(f->text, "; it never answered: ", sizeof(f->text));
-	strlcat(f->text, why, sizeof(f->text));
-}
-
 static void settle_failed_end(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
 {
-	struct handler_result result = {
-		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
-		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms, .limit = e->limit,
-		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
-	};
+	const struct handler_result result = verdict_result(e);
 	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1, .mute = !e->answered_any };
+	char why[256];
 
 	if (e->how == PERSISTENT_TIMED_OUT)
 		atomic_fetch_add(&w->env->slot->counters[COUNT_TIMED_OUT], 1);
 	verdict_describe(&f, &result);
-	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any)
-		append_silence(&f, e);
+	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any) {
+		persistent_describe_silence(e, why, sizeof(why));
+		snprintf(f.text + strlen(f.text), sizeof(f.text) - strlen(f.text), "; it never answered: %s", why);
+	}
 	if (e->how == PERSISTENT_DESYNC)
 		snprintf(f.text + strlen(f.text), sizeof(f.text) - strlen(f.text), "; quredis ended it: %s", e->desync);
 	settle_failed(w, p, &f, now_ms);
@@ -242,9 +232,8 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 /* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
 static bool is_broken(const struct persistent_end *e)
 {
-	if (e->how == PERSISTENT_UNRUNNABLE)
-		return true;
-	return !e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED && !e->read_any;
+	return e->how == PERSISTENT_UNRUNNABLE || (!e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED &&
+	    e->how != PERSISTENT_CANCELLED && !e->read_any);
 }
 
 /*
@@ -275,11 +264,15 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 
 static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)
 {
+	const struct handler_result result = verdict_result(e);
+
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
+	else if (cancel_of(w, p) != NULL)
+		settle_cancelled(w, p, &result);
 	else if (serial >= e->unread_from || e->how == PERSISTENT_UNRUNNABLE)
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
-	else if (e->how == PERSISTENT_STOPPED)
+	else if (e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
 		e->jobs_read == 1 ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, serial == e->oldest ? SETTLE_FRESH : SETTLE_SOLO);
@@ -292,9 +285,10 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 {
 	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
-	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
+	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
-	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_CANCELLED ? "cancelled" : NULL),
+	    log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
 	if (is_broken(e) || ended_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (e->how == PERSISTENT_UNRUNNABLE)
@@ -389,6 +383,11 @@ static void stop_process(struct worker *w, int64_t now_ms)
 		persistent_stop(w->persistent.process, now_ms);
 }
 
+static void cancel_jobs(struct worker *w, int64_t now_ms)
+{
+	persistent_cancel(w->persistent.process, now_ms);
+}
+
 static void kill_now(struct worker *w, int64_t now_ms)
 {
 	(void)now_ms;
@@ -441,6 +440,7 @@ const struct runner runner_persistent = {
 	.flush = flush_jobs,
 	.go_on = go_on,
 	.stop = stop_process,
+	.cancel = cancel_jobs,
 	.kill = kill_now,
 	.forgive = forgive,
 	.dismiss = dismiss,

@@ -84,6 +84,7 @@ static void forget_asked(struct worker *w)
 	adopt_lost(&w->adoption);
 	exit_lost(&w->exit);
 	fetcher_lost(&w->fetcher);
+	cancel_lost(&w->cancels);
 	expiry_lost(&w->expiry);
 	notes_lost(w);
 	evidence_lost(w);
@@ -300,16 +301,6 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 	lose(w, now_ms);
 }
 
-/*
- * Redis executed an earlier registration of this name, its answer was lost, and the lease has run out since: a sweeper may consider
- * its owner dead. The trays lie under it, so the next connection takes them over under a new name.
- */
-static void name_is_used_up(struct worker *w, int64_t now_ms)
-{
-	redis_close(&w->session.redis, "the lease of a new incarnation ran out before its answer came");
-	lose(w, now_ms);
-}
-
 static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (reply->type != REDIS_INTEGER) {
@@ -319,8 +310,13 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->session.confirmed = true;
 	queue_owner_free(&w->session.previous);
+	/*
+	 * -1: Redis executed an earlier registration of this name, its answer was lost, and the lease has run out since: a sweeper may consider its owner
+	 * dead. The trays lie under it, so the next connection takes them over under a new name.
+	 */
 	if (reply->integer == -1) {
-		name_is_used_up(w, now_ms);
+		redis_close(&w->session.redis, "the lease of a new incarnation ran out before its answer came");
+		lose(w, now_ms);
 		return;
 	}
 	lease_granted(w);
@@ -342,29 +338,15 @@ void session_adopted(struct worker *w)
 	errors_clear(w);
 }
 
-static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+/* Passes the answer to the component that asked. */
+static void pass_on(struct worker *w, struct expected e, const struct redis_reply *reply, int64_t now_ms)
 {
-	struct expected e = w->session.answers.ring[w->session.answers.first++ % ANSWERS_MAX];
-
 	switch ((enum answer)e.answer) {
 	case ANSWER_SERVER:
 		adopt_server_answer(w, reply);
 		break;
-	case ANSWER_RENEW:
-		renew_answer(w, reply, now_ms);
-		break;
-	case ANSWER_TOO_LARGE:
-		if (too_large_answer(w, reply, now_ms))
-			read_trays(w, now_ms);
-		break;
 	case ANSWER_ADOPT:
 		adopt_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_LEASE:
-		lease_answer(w, reply, now_ms);
-		break;
-	case ANSWER_COUNTS:
-		counts_answer(w, reply);
 		break;
 	case ANSWER_FETCH:
 		fetcher_answer(w, e.tray, reply, now_ms);
@@ -387,6 +369,9 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	case ANSWER_TIME:
 		expiry_time_answer(w, reply);
 		break;
+	case ANSWER_CANCELS:
+		cancel_answer(w, (enum cancel_request)e.item, reply, now_ms);
+		break;
 	case ANSWER_MOVE:
 		mover_answer(w, (struct place){ e.tray, e.item }, reply, now_ms);
 		break;
@@ -396,7 +381,28 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	case ANSWER_DEREGISTER:
 		exit_answer(w, reply);
 		break;
+	case ANSWER_RENEW:
+	case ANSWER_LEASE:
+	case ANSWER_COUNTS:
+	case ANSWER_TOO_LARGE:
+		break;		/* of the session itself */
 	}
+}
+
+static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct expected e = w->session.answers.ring[w->session.answers.first++ % ANSWERS_MAX];
+
+	if (e.answer == ANSWER_RENEW)
+		renew_answer(w, reply, now_ms);
+	else if (e.answer == ANSWER_LEASE)
+		lease_answer(w, reply, now_ms);
+	else if (e.answer == ANSWER_COUNTS)
+		counts_answer(w, reply);
+	else if (e.answer != ANSWER_TOO_LARGE)
+		pass_on(w, e, reply, now_ms);
+	else if (too_large_answer(w, reply, now_ms))
+		read_trays(w, now_ms);
 	/* A script is gone, or this server is a replica now: only a new connection helps. */
 	if (w->session.redis.state == REDIS_READY && redis_error_needs_reconnect(reply))
 		session_drop(w, reply, now_ms);

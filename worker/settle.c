@@ -119,6 +119,24 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	log_info("message_escaped", log_str("id", message_id(m)), log_str("class", class), log_str("error", message));
 }
 
+/* No evidence against message or handler: it counts no attempt, and the breaker does not hear of it. */
+void settle_cancelled(struct worker *w, struct place p, const struct handler_result *result)
+{
+	struct outcome *o = tray_outcome(&w->trays, p);
+	struct cancel *c = cancel_of(w, p);
+
+	if (c != NULL)
+		cancel_settled(c);
+	if (c != NULL && c->order.retry) {
+		settle_hand_back(w, p, result == NULL ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
+		return;
+	}
+	snprintf(o->error_message, sizeof(o->error_message), "cancelled by %s", c == NULL ? "an operator" : c->order.by);
+	fill_record(w, o, tray_message(&w->trays, p), "Cancelled", result);
+	tray_move(&w->trays, p, MOVE_ESCAPE);
+	log_info("message_escaped", log_str("id", message_id(tray_message(&w->trays, p))), log_str("class", "Cancelled"), log_str("error", o->error_message));
+}
+
 void settle_set_aside(struct worker *w, struct place p, const char *error)
 {
 	static const char *const names[MOVES] = { [MOVE_RETRY] = "retry", [MOVE_ESCAPE] = "escape", [MOVE_HAND_BACK] = "hand back",

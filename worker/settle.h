@@ -48,6 +48,8 @@ void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, cons
 /* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after lived_ms. The next probe follows soon. */
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
+/* An operator cancelled it. result: how its run ended; NULL: it never ran */
+void settle_cancelled(struct worker *w, struct place p, const struct handler_result *result);
 bool settle_unreadable(struct worker *w, struct place p);	/* true: its lines cannot be read, so it escapes; the job of w->starter is this message */
 void settle_expired(struct worker *w, struct place p, const char *message);
 /* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different messages test the handler */
@@ -66,6 +68,7 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 size_t verdict_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
+struct handler_result verdict_result(const struct persistent_end *e);	/* the end of a persistent handler, as that of a run */
 /* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text, words and result of f; depends on its verdict */

@@ -23,6 +23,15 @@ size_t verdict_last_line(const char *data, size_t len, const char **line)
 	return end - start;
 }
 
+struct handler_result verdict_result(const struct persistent_end *e)
+{
+	return (struct handler_result){
+		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
+		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms, .limit = e->limit,
+		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
+	};
+}
+
 /* The last line that the handler wrote to stderr becomes the error_message of the record. */
 static void append_last_line(struct failure *f, const struct handler_result *result)
 {
@@ -125,6 +134,8 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 {
 	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */
 		mover_gone(w, p);
+	} else if (result->end == HANDLER_CANCELLED) {
+		settle_cancelled(w, p, result);
 	} else if (result->end == HANDLER_UNREPRESENTABLE) {
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");

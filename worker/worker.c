@@ -61,6 +61,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, admission_deadline_ms(w));
 	at = least(at, notes_deadline_ms(w, now_ms));
 	at = least(at, evidence_deadline_ms(w, now_ms));
+	at = least(at, cancel_deadline_ms(w));
 	return least(at, exit_deadline_ms(&w->exit));
 }
 
@@ -119,6 +120,7 @@ static void run_turn(struct worker *w, int64_t now_ms)
 	session_tick(w, now_ms);
 	evidence_tick(w, now_ms);
 	notes_tick(w, now_ms);
+	cancel_tick(w, now_ms);
 	starter_tick(w, now_ms);
 	fence_tick(w, now_ms);
 	mover_tick(w, now_ms);
@@ -162,6 +164,7 @@ static void worker_init(struct worker *w, const struct env *env)
 	tray_init(&w->trays, &env->keys);
 	session_init(w);
 	fetcher_init(&w->fetcher, &w->session.target, w->session.client_name);
+	cancel_init(w);
 	fence_init(w);
 	starter_init(w);
 }
@@ -170,6 +173,7 @@ static void worker_free(struct worker *w)
 {
 	w->starter.runner->free(w);
 	fence_free(w);
+	cancel_free(&w->cancels);
 	undeliverable_free(&w->undeliverable);
 	tray_free_all(&w->trays);
 	fetcher_free(&w->fetcher);

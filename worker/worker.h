@@ -4,6 +4,7 @@
 #include "worker/admission.h"
 #include "worker/adopt.h"
 #include "worker/breaker.h"
+#include "worker/cancel.h"
 #include "worker/env.h"
 #include "worker/errors.h"
 #include "worker/evidence.h"
@@ -40,6 +41,7 @@
  *	starter		which message starts, and when
  *	runner		runner_exec.c: a process for each message; runner_persistent.c: a persistent handler (common/handler/)
  *	fence		ends running handlers before the lease expires, if fence = "kill"
+ *	cancel		ends messages that an operator has cancelled
  *	expiry		keeps a message that has waited longer than its TTL from starting
  *	settle		verdict.c: what the end of a handler means; settle.c: which move the message gets
  *	mover		sends the moves, and sends them again until Redis answers
@@ -65,6 +67,7 @@ struct worker {
 	struct runner_exec exec;
 	struct runner_persistent persistent;
 	struct fence fence;
+	struct cancels cancels;
 	struct expiry expiry;
 	struct mover mover;
 	struct history history;

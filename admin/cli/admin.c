@@ -2,6 +2,7 @@
  * Prepares a command: loads the configuration, connects to Redis (connection.c), and finds the queue that the operand names. It also
  * prints the errors of all commands.
  */
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,14 @@
 #include "common/queue/queue.h"
 
 #define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
+
+const char *admin_user(void)
+{
+	const char *login = getlogin();
+	const struct passwd *user = login == NULL ? getpwuid(getuid()) : NULL;
+
+	return login != NULL ? login : user != NULL ? user->pw_name : NULL;
+}
 
 int admin_fail(struct admin *a, int status, const char *fmt, ...)
 {

@@ -63,6 +63,9 @@ int admin_load_to_run(struct admin *a, const char *queue);	/* also checks user a
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);
 void admin_close(struct admin *a);
 
+/* The user who logged in, also behind sudo; NULL: not known. Valid until the next call of getpwuid(3) or getlogin(3) */
+const char *admin_user(void);
+
 /* Prints one line on standard error and sets the exit status. Returns -1. */
 int admin_fail(struct admin *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Prints a notice, one line, on standard error. It does not change the exit status. */

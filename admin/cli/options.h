@@ -51,6 +51,8 @@
 #define OPTION_VERBOSE	OPTION_BIT(32)
 #define OPTION_SORT	OPTION_BIT(33)
 #define OPTION_SKIP	OPTION_BIT(34)
+#define OPTION_AGAIN	OPTION_BIT(35)
+#define OPTION_ESCAPE	OPTION_BIT(36)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *socket, *host, *url;
@@ -64,7 +66,7 @@ struct options {			/* strings point into argv */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip, again, escape;
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */

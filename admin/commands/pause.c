@@ -1,5 +1,4 @@
 /* quredis pause, quredis resume: stop and allow the fetches of a queue on all hosts. Both can be repeated without harm. */
-#include <pwd.h>
 #include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -14,12 +13,10 @@
 static char *pause_reason(void)
 {
 	char host[256] = "", stamp[CLOCK_RFC3339_SIZE], *text;
-	const char *login = getlogin();		/* the user who logged in, also behind sudo */
-	const struct passwd *user = login == NULL ? getpwuid(getuid()) : NULL;
 	json_t *object;
 
 	gethostname(host, sizeof(host) - 1);
-	object = json_pack("{s:s?, s:i, s:s, s:s}", "user", login != NULL ? login : user != NULL ? user->pw_name : NULL, "uid", (int)getuid(), "host", host, "since",
+	object = json_pack("{s:s?, s:i, s:s, s:s}", "user", admin_user(), "uid", (int)getuid(), "host", host, "since",
 	    clock_rfc3339(clock_realtime_ms(), stamp));
 	text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);

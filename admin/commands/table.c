@@ -18,6 +18,11 @@
 #include "common/base/base.h"
 
 static const struct command rows[] = {
+	{ "cancel", "QUEUE ID", "end a running message", cmd_cancel, NEED_QUEUE, 2, 2, OPTION_AGAIN | OPTION_ESCAPE | OPTION_WORKER | OPTION_NO_WAIT,
+	  "On whichever host it runs, with all its processes. It becomes a dead letter of class Cancelled, or with --retry it runs again, "
+	  "uncharged. ID as peek shows it; if several messages in flight have it, one is taken, or with --worker that of a worker or node. "
+	  "A message that does not run is not touched.",
+	  TASK_MESSAGES, COMMAND_CHANGES, "quredis cancel mail order-17" },
 	{ "completion", "SHELL", "print a completion script for a shell", cmd_completion, NEED_NOTHING, 1, SIZE_MAX, 0,
 	  "SHELL is bash, fish or zsh. The script completes commands, options, queues and ids. In bash: eval \"$(quredis completion bash)\"",
 	  TASK_OTHER, COMMAND_LOOKS, "quredis completion bash >/etc/bash_completion.d/quredis" },

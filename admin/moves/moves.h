@@ -7,6 +7,7 @@
  *	import			quredis dlq import
  *	purge			quredis purge
  *	retry			quredis retry, and each way back into ingress
+ *	cancel			quredis cancel
  *	single			quredis retry and rm of one message: it is searched by its id
  *	retry_transit		the trays of a dead owner
  *	dead_letters		quredis dlq retry, dlq rm
@@ -20,6 +21,7 @@
 #include "admin/moves/retry.h"
 #include "admin/moves/redriven.h"
 
+int cmd_cancel(struct admin *a);
 int cmd_dlq_retry(struct admin *a);
 int cmd_dlq_rm(struct admin *a);
 int cmd_purge(struct admin *a);

@@ -67,6 +67,7 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 	case HANDLER_TIMED_OUT:
 		t->reason = alloc_format("ran longer than its timeout%s", r->limit == NULL ? "" : r->limit);
 		break;
+	case HANDLER_CANCELLED:
 	case HANDLER_STOPPED:
 		t->reason = alloc_string("interrupted");
 		break;

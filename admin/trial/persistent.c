@@ -72,6 +72,7 @@ static void judge_end(const struct conf_queue *q, const struct persistent_end *e
 		persistent_describe_silence(e, why, sizeof(why));
 		t->reason = alloc_format("no answer within its timeout%s: %s", e->limit == NULL ? "" : e->limit, why);
 		break;
+	case PERSISTENT_CANCELLED:
 	case PERSISTENT_STOPPED:
 		t->outcome = "failed attempt";
 		t->reason = alloc_string("interrupted");

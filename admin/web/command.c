@@ -240,7 +240,7 @@ void web_command(struct web_call *call)
 		web_answer_error(call, 400, "expected id, once or more, or all=true");
 		return;
 	}
-	if ((q->options.given & ~OPTION_ANEW) != 0 && q->nids > 0) {
+	if ((call->route->takes & WEB_ALL) != 0 && (q->options.given & ~OPTION_ANEW) != 0 && q->nids > 0) {
 		web_answer_error(call, 400, "%s requires all=true", option_of_bit(q->options.given & -q->options.given)->name);
 		return;
 	}

@@ -30,6 +30,7 @@ static const struct web_route routes[] = {
 	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST_BACK | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_BACK),
 	POST("queue/message/retry", "retry", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
 	POST("queue/message/rm", "rm", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
+	POST("queue/message/cancel", "cancel", WEB_QUEUE | WEB_ID | WEB_CANCEL | WEB_DRY_RUN, WEB_QUEUE | WEB_ID),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_PACE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_ANEW | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),

@@ -77,8 +77,8 @@ struct child_death_answer {
 	uint64_t serial;
 };
 /*
- * The serial of no death: a gate has opened, and its workers sleep until a signal. The master sends it to the workers of each queue whose word `openings` has
- * changed, so an answer that is lost only delays that until its next turn.
+ * The serial of no death: a gate has opened, or there are orders to cancel messages, and workers sleep until a signal. The master sends
+ * it to the workers of each queue whose word `openings` has changed, so an answer that is lost only delays that until its next turn.
  */
 #define CHILD_GATE_OPENED 0
 

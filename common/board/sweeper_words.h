@@ -75,10 +75,11 @@ struct board_sweeper {
 struct queue_sweeper {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate. Readers: the workers, the master */
 	/*
-	 * Raised by one after each change of the gate to OPEN (atomic add). It may wrap: it is only compared for equality. Reader: the master, which
-	 * then wakes the workers.
+	 * Raised by one after each change of the gate to OPEN, and when the first orders to cancel messages appear (atomic add). It may wrap: it is only
+	 * compared for equality. Reader: the master, which then wakes the workers.
 	 */
 	_Atomic uint32_t openings;
+	_Atomic uint32_t cancels;		/* 1: orders to cancel messages exist (queue/cancels.h); else 0. Readers: the workers */
 	_Atomic uint32_t error;			/* queue_error_word(): what failed for the sweeper. Readers: queue_error.h */
 	/* More of one error of the queue, whose enum queue_error is the number: the text of Redis, or the key with the wrong type. Readers: queue_error.h */
 	struct slot_text why;

@@ -128,6 +128,7 @@ const char *const conf_private_suffixes[CONF_PRIVATE_KEYS] = {
 	[CONF_PRIVATE_DONE] = ":done",
 	[CONF_PRIVATE_STATS] = ":stats",
 	[CONF_PRIVATE_PAUSED] = ":paused",
+	[CONF_PRIVATE_CANCELS] = ":cancels",
 	[CONF_PRIVATE_SWEEPER] = ":sweeper",
 	[CONF_PRIVATE_NOTES] = ":notes",
 	[CONF_PRIVATE_RATE] = ":rate:*",

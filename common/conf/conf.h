@@ -228,7 +228,7 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
  * list of a producer, which names ingress lists, covers them. conf_private_base() is the name without the suffix, a new string.
  */
 enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE, CONF_PRIVATE_STATS,
-	CONF_PRIVATE_PAUSED, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
+	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
 	CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);

@@ -7,6 +7,7 @@
 #include "common/dead_letters/class.h"
 
 const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
+	{ "Cancelled", COUNT_CANCELLED },
 	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
 	{ "HandlerExit", COUNT_HANDLER_EXIT },
 	{ "HandlerFail", COUNT_HANDLER_FAIL },

@@ -42,6 +42,7 @@
 	X(UNKNOWN_VERSION, "unknown_version", NULL, "escaped: UnknownVersion") \
 	X(UNKNOWN_SEAL, "unknown_seal", NULL, "escaped: UnknownSeal") \
 	X(TOO_LARGE, "too_large", NULL, "escaped: TooLarge") \
+	X(CANCELLED, "cancelled", NULL, "escaped: Cancelled") \
 	X(WORKER_LOST, "worker_lost", NULL, "escaped: WorkerLost") \
 	X(PURGED_DONE, "purged_done", "done", "entries of the history that purge removed") \
 	X(TRANSIT_OLD, "transit_old", "transit", "messages in flight for too long; they stayed") \

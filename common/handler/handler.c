@@ -35,7 +35,7 @@ struct handler {
 	/* state of the current run */
 	enum { IDLE, ACTIVE, FINISHED } state;
 	const struct handler_job *job;
-	bool timed_out, stopped, unrepresentable;
+	bool timed_out, cancelled, stopped, unrepresentable;
 	const char *limit;		/* NULL: it has not timed out */
 	bool collected;			/* FINISHED, and the result was taken */
 	int64_t now_ms;
@@ -159,7 +159,7 @@ static void begin_run(struct handler *h, const struct handler_job *job, int64_t 
 	handler_process_show(&h->process, job->message);
 	h->now_ms = now_ms;
 	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
-	h->timed_out = h->stopped = h->unrepresentable = false;
+	h->timed_out = h->cancelled = h->stopped = h->unrepresentable = false;
 	h->forgiven_ms = 0;
 	h->forgiven = 0;
 	h->limit = NULL;
@@ -300,11 +300,20 @@ void handler_stop(struct handler *h, int64_t now_ms)
 	handler_process_terminate(&h->process, now_ms);
 }
 
+void handler_cancel(struct handler *h, int64_t now_ms)
+{
+	h->now_ms = now_ms;
+	if (h->state != ACTIVE || h->process.phase != HANDLER_RUNNING)
+		return;
+	h->cancelled = true;
+	handler_process_terminate(&h->process, now_ms);
+}
+
 void handler_kill(struct handler *h)
 {
 	if (h->process.phase != HANDLER_RUNNING && h->process.phase != HANDLER_TERMINATING)
 		return;
-	h->stopped = !h->timed_out;
+	h->stopped = !h->timed_out && !h->cancelled;
 	handler_process_force(&h->process, h->now_ms);
 }
 
@@ -325,6 +334,8 @@ static enum handler_end end_of(const struct handler *h, int code)
 		return HANDLER_UNRUNNABLE;
 	if (h->timed_out)
 		return HANDLER_TIMED_OUT;
+	if (h->cancelled)
+		return HANDLER_CANCELLED;
 	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE && handler_replies_verdict(&h->replies) == NULL))
 		return HANDLER_STOPPED;
 	return code != -1 ? HANDLER_EXITED : HANDLER_SIGNALED;

@@ -41,6 +41,7 @@ enum handler_end {
 	HANDLER_EXITED,			/* code */
 	HANDLER_SIGNALED,		/* signal, core */
 	HANDLER_TIMED_OUT,		/* killed after timeout_ms; code or signal say how it ended */
+	HANDLER_CANCELLED,		/* killed by handler_cancel(); code or signal say how it ended */
 	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done, or it replied */
 	HANDLER_UNRUNNABLE,		/* could not be executed: see error, stage */
 	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or is too long for the command line: never started */
@@ -84,6 +85,7 @@ void handler_tick(struct handler *h, int64_t now_ms);
 /* The worker stood still for ms, in which it neither read nor wrote: the deadlines of this run move by that time, HANDLER_FORGIVEN_MAX times at most. */
 void handler_forgive(struct handler *h, int64_t ms);
 void handler_stop(struct handler *h, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
+void handler_cancel(struct handler *h, int64_t now_ms);	/* the same. Its end is CANCELLED, whatever it does, unless it has ended already, or is being ended */
 void handler_kill(struct handler *h);			/* KILL to the group at once */
 
 /*

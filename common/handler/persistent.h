@@ -28,6 +28,7 @@ enum persistent_how {
 	PERSISTENT_EXITED,		/* code */
 	PERSISTENT_SIGNALED,		/* signal */
 	PERSISTENT_TIMED_OUT,		/* killed by this program: the oldest unanswered job took too long */
+	PERSISTENT_CANCELLED,		/* persistent_cancel() */
 	PERSISTENT_STOPPED,		/* persistent_stop() or persistent_kill() */
 	PERSISTENT_UNRUNNABLE,		/* could not be executed: see error, stage */
 	PERSISTENT_DESYNC		/* killed by this program: it can answer no more (logged) */
@@ -108,6 +109,7 @@ void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycl
 void persistent_drain(struct persistent *p, int64_t now_ms);	/* closes its stdin: it answers the jobs it has, and exits */
 void persistent_forgive(struct persistent *p, int64_t ms);	/* the worker stood still for ms: as handler_forgive() */
 void persistent_stop(struct persistent *p, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
+void persistent_cancel(struct persistent *p, int64_t now_ms);	/* the same. Its end is CANCELLED, unless it has ended already, or is being ended */
 void persistent_kill(struct persistent *p);			/* KILL to the group at once */
 
 /* True once, when the leader, its group and the adopted processes are gone and all answers were taken. Then it can be started again. */

@@ -176,11 +176,20 @@ void persistent_stop(struct persistent *p, int64_t now_ms)
 	terminate(p);
 }
 
+void persistent_cancel(struct persistent *p, int64_t now_ms)
+{
+	persistent_turn(p, now_ms);
+	if (p->state != ACTIVE || p->process.phase != HANDLER_RUNNING)
+		return;
+	p->life.cancelled = true;
+	terminate(p);
+}
+
 void persistent_kill(struct persistent *p)
 {
 	if (p->process.phase != HANDLER_RUNNING && p->process.phase != HANDLER_TERMINATING)
 		return;
-	p->life.stopped = !p->life.timed_out && p->answers.desync == NULL;
+	p->life.stopped = !p->life.timed_out && !p->life.cancelled && p->answers.desync == NULL;
 	handler_process_force(&p->process, p->now_ms);
 }
 
@@ -215,6 +224,8 @@ static enum persistent_how how_of(const struct persistent *p)
 		return PERSISTENT_DESYNC;
 	if (p->life.timed_out)
 		return PERSISTENT_TIMED_OUT;
+	if (p->life.cancelled)
+		return PERSISTENT_CANCELLED;
 	if (p->life.stopped)
 		return PERSISTENT_STOPPED;
 	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;

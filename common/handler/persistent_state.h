@@ -49,7 +49,7 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 
 struct persistent_life {			/* life and end of the process: persistent_life.c */
 	bool drained, recycled;			/* asked to exit */
-	bool timed_out, stopped;
+	bool timed_out, cancelled, stopped;
 	bool has_read;				/* bytes of a job */
 	bool quiet;				/* a poll found no event: a signal may have ended it */
 	uint64_t timed_out_serial;

@@ -193,7 +193,7 @@ void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
 	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed, k->operations,
-		k->done, k->stats, k->paused, k->sweeper, k->notes, k->pushed };
+		k->done, k->stats, k->paused, k->cancels, k->sweeper, k->notes, k->pushed };
 
 	purge_delayed(r, k, "EXISTS");
 	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));

@@ -61,6 +61,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.done = private_key(base, CONF_PRIVATE_DONE, ""),
 		.stats = private_key(base, CONF_PRIVATE_STATS, ""),
 		.paused = private_key(base, CONF_PRIVATE_PAUSED, ""),
+		.cancels = private_key(base, CONF_PRIVATE_CANCELS, ""),
 		.sweeper = private_key(base, CONF_PRIVATE_SWEEPER, ""),
 		.notes = private_key(base, CONF_PRIVATE_NOTES, ""),
 		.workers = alloc_format("%s:workers", transit),
@@ -97,7 +98,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
-		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
+		k->cancels, k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
 		k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

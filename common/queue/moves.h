@@ -27,7 +27,7 @@ struct queue_keys {		/* every string is owned */
 	char *name, *ingress, *transit, *escape;
 	char *private_base;					/* begins each private key (conf_private_base()) */
 	char *pushed;						/* a sorted set for producers: pushes that they delayed */
-	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* private keys */
+	char *delayed, *delayed_apart, *done, *stats, *paused, *cancels, *sweeper, *notes;	/* private keys */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	char *log, *forwarded, *claimed, *operations, *redriven;	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
 	char *registered;					/* QUEUE_KEY_REGISTERED */

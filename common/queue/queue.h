@@ -3,6 +3,7 @@
 
 /* A queue in Redis: its keys, and all operations on them. */
 #include "common/queue/admin.h"
+#include "common/queue/cancels.h"
 #include "common/queue/dead.h"
 #include "common/queue/failed.h"
 #include "common/queue/gauge.h"

@@ -29,6 +29,7 @@
 	/* long work of operators: queue/operations.c */                                                                          \
 	X(operation_hold, ) X(operation_note, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )                         \
 	/* work of operators: queue/admin.c */                                                                                    \
+	X(cancel, ENTRY) X(cancel_note, ) X(cancels, )                                                                            \
 	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
 
 #define X(name, before) QUEUE_SCRIPT_##name,

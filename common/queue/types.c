@@ -57,6 +57,7 @@ static const struct {
 	{ FIELD(pushed), "zset", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(registered), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(cancels), "hash", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(done), "stream", GATE_STAYS_OPEN, TRACE },

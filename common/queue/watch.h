@@ -12,7 +12,10 @@
  */
 #define QUEUE_OWNERS_MAX 100	/* the most owners of one command */
 
-/* -> INTEGER 0: no message is delayed, by a producer neither, and the queue is not paused; else use queue_poll() to tell the two apart */
+/*
+ * -> INTEGER 0: no message is delayed, by a producer neither, the queue is not paused, and no operator has cancelled a message; else use queue_poll() and
+ * queue_cancels_count() to tell them apart
+ */
 void queue_quiet(struct redis *r, const struct queue_keys *k);
 
 /* -> INTEGER: how many of these n owners have a lease */

@@ -98,6 +98,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 		break;
 	case DUE_WHICH:
 		queue_poll(&s->redis, &q->keys);
+		queue_cancels_count(&s->redis, &q->keys);
 		break;
 	case DUE_GLANCE:
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
@@ -128,10 +129,12 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 	if (connection_integer(s, &n) == -1)
 		return fail_look(q);
 	d->quiet = n == 0;
-	if (d->quiet)
+	if (d->quiet) {
 		sweeper_queue_set_paused(s, q, false);
-	else
+		sweeper_queue_set_cancels(s, q, 0);
+	} else {
 		d->step = DUE_WHICH;
+	}
 	return d->quiet ? TASK_DONE : TASK_ASK;
 }
 
@@ -140,13 +143,13 @@ static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
 {
 	if (!due_of(q)->wrong)
 		return TASK_DONE;
-	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, of delayed pushes, or of the pause has the wrong type");
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, delayed pushes, the pause or cancels has the wrong type");
 	return TASK_FAILED;
 }
 
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
 {
-	int64_t n[3] = {0};		/* as queue_poll() answers */
+	int64_t n[4] = {0};		/* as queue_poll() and queue_cancels_count() answer */
 	bool failed = false;
 
 	due_of(q)->step = DUE_QUIET;
@@ -159,6 +162,7 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
 	if (failed || s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;
 	sweeper_queue_set_paused(s, q, n[1] != 0);
+	sweeper_queue_set_cancels(s, q, n[3]);
 	if (n[2] > 0)
 		pushed_wake(q);
 	if (n[0] == 0)

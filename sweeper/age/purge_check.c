@@ -103,6 +103,7 @@ static int report_result(const struct handler_result *r, int out)
 	case HANDLER_UNRUNNABLE:
 		dprintf(out, "%s: %s", r->stage, strerror(r->error));
 		break;
+	case HANDLER_CANCELLED:
 	case HANDLER_STOPPED:
 	case HANDLER_UNREPRESENTABLE:
 		break;

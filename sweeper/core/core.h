@@ -162,6 +162,7 @@ typedef int use_workers(struct sweeper *s, struct sweeper_queue *q, const struct
  */
 int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_workers *use, void *arg);
 void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q);	/* sets the gate by what is known of server and queue */
+void sweeper_queue_set_cancels(struct sweeper *s, struct sweeper_queue *q, int64_t n);	/* so many orders to cancel messages are in Redis */
 void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool paused);	/* Redis has answered whether the queue is paused; also sets the gate */
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q);	/* shows its most important error on the scoreboard */
 /* Shows more of this error of the queue on the scoreboard: the text of Redis, or the key. why "": no more is known of it. */

@@ -189,6 +189,12 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 	sweeper_queue_update_gate(s, q);
 }
 
+void sweeper_queue_set_cancels(struct sweeper *s, struct sweeper_queue *q, int64_t n)
+{
+	if (q->board != NULL && atomic_exchange(&q->board->sweeper.cancels, n > 0) == 0 && n > 0)
+		wake_workers(s, q);
+}
+
 /* Errors of periodic work count only while this host leads: later the new leader shows its own (lead.c). */
 static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q, const char **why)
 {

@@ -118,6 +118,12 @@ static void end(struct handler *h, struct handler_result result)
 	h->result.duration_ms = h->now_ms - h->started_ms;
 }
 
+void handler_cancel(struct handler *h, int64_t now_ms)
+{
+	h->now_ms = now_ms;
+	end(h, (struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = SIGTERM });
+}
+
 void handler_stop(struct handler *h, int64_t now_ms)
 {
 	h->now_ms = now_ms;

@@ -111,6 +111,7 @@ cat >/dev/null
 echo "$m $QUREDIS_ATTEMPT" >>@LEDGER@
 case $m in
 bad*) exit 1 ;;
+held!) while :; do sleep 0.05; done ;;
 large) [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75 ;;
 esac
 """
@@ -158,6 +159,9 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     run("push", "mail", "--delay", "1h", "--id", "single", "x")
     run("rm", "mail", "delayed", "single")
     run("push", "mail", "--delay", "1h", "far")
+    run("push", "mail", "held!", "--id", "held")
+    wait_for(lambda: c.exists("ingress:mail") == 0 and "held! 1" in ledger.lines())
+    run("cancel", "mail", "held")
     for command in (["ls"], ["stale"], ["peek", "mail", "delayed"], ["purge", "mail", "delayed", "--yes"], ["done", "ls", "mail"],
                     ["purge", "mail", "transit", "--yes", "--force"]):
         run(*command)

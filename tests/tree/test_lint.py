@@ -74,7 +74,7 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("c", "long"): 36, ("h", "long"): 4, ("py", "long"): 31}
+KEPT = {("c", "long"): 35, ("h", "long"): 4, ("py", "long"): 31}
 
 
 def tracked():

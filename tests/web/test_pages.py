@@ -158,6 +158,13 @@ def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):
     assert re.fullmatch(r"\d+ s|\d+ min.*", row[0]) and row[1:3] == ["mail", "to Ada"] and "alive" in row[4]
     assert int(row[5]) in d.workers("mail").values() and row[6] == d.tag
     wait_for(lambda: p.rows(".table-flight")[0][3] == "40% page 2", 30, "the report of the node")
+    p.click("to Ada", ".table-flight")
+    p.click("Cancel…", "dialog")
+    p.click("Cancel the message", "dialog:last-of-type")
+    wait_for(lambda: redis.client().llen("escape:mail") == 1, 30)
+    p.sees("it is a dead letter now", "body")
+    redis.client().lpush("ingress:mail", b"to Bob")
+    p.sees("to Bob", ".table-flight")
     p.go("/nodes")
     p.sees("40% page 2", ".table-workers")
     wait_for(lambda: sorted(r[2].strip() for r in p.rows(".table-workers")) == ["idle", "running"])

@@ -144,6 +144,17 @@ export async function deleteMessage(queue, list, id) {
 	return sure ? report(() => sendSome("queue/message/rm", { queue, list, id }), (r) => (r.count > 0 ? "The message is deleted" : "The message has left the list")) : null;
 }
 
+// ---- one message in flight ----
+
+export async function cancelMessage(queue, id, worker, again) {
+	const sure = await isSure({ title: `End the run of ${id}?`, yes: again ? "End and run again" : "Cancel the message",
+		text: `The worker ends the handler of this message of ${queue} with all its processes.`,
+		detail: `${again ? "It runs again, with the same attempt." : "It becomes a dead letter of class Cancelled."} `
+			+ "Other messages of a persistent handler go back and run again." });
+	const result = (r) => (r.result === "escaped" ? "The message is cancelled: it is a dead letter now" : "The run was ended, and the message runs again");
+	return sure ? report(() => send("queue/message/cancel", again ? { queue, id, worker, retry: true } : { queue, id, worker }), result) : null;
+}
+
 // ---- dead letters ----
 
 /** Some of them may be gone since. Then the answer is an error with the number of those that were found; but not if the whole queue is gone. */

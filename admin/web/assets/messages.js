@@ -1,5 +1,5 @@
 // The messages of one list of a queue, from `quredis peek` or `quredis done ls`, and a dialog for one message.
-import { deleteMessage, runNext } from "./actions.js";
+import { cancelMessage, deleteMessage, runNext } from "./actions.js";
 import { getWithNote } from "./api.js";
 import { showDialog } from "./dialogs.js";
 import { draw, h, setText } from "./dom.js";
@@ -85,14 +85,22 @@ function withKeys(rows) {
 	}).toReversed();
 }
 
-/** Buttons for one waiting or delayed message. changed: is called when the action is done. */
+/** Buttons for one message that waits, is delayed, or is in flight. changed: is called when the action is done. */
 function actions(queue, list, message, changed) {
-	if (!["ingress", "delayed"].includes(list) || message.id === null)
+	const runs = list === "transit" && Boolean(message.worker);
+	if ((!runs && !["ingress", "delayed"].includes(list)) || message.id === null)
 		return null;
 	const act = (action) => async () => {
 		if (await action(queue, list, message.id) !== null)
 			changed();
 	};
+	const cancel = (again) => async () => {
+		if (await cancelMessage(queue, message.id, message.worker, again) !== null)
+			changed();
+	};
+	if (runs)
+		return h("div", { class: "buttons" }, h("button", { type: "button", onclick: cancel(true) }, "End and run again…"),
+			h("button", { type: "button", class: "danger", onclick: cancel(false) }, "Cancel…"));
 	return h("div", { class: "buttons" },
 		h("button", { type: "button", onclick: act(runNext) }, "Run next…"), h("button", { type: "button", class: "danger", onclick: act(deleteMessage) }, "Delete…"));
 }

@@ -19,7 +19,7 @@ const COLUMNS = [
 		cell: (td, m) => setElapsed(td, m.started_at) },
 	{ id: "queue", title: "Queue", header: true, value: (m) => m.queue, cell: (td, m) => queueLink(td, m.queue) },
 	{ id: "message", title: "Message", css: "message", cell: (td, m) => draw(td, messagePreview(m.message_value), () =>
-		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }) }, messagePreview(m.message_value))) },
+		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }, "transit") }, messagePreview(m.message_value))) },
 	{ id: "progress", title: "Progress", css: "long", hint: "As the handler reports it, every ten seconds", value: (m) => m.progress?.percent ?? -1, first: "down",
 		cell: textCell((m) => progressText(m.progress)) },
 	{ id: "owner", title: "Worker", value: (m) => (m.alive ? "alive" : "dead"), cell: (td, m) => draw(td, [m.alive, m.worker], () =>

@@ -16,6 +16,7 @@ const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "at
 	"handler", "node", "worker", "request_id", "size", "sha1"];
 
 const MEANS = {
+	Cancelled: "An operator ended its run. The error says who.",
 	HandlerExit: "The handler ended with an exit status other than 0, and no attempt was left.",
 	HandlerFail: "The handler reported that it failed (FAIL), and no attempt was left.",
 	HandlerSignal: "A signal killed the handler.",

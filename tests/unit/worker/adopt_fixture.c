@@ -38,9 +38,9 @@ void settle_set_aside(struct worker *worker, struct place p, const char *error)
 	tray_move(&worker->trays, p, MOVE_ASIDE);
 }
 
-void fetcher_received(struct worker *worker, size_t len)
+void fetcher_received(struct worker *worker, int tray, size_t len)
 {
-	(void)worker, (void)len;
+	(void)worker, (void)tray, (void)len;
 }
 
 void fence_claim_lost(struct fence *f)

@@ -11,7 +11,7 @@ struct persistent {
 	bool fork_fails, running, ready, fresh, has_ended;
 	int room, unanswered, reads;		/* reads: how often persistent_read() finds answers */
 	uint64_t given[16], unwritten_from;	/* 0: all is written */
-	int ngiven, starts, stops, kills, drains, quiets;
+	int ngiven, starts, stops, cancels, kills, drains, quiets;
 	int64_t timeout_at_ms, strays;
 	struct handler_reply replies[8];
 	const struct handler_reply *progress;

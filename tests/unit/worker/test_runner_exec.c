@@ -24,7 +24,7 @@ struct handler {
 	bool running, finished, fork_fails;
 	struct handler_result result;
 	struct handler_job job;
-	int starts, stops, kills, ticks;
+	int starts, stops, cancels, kills, ticks;
 	int64_t timeout_at_ms;
 	const struct handler_reply *progress;
 } the_handler;
@@ -103,6 +103,12 @@ void handler_stop(struct handler *h, int64_t now_ms)
 {
 	(void)now_ms;
 	h->stops++;
+}
+
+void handler_cancel(struct handler *h, int64_t now_ms)
+{
+	(void)now_ms;
+	h->cancels++;
 }
 
 void handler_kill(struct handler *h)

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -92,12 +93,40 @@ static void without_a_stop_its_end_counts_after_a_moment(void **state)
 	assert_true(breaker_until_ms(fixture.env->board) != 0);		/* it has never answered: the handler may be broken */
 }
 
+/* Its other jobs are no cause of that end, and neither is the handler. */
+static void a_cancelled_job_ends_its_process_and_charges_no_other(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b", "c");
+	w->starter.may_start_us = w->now_us;
+	runner_persistent.start(w, fixture_now_ms());
+	w->cancels.all = alloc_zero(1, sizeof(*w->cancels.all));
+	w->cancels.all[0] = (struct cancel){ .place = PLACE(0, 1), .serial = w->trays.tray[0].serial, .order = { .by = "ada@web1" } };
+	w->cancels.n = 1;
+	runner_persistent.cancel(w, fixture_now_ms());
+	assert_int_equal(process.cancels, 1);
+	process.end = (struct persistent_end){ .how = PERSISTENT_CANCELLED, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
+		.suspects = 2, .jobs_read = 2, .oldest = process.given[0], .unread_from = UINT64_MAX };
+	process.has_ended = true;
+	runner_persistent.end(w, fixture_now_ms());
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
+	assert_non_null(strstr(fixture_item(0, 0)->outcome->line.data, "redelivered=1"));
+	assert_null(strstr(fixture_item(0, 0)->outcome->line.data, "solo"));
+	assert_int_equal(fixture_item(0, 1)->move, MOVE_ESCAPE);
+	assert_string_equal(fixture_item(0, 1)->outcome->record.error_class, "Cancelled");
+	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+	assert_int_equal(breaker_until_ms(fixture.env->board), 0);
+	cancel_free(&w->cancels);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_stop_that_follows_hands_all_back),
+		T(a_cancelled_job_ends_its_process_and_charges_no_other),
 		T(without_a_stop_its_end_counts_after_a_moment),
 	};
 

@@ -1,0 +1,246 @@
+/* links: tests/unit/worker/worker_fixture.c tests/fuzz/fake_time.c */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms */
+/* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
+
+/* Orders to cancel messages: which message an order means, and what is written in its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+#include <cmocka.h>
+
+#include "tests/unit/worker/worker_fixture.h"
+
+#include "common/base/base.h"
+
+#define OTHER "m.00000000000000b1.1.1"
+#define ESCAPE INC " 0 0 0 escape ada@web1"
+
+static int ended;
+
+static void end_run(struct worker *worker, int64_t now_ms)
+{
+	(void)worker, (void)now_ms;
+	ended++;
+}
+
+static const struct runner runner = { .cancel = end_run };
+
+static int setup(void **state)
+{
+	fixture_setup(state);
+	ended = 0;
+	w->starter.runner = &runner;
+	w->cancels.before = 0;
+	atomic_store(&fixture.env->board->sweeper.cancels, 1);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	cancel_free(&w->cancels);
+	return fixture_teardown(state);
+}
+
+/* The message arrived now. */
+static void receive(const char *raw, bool runs)
+{
+	FILL(0, raw);
+	w->fetcher.received_us[0] = w->now_us;
+	if (runs)
+		tray_start(&w->trays, PLACE(0, 0));
+}
+
+/* Asks, and gets one order for `payload` of this age. */
+static void read_order(const char *payload, int64_t age_ms, const char *text)
+{
+	char field[ENCODE_SHA1_SIZE], age[24], resp[512];
+
+	encode_sha1(payload, strlen(payload), field);
+	snprintf(age, sizeof(age), "%lld", (long long)age_ms);
+	snprintf(resp, sizeof(resp), "*3\r\n$40\r\n%s\r\n$%zu\r\n%s\r\n$%zu\r\nwanted %s\r\n", field, strlen(age), age,
+	    strlen("wanted ") + strlen(text), text);
+	cancel_tick(w, fixture_now_ms());
+	assert_sent("cancels");
+	assert_awaits(ANSWER_CANCELS, -1, CANCEL_READS);
+	cancel_answer(w, CANCEL_READS, fixture_reply(resp), fixture_now_ms());
+}
+
+static void assert_noted(const char *text)
+{
+	static const char begin[] = "cancel_note t:lease:none quredis:of:i:cancels ";
+	const char *sent = fixture_sent();
+
+	assert_int_equal(strncmp(sent, begin, strlen(begin)), 0);
+	assert_non_null(strstr(sent, text));
+	assert_awaits(ANSWER_CANCELS, -1, CANCEL_NOTES);
+	cancel_answer(w, CANCEL_NOTES, fixture_integer(1), fixture_now_ms());
+	assert_true(cancel_deadline_ms(w) <= fixture_now_ms());		/* what the operator sees follows at once */
+}
+
+static void assert_untouched(enum item_state state)
+{
+	assert_int_equal(ended, 0);
+	assert_int_equal(fixture_item(0, 0)->state, state);
+	assert_sent_nothing();
+}
+
+static void without_orders_nothing_is_asked(void **state)
+{
+	(void)state;
+	atomic_store(&fixture.env->board->sweeper.cancels, 0);
+	cancel_tick(w, fixture_now_ms());
+	assert_sent_nothing();
+	assert_int_equal(cancel_deadline_ms(w), INT64_MAX);
+}
+
+static void the_run_ends_and_then_the_result_is_written(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, ESCAPE);
+	assert_int_equal(ended, 1);
+	assert_sent_nothing();
+	fixture_pass_ms(1000);
+	read_order("a", 1050, ESCAPE);		/* it is being ended: once is enough */
+	assert_int_equal(ended, 1);
+	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
+	assert_string_equal(fixture_item(0, 0)->outcome->record.error_class, "Cancelled");
+	assert_string_equal(fixture_item(0, 0)->outcome->error_message, "cancelled by ada@web1");
+	fixture_pass_ms(1000);
+	read_order("a", 2050, ESCAPE);		/* Redis has not answered to the move */
+	assert_sent_nothing();
+	mover_gone(w, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	fixture_pass_ms(1000);
+	read_order("a", 3050, ESCAPE);
+	assert_noted("ended escaped");
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+}
+
+static void it_is_handed_back_with_the_same_attempt(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, INC " 0 0 0 retry ada@web1");
+	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
+	mover_gone(w, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	fixture_pass_ms(1000);
+	read_order("a", 1050, INC " 0 0 0 retry ada@web1");
+	assert_noted("ended handed_back");
+}
+
+static void a_message_that_waits_here_does_not_start(void **state)
+{
+	(void)state;
+	receive("a", false);
+	fixture_pass_ms(100);
+	read_order("a", 50, ESCAPE);
+	assert_int_equal(ended, 0);
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
+}
+
+static void an_equal_message_that_came_later_runs_on(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 500, ESCAPE);
+	assert_untouched(ITEM_RUNNING);		/* perhaps: the order stays */
+	fixture_pass_ms(1000);
+	read_order("a", -3600000, ESCAPE);	/* the clock of Redis was set back */
+	assert_untouched(ITEM_RUNNING);
+}
+
+static void what_has_ended_by_itself_is_not_running(void **state)
+{
+	(void)state;
+	receive("b", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, ESCAPE);
+	assert_int_equal(ended, 0);
+	assert_noted("ended not_running");
+}
+
+static void another_process_answers_for_its_own_tray(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, OTHER " 0 0 0 escape ada@web1");
+	assert_untouched(ITEM_RUNNING);
+	fixture_pass_ms(1000);
+	w->cancels.before = UINT64_MAX;		/* INC is of an earlier process in this slot */
+	read_order("b", 50, ESCAPE);
+	assert_untouched(ITEM_RUNNING);
+}
+
+/* The worker puts its own name into the order first: of several equal messages one ends. */
+static void a_message_that_was_taken_over_ends_here(void **state)
+{
+	(void)state;
+	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
+	fixture_pass_ms(100);
+	read_order("a", 60000, OTHER " 0 0 0 escape ada@web1");
+	assert_int_equal(ended, 0);
+	assert_noted("wanted " INC " 0 0 0 escape ada@web1");
+	read_order("a", 60001, ESCAPE);
+	assert_int_equal(ended, 1);
+}
+
+static void what_was_retried_since_is_another_run(void **state)
+{
+	(void)state;
+	receive(fixture_sealed("quredis/1 w=0000000000000001 attempts=1 redelivered=1\na"), true);
+	fixture_pass_ms(100);
+	read_order("a", 60000, OTHER " 0 0 0 escape ada@web1");
+	assert_untouched(ITEM_RUNNING);
+}
+
+static void strange_orders_are_left_alone(void **state)
+{
+	static const char *const texts[] = { "", INC, INC " 0 0 0 delete ada@web1", "x 0 0 0 escape", INC " a b c escape ada" };
+
+	(void)state;
+	receive("a", true);
+	for (size_t i = 0; i < nitems(texts); i++) {
+		fixture_pass_ms(1000);
+		read_order("a", 10, texts[i]);
+		assert_untouched(ITEM_RUNNING);
+	}
+	fixture_pass_ms(1000);
+	cancel_tick(w, fixture_now_ms());
+	fixture_forget_sent();
+	cancel_answer(w, CANCEL_READS, fixture_reply("-WRONGTYPE no\r\n"), fixture_now_ms());
+	assert_untouched(ITEM_RUNNING);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(without_orders_nothing_is_asked),
+		T(the_run_ends_and_then_the_result_is_written),
+		T(it_is_handed_back_with_the_same_attempt),
+		T(a_message_that_waits_here_does_not_start),
+		T(an_equal_message_that_came_later_runs_on),
+		T(what_has_ended_by_itself_is_not_running),
+		T(another_process_answers_for_its_own_tray),
+		T(a_message_that_was_taken_over_ends_here),
+		T(what_was_retried_since_is_another_run),
+		T(strange_orders_are_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/*
+ * Executes the orders of operators to cancel messages (common/queue/cancels.h). The sweeper reads with its look at the queue
+ * whether there are any, and writes it on the scoreboard; while there are, each worker of the queue reads them every EVERY_MS.
+ *
+ * An order names a message by its bytes, and equal messages are common. So this file ends a run only on evidence that it is the
+ * one that the operator saw: the message was in a tray of this worker before the order was written; or another process had it
+ * then, and it has been redelivered since. An equal message without this evidence may run, and the order stays, since this worker
+ * cannot tell. If no equal message is in flight here, and the order names a tray of this process, the message has ended: the
+ * worker writes that as the result.
+ *
+ * All of it is a state in Redis: the order stays until its result stands in its place, so whichever process dies, and whenever,
+ * the next one reads it again.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+
+#define EVERY_MS 1000
+
+void cancel_init(struct worker *w)
+{
+	w->cancels.before = slot_generation(w->env->slot);
+}
+
+void cancel_free(struct cancels *c)
+{
+	free(c->all);
+}
+
+void cancel_lost(struct cancels *c)
+{
+	c->asking = false;
+	c->next_ms = 0;
+}
+
+static bool are_there(const struct worker *w)
+{
+	return atomic_load(&w->env->board->sweeper.cancels) > 0;
+}
+
+int64_t cancel_deadline_ms(const struct worker *w)
+{
+	return are_there(w) && session_usable(w) && !w->cancels.asking ? w->cancels.next_ms : INT64_MAX;
+}
+
+void cancel_tick(struct worker *w, int64_t now_ms)
+{
+	struct cancels *c = &w->cancels;
+
+	if (!are_there(w) || c->asking || now_ms < c->next_ms || !session_usable(w) || w->exit.leaving || w->exit.left)
+		return;
+	queue_cancels(&w->session.redis, &w->env->keys);
+	session_expect(w, ANSWER_CANCELS, -1, CANCEL_READS, now_ms + REDIS_TIMEOUT_MS);
+	c->asking = true;
+	c->sent_ms = now_ms;
+	c->next_ms = now_ms + EVERY_MS;
+}
+
+/* ---- the orders that this worker executes ---- */
+
+static struct cancel *find_executing(struct cancels *c, const char *field)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (strcmp(c->all[i].field, field) == 0)
+			return &c->all[i];
+	return NULL;
+}
+
+static void add_executing(struct worker *w, struct place p, const char *field, const struct queue_cancel *order)
+{
+	struct cancels *c = &w->cancels;
+
+	c->all = alloc_resize(c->all, c->n + 1, sizeof(*c->all));
+	c->all[c->n] = (struct cancel){ .place = p, .serial = w->trays.tray[p.tray].serial, .order = *order };
+	strlcpy(c->all[c->n++].field, field, sizeof(c->all->field));
+}
+
+static void drop_executing(struct cancels *c, struct cancel *e)
+{
+	*e = c->all[--c->n];
+}
+
+struct cancel *cancel_of(struct worker *w, struct place p)
+{
+	for (struct cancel *e = w->cancels.all; e < w->cancels.all + w->cancels.n; e++)
+		if (e->place.tray == p.tray && e->place.item == p.item && e->serial == w->trays.tray[p.tray].serial)
+			return e;
+	return NULL;
+}
+
+void cancel_settled(struct cancel *c)
+{
+	c->result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED;
+}
+
+/* ---- which message an order means ---- */
+
+enum meant { MEANT_NO, MEANT_PERHAPS, MEANT_YES };
+
+struct seen_order {
+	char field[ENCODE_SHA1_SIZE];
+	int64_t age_ms;			/* below 0: the clock of Redis was set back since */
+	bool ours;			/* its message was in a tray of this process */
+	struct queue_cancel c;
+};
+
+static bool is_of_this_process(const struct worker *w, const char *incarnation)
+{
+	const struct incarnation *own = &w->session.id;
+	struct incarnation i;
+
+	return incarnation_parse(&i, incarnation) == 0 && strcmp(i.node, own->node) == 0 && i.boot == own->boot && i.slot == own->slot &&
+	    i.generation > w->cancels.before;
+}
+
+/* The order was written after the message had arrived. Its age is at least age_ms at the moment at which the worker asked for it. */
+static bool arrived_before(const struct worker *w, int tray, const struct seen_order *o)
+{
+	return o->age_ms >= 0 && w->fetcher.received_us[tray] / 1000 <= w->cancels.sent_ms - o->age_ms;
+}
+
+static enum meant is_meant(struct worker *w, struct place p, const struct seen_order *o)
+{
+	const struct item *item = tray_item(&w->trays, p);
+	const struct message *m = tray_message(&w->trays, p);
+	bool moved = queue_cancel_marks(&m->wrapper) > o->c.marks;
+	char field[ENCODE_SHA1_SIZE];
+
+	if (item->lost || m->wrapper.attempts != o->c.attempts || m->wrapper.redriven_ms != o->c.redriven_ms || (!o->ours && !moved))
+		return MEANT_NO;
+	message_digest(m, field);
+	if (strcmp(field, o->field) != 0)
+		return MEANT_NO;
+	return moved || item->again || arrived_before(w, p.tray, o) ? MEANT_YES : MEANT_PERHAPS;
+}
+
+/* Returns MEANT_YES with its place, or the best that it finds. */
+static enum meant find_meant(struct worker *w, const struct seen_order *o, struct place *found)
+{
+	enum meant best = MEANT_NO;
+
+	for (int tray = 0; tray < QUEUE_TRAYS; tray++)
+		for (int i = 0; i < w->trays.tray[tray].n; i++) {
+			struct place p = { tray, i };
+			enum item_state state = tray_item(&w->trays, p)->state;
+			enum meant meant = state == ITEM_RUNNING || state == ITEM_WAITING ? is_meant(w, p, o) : MEANT_NO;
+
+			if (meant > best) {
+				best = meant;
+				*found = p;
+			}
+		}
+	return best;
+}
+
+/* Its run, or the move of its message, has not ended. */
+static bool is_unfinished(struct worker *w, const struct cancel *e)
+{
+	const struct tray *t = &w->trays.tray[e->place.tray];
+	const struct item *item = &t->items[e->place.item];
+
+	return t->serial == e->serial && e->place.item < t->n && !item->lost && (item->state == ITEM_RUNNING || item->state == ITEM_MOVING);
+}
+
+/* ---- answers ---- */
+
+static void note(struct worker *w, const struct seen_order *o, const struct queue_cancel *after, int64_t now_ms)
+{
+	char before[QUEUE_CANCEL_TEXT_SIZE];
+
+	queue_cancel_format(&o->c, before);
+	queue_cancel_note(&w->session.redis, &w->env->keys, o->field, before, after);
+	session_expect(w, ANSWER_CANCELS, -1, CANCEL_NOTES, now_ms + REDIS_TIMEOUT_MS);
+}
+
+static void execute(struct worker *w, struct place p, const struct seen_order *o, int64_t now_ms)
+{
+	bool runs = tray_item(&w->trays, p)->state == ITEM_RUNNING;
+
+	add_executing(w, p, o->field, &o->c);
+	log_info("message_cancelled", log_str("id", message_id(tray_message(&w->trays, p))), log_str("by", o->c.by),
+	    log_str("then", o->c.retry ? "retry" : "escape"), log_str("running", runs ? "yes" : "no"));
+	if (runs) {
+		w->starter.runner->cancel(w, now_ms);
+		return;
+	}
+	settle_cancelled(w, p, NULL);
+	tray_close(&w->trays, p.tray);
+}
+
+static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
+{
+	struct cancel *e = find_executing(&w->cancels, o->field);
+	struct queue_cancel taken = o->c, ended = { .result = CANCEL_NOT_RUNNING };
+	struct place p = { -1, -1 };
+	enum meant meant;
+
+	if (e != NULL) {
+		if (is_unfinished(w, e))
+			return;
+		if (e->result != CANCEL_WANTED)
+			ended.result = e->result;
+		drop_executing(&w->cancels, e);
+	}
+	if (ended.result != CANCEL_NOT_RUNNING) {
+		note(w, o, &ended, now_ms);
+		return;
+	}
+	meant = find_meant(w, o, &p);
+	if (meant == MEANT_YES && o->ours) {
+		execute(w, p, o, now_ms);
+	} else if (meant == MEANT_YES) {	/* one worker executes it, also if there are equal messages: the one whose name it has */
+		strlcpy(taken.owner, w->session.incarnation, sizeof(taken.owner));
+		note(w, o, &taken, now_ms);
+	} else if (meant == MEANT_NO && o->ours) {
+		note(w, o, &ended, now_ms);
+	}
+}
+
+/* Orders that are gone from Redis: they are too old, or Redis went back. What was begun ends all the same. */
+static void forget_gone(struct worker *w, const struct redis_reply *reply)
+{
+	for (size_t i = w->cancels.n; i > 0; i--) {
+		struct cancel *e = &w->cancels.all[i - 1];
+		bool there = is_unfinished(w, e);
+
+		for (size_t k = 0; k < reply->n && !there; k += 3)
+			there = strcmp(redis_element(reply, k).str, e->field) == 0;
+		if (!there)
+			drop_executing(&w->cancels, e);
+	}
+}
+
+static void take_orders(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+{
+	w->cancels.asking = false;
+	if (!redis_is_strings(reply) || reply->n % 3 != 0)
+		return;			/* the sweeper shows an error of this key */
+	forget_gone(w, reply);
+	for (size_t i = 0; i < reply->n; i += 3) {
+		struct redis_reply field = redis_element(reply, i), text = redis_element(reply, i + 2);
+		struct seen_order o = { .age_ms = strtoll(redis_element(reply, i + 1).str, NULL, 10) };
+
+		if (queue_cancel_parse(&o.c, text.str, text.len) == -1 || o.c.result != CANCEL_WANTED ||
+		    strlcpy(o.field, field.str, sizeof(o.field)) >= sizeof(o.field))
+			continue;
+		o.ours = is_of_this_process(w, o.c.owner);
+		follow(w, &o, now_ms);
+	}
+}
+
+void cancel_answer(struct worker *w, enum cancel_request request, const struct redis_reply *reply, int64_t now_ms)
+{
+	if (request == CANCEL_READS)
+		take_orders(w, reply, now_ms);
+	else
+		w->cancels.next_ms = now_ms;	/* what the operator sees follows at once */
+}

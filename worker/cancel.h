@@ -1,0 +1,44 @@
+#ifndef WORKER_CANCEL_H
+#define WORKER_CANCEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+#include "worker/tray.h"
+
+struct worker;
+
+/* An order that this worker executes. */
+struct cancel {
+	char field[ENCODE_SHA1_SIZE];
+	struct place place;			/* of its message, */
+	uint64_t serial;			/* in this filling of its tray */
+	struct queue_cancel order;
+	enum queue_cancel_result result;	/* WANTED: the run has not ended yet */
+};
+
+/* Owner: cancel.c. */
+struct cancels {
+	uint64_t before;			/* a generation: every incarnation of this process has a higher one */
+	bool asking;				/* the request for the orders is unanswered */
+	int64_t sent_ms;			/* CLOCK_MONOTONIC: when it was sent */
+	int64_t next_ms;			/* CLOCK_MONOTONIC: no request before */
+	struct cancel *all;			/* owned */
+	size_t n;
+};
+
+void cancel_init(struct worker *w);
+void cancel_free(struct cancels *c);
+void cancel_tick(struct worker *w, int64_t now_ms);		/* asks for the orders, if there are some */
+void cancel_lost(struct cancels *c);				/* the connection is closed: no answer comes */
+enum cancel_request { CANCEL_READS, CANCEL_NOTES };		/* what an answer is to */
+void cancel_answer(struct worker *w, enum cancel_request request, const struct redis_reply *reply, int64_t now_ms);
+int64_t cancel_deadline_ms(const struct worker *w);		/* INT64_MAX: there are no orders */
+void cancel_settled(struct cancel *c);				/* the move of its message is chosen */
+struct cancel *cancel_of(struct worker *w, struct place p);	/* the order that ends this message; NULL: none */
+
+#endif
