@@ -134,7 +134,7 @@ static void offer_operand(struct completion *c, const struct command *command)
 	operand_name(command->arguments, c->a.noperands, name, sizeof(name));
 	if (strcmp(name, "QUEUE") == 0)
 		offer_queues(c);
-	else if (strcmp(name, "ID") == 0)
+	else if (strcmp(name, "ID") == 0 && strncmp(command->name, "dlq ", strlen("dlq ")) == 0)
 		offer_ids(c);
 	else if (strcmp(name, "TYPE") == 0)
 		offer_all(c, lists, nitems(lists));

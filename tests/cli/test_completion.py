@@ -45,6 +45,7 @@ def test_operands(offers, conf):
     assert offers("stats", "mail", "news", "", conf=conf) == ["mail", "news"]
     assert offers("peek", "mail", "", conf=conf) == ["ingress", "transit", "escape", "delayed"]
     assert offers("dlq", "show", "mail", "17", conf=conf) == ["1700000000000-0"]
+    assert offers("cancel", "mail", "", conf=conf) == []     # a dead letter does not run
     assert offers("run", "mail", "--from", "escape", "--id", "17", conf=conf) == ["1700000000000-0"]
     assert offers("dlq", "show", "no such", "", conf=conf) == [] == offers("ls", "", conf=conf)
 
