@@ -42,14 +42,32 @@ static struct script_text text_of(enum queue_script script)
 	return texts[script];
 }
 
+/* What Redis gets: without lines that are comments, which are half of all bytes; the numbers of the lines stay. */
+static void strip_comments(enum queue_script script, struct buffer *out)
+{
+	struct script_text t = text_of(script);
+
+	for (const char *line = t.start, *next; line < t.end; line = next) {
+		const char *first = line + strspn(line, " ");
+
+		next = strchr(line, '\n') + 1;
+		if (strncmp(first, "--", 2) == 0)
+			first = next - 1;
+		buffer_append(out, first, (size_t)(next - first));
+	}
+}
+
 /* Computed at the first use, and constant from then on. */
 static const char *sha1_of(enum queue_script script)
 {
 	static char sums[QUEUE_SCRIPT_COUNT][ENCODE_SHA1_SIZE];
-	struct script_text t = text_of(script);
+	struct buffer text = {0};
 
-	if (sums[script][0] == '\0')
-		encode_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
+	if (sums[script][0] == '\0') {
+		strip_comments(script, &text);
+		encode_sha1(text.data, text.len, sums[script]);
+		buffer_free(&text);
+	}
 	return sums[script];
 }
 
@@ -76,11 +94,14 @@ const char *queue_script_line(const char *sha1, long number, struct script_text 
 
 void queue_scripts_load(struct redis *r)
 {
-	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++) {
-		struct script_text t = text_of((enum queue_script)i);
+	struct buffer text = {0};
 
-		redis_appendf(r, "SCRIPT LOAD %b", t.start, (size_t)(t.end - t.start));
+	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++) {
+		buffer_clear(&text);
+		strip_comments((enum queue_script)i, &text);
+		redis_appendf(r, "SCRIPT LOAD %b", text.data, text.len);
 	}
+	buffer_free(&text);
 }
 
 struct script_arg script_number(struct script_number *room, int64_t value)

@@ -22,9 +22,10 @@ def shared_texts():
 
 
 def script_text(name):
-    """As Redis gets it."""
+    """As Redis gets it: no indentation, and of comment lines only their ends."""
     files = [*(f"shared/{f}" for f in shared_texts()[name]), name]
-    return b"".join((ROOT / f"common/queue/scripts/{f}.lua").read_bytes() for f in files)
+    text = b"".join((ROOT / f"common/queue/scripts/{f}.lua").read_bytes() for f in files)
+    return re.sub(rb"^ *(?:--.*)?", b"", text, flags=re.M)
 
 
 def script_hash(name):

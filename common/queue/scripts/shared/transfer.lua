@@ -13,7 +13,7 @@ end
 local function run(command)
   local answer = redis.pcall(unpack(command))
   if type(answer) ~= 'table' then return answer end
-  return answer.err and { err = answer.err .. ", command '" .. command[1] .. "'" } or 1
+  return answer.err and { err = answer.err .. ", command '" .. command[1] .. "' of a script" } or 1
 end
 local function transfer(remove, ...)
   local puts, added, answer = { ... }, 0, nil
