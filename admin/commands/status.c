@@ -127,7 +127,7 @@ static void show_queues(struct admin *a, const json_t *queues)
 /* ---- health ---- */
 
 struct sick_queues {
-	size_t ill, doubtful;		/* degraded or unhealthy; nobody can tell */
+	size_t ill, doubtful;		/* degraded or unhealthy; not known */
 };
 
 /* Counts queues of this supervisor; none if Redis does not tell. */
@@ -176,7 +176,7 @@ static void note_sick(struct admin *a, const json_t *s)
 	char unsaid[COMPLAINT_SIZE];
 	struct sick_queues sick;
 
-	if (a->flawed || !json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
+	if (a->flawed || a->options.socket != NULL || !json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
 		return;
 	fflush(stdout);
 	a->complaint = unsaid;

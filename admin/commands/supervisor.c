@@ -14,6 +14,7 @@
  * which saves its data
  */
 #define STOP_MORE_MS 60000
+#define STOP_UNKNOWN_MS INT64_C(86400000)	/* the configuration has errors, so the drain_timeout of the supervisor is not known */
 
 /* Prints the texts of an answer on standard error, also with --json. */
 static void say_texts(const json_t *answer, const char *member, const char *prefix)
@@ -62,7 +63,7 @@ static void warn_of_left(struct admin *a, const json_t *answer)
 	const json_t *left;
 	size_t i;
 
-	if (json_array_size(json_object_get(answer, "left")) > 0 && !a->flawed)
+	if (json_array_size(json_object_get(answer, "left")) > 0 && !a->flawed && a->options.socket == NULL)
 		connection_open(a);
 	json_array_foreach(json_object_get(answer, "left"), i, left)
 		warn_of_queue(a, left);
@@ -106,7 +107,7 @@ int cmd_reload(struct admin *a)
 int cmd_stop(struct admin *a)
 {
 	const struct conf *c = a->conf;
-	int64_t wait_ms = c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
+	int64_t wait_ms = a->flawed ? STOP_UNKNOWN_MS : c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
 
 	if (!a->options.dry_run && control_stop(a, a->options.fast, a->options.no_wait ? 0 : wait_ms) == -1)
 		return -1;
@@ -122,7 +123,7 @@ static json_t *queue_member(const struct admin *a)
 /* Translates the refusal of a supervisor that does not run this queue. */
 static int no_queue(struct admin *a, int rc)
 {
-	if (rc == -1 && a->status == EX_TEMPFAIL && a->noperands > 0 && conf_queue_find(a->conf, a->operands[0]) == NULL)
+	if (rc == -1 && !a->flawed && a->options.socket == NULL && a->status == EX_TEMPFAIL && a->noperands > 0 && conf_queue_find(a->conf, a->operands[0]) == NULL)
 		a->status = EX_NOINPUT;
 	return rc;
 }
