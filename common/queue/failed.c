@@ -51,6 +51,14 @@ static struct class_figure *find_least(struct queue_failed *f)
 	return least;
 }
 
+/* Any program may have written the counts. */
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	uint64_t most = QUEUE_STATS_COUNT_MOST;
+
+	return a >= most || b >= most || a + b > most ? most : a + b;
+}
+
 /* The rule of failed.lua: a class that is one too many takes the place of the smallest, unless it is smaller itself. */
 static void add_class(struct queue_failed *f, const char *name, uint64_t n)
 {
@@ -58,24 +66,24 @@ static void add_class(struct queue_failed *f, const char *name, uint64_t n)
 
 	for (size_t i = 0; i < f->n; i++)
 		if (strcmp(f->named[i].name, name) == 0) {
-			f->named[i].n += n;
+			f->named[i].n = sum_of(f->named[i].n, n);
 			return;
 		}
 	place = f->n < QUEUE_FAILED_NAMES ? &f->named[f->n++] : find_least(f);
 	if (place->n > n) {
-		f->other += n;
+		f->other = sum_of(f->other, n);
 		return;
 	}
-	f->other += place->n;
-	*place = (struct class_figure){ .n = n };
+	f->other = sum_of(f->other, place->n);
+	*place = (struct class_figure){ .n = sum_of(n, 0) };
 	snprintf(place->name, sizeof(place->name), "%s", name);
 }
 
-/* name: n bytes that any program may have written */
+/* name: len bytes, which any program may have written. n: the count */
 static void add_count(struct queue_failed *f, const char *name, size_t len, uint64_t n)
 {
 	if (strcmp(name, CLASS_OTHER) == 0 || !identifier_is(IDENTIFIER_CLASS, name, len))
-		f->other += n;
+		f->other = sum_of(f->other, n);
 	else if (n > 0)
 		add_class(f, name, n);
 }
@@ -222,7 +230,7 @@ void queue_failed_read(struct queue_failed *f, const json_t *object)
 	json_t *count;
 
 	json_object_foreach((json_t *)(uintptr_t)json_object_get(object, "classes"), class, count)
-		if (json_is_integer(count) && json_integer_value(count) > 0 && json_integer_value(count) <= QUEUE_STATS_COUNT_MOST)
+		if (json_is_integer(count) && json_integer_value(count) > 0)
 			add_count(f, class, strlen(class), (uint64_t)json_integer_value(count));
 	class = json_string_value(json_object_get(latest, "class"));
 	if (class != NULL && error != NULL)
