@@ -77,7 +77,8 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 }
 
 /* The latest failed attempt, if it is not older than the minutes. */
-static int take_latest(struct admin *a, struct stats *s, int64_t first_ms)
+/* Drops an error that is older than the given time, or of a clock that ran ahead. */
+static int take_latest(struct admin *a, struct stats *s, int64_t first_ms, int64_t server_ms)
 {
 	struct redis_reply reply;
 
@@ -85,7 +86,7 @@ static int take_latest(struct admin *a, struct stats *s, int64_t first_ms)
 	if (admin_reply(a, &reply, s->keys->stats) == -1)
 		return -1;
 	queue_failed_latest(&s->failed, &reply);
-	if (s->failed.at_ms < first_ms)
+	if (s->failed.at_ms < first_ms || s->failed.at_ms > server_ms)
 		s->failed.at_ms = 0;
 	return 0;
 }
@@ -93,15 +94,16 @@ static int take_latest(struct admin *a, struct stats *s, int64_t first_ms)
 /* Sums the minutes of the given time. The first and the last one count in full. */
 static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
 {
-	int64_t last = server_ms / MINUTE_MS, first = (server_ms - s->since_ms) / MINUTE_MS, begin_ms = first * MINUTE_MS;
+	int64_t last = server_ms / MINUTE_MS, first = (server_ms - s->since_ms) / MINUTE_MS, begin_ms;
 
 	if (last - first >= QUEUE_RATE_MINUTES)
 		first = last - QUEUE_RATE_MINUTES + 1;
+	begin_ms = first * MINUTE_MS;
 	s->minutes = json_array();
 	for (; first <= last; first += PAGE)
 		if (take_minutes(a, s, first, last - first + 1 < PAGE ? last - first + 1 : PAGE) == -1)
 			return -1;
-	return take_latest(a, s, begin_ms);
+	return take_latest(a, s, begin_ms, server_ms);
 }
 
 static int take_totals(struct admin *a, struct stats *s)
