@@ -46,7 +46,7 @@ export function preview(value) {
 	return value === null ? "–" : value.text === "" ? "(empty)" : visibleLine(value.text);
 }
 
-const HEADER = /^quredis\/1 [^\n]*\n/;		// of a producer: its id and its limits, which have columns of their own
+const HEADER = /^quredis\/1 (?!w=)[^\n]*\n/;		// of a producer: its id and its limits, which have columns of their own; not a wrapper
 
 /** The beginning of a message, without the header line before it. */
 export function messagePreview(value) {
