@@ -89,7 +89,7 @@ void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
 
 /*
  * From now on each new connection of r loads the scripts and learns the secrets. owner: it also creates the first secret if Redis has none, and fails with an
- * error SECRET if that is lost. conf: its queues, and its node, show whether quredis was here; it outlives r. NULL: not known.
+ * error SECRET if that is lost. conf: its queues show whether quredis was here; it outlives r. NULL: not known.
  */
 void queue_greets(struct redis *r, bool owner, const struct conf *conf);
 void queue_greets_nothing(struct redis *r);	/* new connections load no scripts and learn no secrets: for LPUSH alone */

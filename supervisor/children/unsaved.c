@@ -73,7 +73,7 @@ static int call(int fd, const char *command, char answer[ANSWER_MAX], struct uns
 }
 
 /* The next start reads the file, which lacks all since then. Redis writes a new one in the background. */
-static int switch_on(int fd, struct unsaved *u)
+static int switch_aof_on(int fd, struct unsaved *u)
 {
 	char answer[ANSWER_MAX];
 
@@ -108,7 +108,7 @@ static int judge(int fd, const char *info, size_t len, struct unsaved *u)
 	if (info[0] != '$')
 		return cannot_tell(u, "Redis refuses INFO", info[0] == '-' ? "it answered with an error" : "it sent another answer");
 	if (redis_info_value(info, len, "aof_enabled", enabled, sizeof(enabled)) && strcmp(enabled, "0") == 0)
-		return switch_on(fd, u);
+		return switch_aof_on(fd, u);
 	if (is_set(info, len, "aof_rewrite_in_progress") || is_set(info, len, "aof_rewrite_scheduled"))
 		return await_rewrite(fd, is_set(info, len, "aof_rewrite_in_progress"), u);
 	if (!redis_info_value(info, len, "aof_last_write_status", status, sizeof(status)) ||

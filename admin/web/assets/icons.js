@@ -26,5 +26,5 @@ export function badge(level, word, why) {
 export const HEALTH = { unhealthy: "bad", unknown: "unknown", degraded: "warn", healthy: "ok" };
 const WORST_FIRST = Object.keys(HEALTH);
 
-/** A smaller one is worse; a queue that nobody judges is behind all others. */
+/** A smaller one is worse; a queue without a report is behind all others. */
 export const healthRank = (status) => (status === undefined ? WORST_FIRST.length : WORST_FIRST.indexOf(status));
