@@ -123,7 +123,9 @@ static json_t *queue_member(const struct admin *a)
 /* Translates the refusal of a supervisor that does not run this queue. */
 static int no_queue(struct admin *a, int rc)
 {
-	if (rc == -1 && !a->flawed && a->options.socket == NULL && a->status == EX_TEMPFAIL && a->noperands > 0 && conf_queue_find(a->conf, a->operands[0]) == NULL)
+	bool known = a->flawed || a->options.socket != NULL || a->noperands == 0 || conf_queue_find(a->conf, a->operands[0]) != NULL;
+
+	if (rc == -1 && a->status == EX_TEMPFAIL && !known)
 		a->status = EX_NOINPUT;
 	return rc;
 }
