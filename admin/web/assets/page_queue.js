@@ -10,7 +10,7 @@ import { href } from "./route.js";
 import { store } from "./store.js";
 import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
 
-const RARE = ["timed_out", "redelivered", "handed_back", "rescued", "claim_lost", "unrunnable", "expired", "purged", "archived", "discarded", "reconnected"];
+const OF_EACH_MESSAGE = ["fetched", "done", "failed", "retried", "escaped", "due"];	// counters that the charts tell; a new one is shown below them
 
 export class QueuePage {
 	constructor(route) {
@@ -148,13 +148,13 @@ export class QueuePage {
 	}
 
 	#showDurations(stats) {
-		const rare = RARE.filter((c) => stats.counters[c] > 0);
+		const rare = Object.keys(stats.counters).filter((c) => stats.counters[c] > 0 && !OF_EACH_MESSAGE.includes(c));
 		const half = Object.entries(stats.below_ms ?? {});
 		draw(this.durations, [half, rare.map((c) => stats.counters[c]), this.range.id], () => [
 			h("h2", null, "Handler run time"), h("dl", { class: "pairs" }, half.map(([p, ms]) =>
 				[h("dt", null, `${p} <`), h("dd", null, duration(ms))])),
 			rare.length > 0 && h("h2", null, `Also in the ${this.range.words}`),
-			rare.length > 0 && h("dl", { class: "pairs" }, rare.map((c) => [h("dt", null, c.replace("_", " ")), h("dd", null, count(stats.counters[c]))]))]);
+			rare.length > 0 && h("dl", { class: "pairs" }, rare.map((c) => [h("dt", null, c.replaceAll("_", " ")), h("dd", null, count(stats.counters[c]))]))]);
 	}
 
 	close() {
