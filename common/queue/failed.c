@@ -199,9 +199,10 @@ size_t queue_failed_figures(const struct queue_failed *f, struct class_figure ou
 
 	for (size_t i = 0; i < f->n && i < QUEUE_FAILED_SHOWN; i++)
 		out[n++] = f->named[i];
-	if (f->other > 0)
-		out[n++] = (struct class_figure){ .name = CLASS_OTHER, .n = f->other };
-	return n;
+	if (f->other == 0)
+		return n;
+	out[n] = (struct class_figure){ .name = CLASS_OTHER, .n = f->other };
+	return n + 1;
 }
 
 void queue_failed_json(const struct queue_failed *f, json_t *object)
