@@ -125,7 +125,8 @@ class Episode:
         wait_for(self._is_settled, SETTLED_S, "every message to end")
         if {"lose_secret", "delete_secret", "replace_secret"} & set(self.faults):
             for name in load.QUEUES:
-                self.hosts[0].quredis("dlq", "retry", name, "--class", "UnknownSeal", "-y")
+                done = self.hosts[0].quredis("dlq", "retry", name, "--all", "--class", "UnknownSeal", "-y")
+                assert done.code == 0, done.err
             wait_for(self._is_settled, SETTLED_S, "every message with a seal that was unknown to end")
 
     def _is_settled(self):
