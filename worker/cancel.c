@@ -213,7 +213,10 @@ static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 		return;
 	}
 	meant = find_meant(w, o, &p);
-	if (meant == MEANT_YES && o->ours) {
+	if (meant == MEANT_YES && o->c.retry && queue_cancel_marks(&tray_message(&w->trays, p)->wrapper) > o->c.marks) {
+		ended.result = CANCEL_HANDED_BACK;	/* its run has ended, and this is the next one */
+		note(w, o, &ended, now_ms);
+	} else if (meant == MEANT_YES && o->ours) {
 		execute(w, p, o, now_ms);
 	} else if (meant == MEANT_YES) {	/* one worker executes it, also if there are equal messages: the one whose name it has */
 		strlcpy(taken.owner, w->session.incarnation, sizeof(taken.owner));

@@ -98,10 +98,10 @@ def test_neighbours_in_a_window(redis, quredisd, handler, ledger, tmp):
 
 @pytest.mark.parametrize("mode", ["exec", "persistent"])
 def test_handed_back(redis, quredisd, handler, ledger, tmp, mode):
-    """--retry: it runs again at once, marked as redelivered, with the same attempt."""
+    """--retry: it runs again at once, marked as redelivered, with the same attempt, and no other worker ends it once more."""
     c = redis.client()
     body = handler(WINDOW, "python") if mode == "persistent" else handler("m=$(tail -n 1)\n" + GATED.replace("read -r m", ""))
-    d = quredisd(queues=[queue("mail", body, mode=mode)])
+    d = quredisd(queues=[queue("mail", body, mode=mode, workers=6)])
     c.lpush("ingress:mail", message("m1"))
     wait_for(lambda: ledger.rows("start"))
     code, out, err = cancel(d, "m1", "--retry")
@@ -109,8 +109,11 @@ def test_handed_back(redis, quredisd, handler, ledger, tmp, mode):
     wait_for(lambda: len(ledger.rows("start")) == 2)
     if mode == "exec":
         assert [row[:3] for row in ledger.rows("start")] == [["m1", "0", "1"], ["m1", "1", "1"]]
+    before = reads(c)
+    wait_for(lambda: reads(c) >= before + 6, 30)
     (tmp / "go").touch()
     wait_for(lambda: not c.keys("transit:mail:*:[0-2]"))
+    assert len(ledger.rows("start")) == 2 and len(d.events("message_cancelled")) == 1
     assert not c.exists("escape:mail") and not d.events("message_retried")
 
 

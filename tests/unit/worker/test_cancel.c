@@ -198,6 +198,24 @@ static void a_message_that_was_taken_over_ends_here(void **state)
 	assert_int_equal(ended, 1);
 }
 
+/* The worker that handed it back has not written that yet. */
+static void a_message_that_was_handed_back_runs(void **state)
+{
+	static const char *const owners[] = { OTHER, INC };
+
+	(void)state;
+	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
+	for (size_t i = 0; i < nitems(owners); i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s 0 0 0 retry ada@web1", owners[i]);
+		fixture_pass_ms(1000);
+		read_order("a", 60000, text);
+		assert_int_equal(ended, 0);
+		assert_noted("ended handed_back");
+	}
+}
+
 static void what_was_retried_since_is_another_run(void **state)
 {
 	(void)state;
@@ -238,6 +256,7 @@ int main(void)
 		T(what_has_ended_by_itself_is_not_running),
 		T(another_process_answers_for_its_own_tray),
 		T(a_message_that_was_taken_over_ends_here),
+		T(a_message_that_was_handed_back_runs),
 		T(what_was_retried_since_is_another_run),
 		T(strange_orders_are_left_alone),
 	};
