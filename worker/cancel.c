@@ -194,6 +194,16 @@ static void execute(struct worker *w, struct place p, const struct seen_order *o
 	tray_close(&w->trays, p.tray);
 }
 
+/* An operator may have given a second order for the same bytes, after another worker had answered to the first one. */
+static bool is_same_order(const struct queue_cancel *a, const struct queue_cancel *b)
+{
+	char texts[2][QUEUE_CANCEL_TEXT_SIZE];
+
+	queue_cancel_format(a, texts[0]);
+	queue_cancel_format(b, texts[1]);
+	return strcmp(texts[0], texts[1]) == 0;
+}
+
 static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 {
 	struct cancel *e = find_executing(&w->cancels, o->field);
@@ -204,7 +214,7 @@ static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 	if (e != NULL) {
 		if (is_unfinished(w, e))
 			return;
-		if (e->result != CANCEL_WANTED)
+		if (e->result != CANCEL_WANTED && is_same_order(&e->order, &o->c))
 			ended.result = e->result;
 		drop_executing(&w->cancels, e);
 	}

@@ -198,6 +198,23 @@ static void a_message_that_was_taken_over_ends_here(void **state)
 	assert_int_equal(ended, 1);
 }
 
+/* Another worker answered to the first order, and a second one for the same bytes stands in its place. */
+static void the_result_of_an_order_answers_to_no_other_order(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, INC " 0 0 0 retry ada@web1");
+	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	mover_gone(w, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
+	fixture_pass_ms(1000);
+	read_order("a", 50, INC " 0 1 0 retry ada@web1");
+	assert_int_equal(ended, 2);
+	assert_sent_nothing();
+}
+
 /* The worker that handed it back has not written that yet. */
 static void a_message_that_was_handed_back_runs(void **state)
 {
@@ -256,6 +273,7 @@ int main(void)
 		T(what_has_ended_by_itself_is_not_running),
 		T(another_process_answers_for_its_own_tray),
 		T(a_message_that_was_taken_over_ends_here),
+		T(the_result_of_an_order_answers_to_no_other_order),
 		T(a_message_that_was_handed_back_runs),
 		T(what_was_retried_since_is_another_run),
 		T(strange_orders_are_left_alone),
