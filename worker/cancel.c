@@ -256,7 +256,8 @@ static void take_orders(struct worker *w, const struct redis_reply *reply, int64
 	if (!redis_is_strings(reply) || reply->n % 3 != 0)
 		return;			/* the sweeper shows an error of this key */
 	forget_gone(w, reply);
-	for (size_t i = 0; i < reply->n; i += 3) {
+	/* Redis holds no more, but another program may write more: each one may cost an answer that session.c expects. */
+	for (size_t i = 0; i < reply->n && i < (size_t)3 * QUEUE_CANCELS_MAX; i += 3) {
 		struct redis_reply field = redis_element(reply, i), text = redis_element(reply, i + 2);
 		struct seen_order o = { .age_ms = strtoll(redis_element(reply, i + 1).str, NULL, 10) };
 

@@ -260,6 +260,23 @@ static void strange_orders_are_left_alone(void **state)
 	assert_untouched(ITEM_RUNNING);
 }
 
+static void no_more_orders_are_read_than_a_queue_may_have(void **state)
+{
+	char resp[32 * 1024];
+	size_t len = (size_t)snprintf(resp, sizeof(resp), "*%d\r\n", 3 * (QUEUE_CANCELS_MAX + 1));
+
+	(void)state;
+	for (int i = 0; i <= QUEUE_CANCELS_MAX; i++)
+		len += (size_t)snprintf(resp + len, sizeof(resp) - len, "$40\r\n%040d\r\n$2\r\n50\r\n$%zu\r\nwanted " ESCAPE "\r\n", i,
+		    strlen("wanted " ESCAPE));
+	cancel_tick(w, fixture_now_ms());
+	assert_sent("cancels");
+	cancel_answer(w, CANCEL_READS, fixture_reply(resp), fixture_now_ms());
+	for (int i = 0; i < QUEUE_CANCELS_MAX; i++)
+		assert_sent("cancel_note");
+	assert_sent_nothing();
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -275,6 +292,7 @@ int main(void)
 		T(a_message_that_was_taken_over_ends_here),
 		T(the_result_of_an_order_answers_to_no_other_order),
 		T(a_message_that_was_handed_back_runs),
+		T(no_more_orders_are_read_than_a_queue_may_have),
 		T(what_was_retried_since_is_another_run),
 		T(strange_orders_are_left_alone),
 	};
