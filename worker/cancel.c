@@ -273,6 +273,6 @@ void cancel_answer(struct worker *w, enum cancel_request request, const struct r
 {
 	if (request == CANCEL_READS)
 		take_orders(w, reply, now_ms);
-	else
+	else if (reply->type == REDIS_INTEGER && reply->integer == 1)
 		w->cancels.next_ms = now_ms;	/* what the operator sees follows at once */
 }

@@ -260,6 +260,21 @@ static void strange_orders_are_left_alone(void **state)
 	assert_untouched(ITEM_RUNNING);
 }
 
+static void a_note_that_failed_is_written_at_the_next_look(void **state)
+{
+	static const char *const replies[] = { "-NOPERM no\r\n", ":0\r\n" };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(replies); i++) {
+		fixture_pass_ms(1000);
+		read_order("a", 50, ESCAPE);
+		assert_sent("cancel_note");
+		assert_awaits(ANSWER_CANCELS, -1, CANCEL_NOTES);
+		cancel_answer(w, CANCEL_NOTES, fixture_reply(replies[i]), fixture_now_ms());
+		assert_true(cancel_deadline_ms(w) > fixture_now_ms());
+	}
+}
+
 static void no_more_orders_are_read_than_a_queue_may_have(void **state)
 {
 	char resp[32 * 1024];
@@ -292,6 +307,7 @@ int main(void)
 		T(a_message_that_was_taken_over_ends_here),
 		T(the_result_of_an_order_answers_to_no_other_order),
 		T(a_message_that_was_handed_back_runs),
+		T(a_note_that_failed_is_written_at_the_next_look),
 		T(no_more_orders_are_read_than_a_queue_may_have),
 		T(what_was_retried_since_is_another_run),
 		T(strange_orders_are_left_alone),
