@@ -99,6 +99,14 @@ void cancel_settled(struct cancel *c)
 	c->result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED;
 }
 
+void cancel_unsettled(struct worker *w, struct place p)
+{
+	struct cancel *c = cancel_of(w, p);
+
+	if (c != NULL)
+		c->result = CANCEL_WANTED;
+}
+
 /* ---- which message an order means ---- */
 
 enum meant { MEANT_NO, MEANT_PERHAPS, MEANT_YES };

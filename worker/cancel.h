@@ -39,6 +39,7 @@ enum cancel_request { CANCEL_READS, CANCEL_NOTES };		/* what an answer is to */
 void cancel_answer(struct worker *w, enum cancel_request request, const struct redis_reply *reply, int64_t now_ms);
 int64_t cancel_deadline_ms(const struct worker *w);		/* INT64_MAX: there are no orders */
 void cancel_settled(struct cancel *c);				/* the move of its message is chosen */
+void cancel_unsettled(struct worker *w, struct place p);	/* the chosen move did not happen */
 struct cancel *cancel_of(struct worker *w, struct place p);	/* the order that ends this message; NULL: none */
 
 #endif

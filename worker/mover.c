@@ -334,10 +334,12 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 		place_in_doubt(w, p);
 		return;
 	}
-	if (reply->integer == 0)
+	if (reply->integer == 0) {
+		cancel_unsettled(w, p);
 		claim_lost(w, p.tray, 1);
-	else
+	} else {
 		count_moved(w, item);
+	}
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
 	else if (reply->integer > 0)

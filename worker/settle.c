@@ -145,6 +145,7 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
 
+	cancel_unsettled(w, p);
 	o->rewritten = tray_item(&w->trays, p)->move == MOVE_RETRY && !w->env->keys.shared;
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
 	o->record = env_record(w->env, w->session.incarnation, m, move, o->error_message);

@@ -38,6 +38,11 @@ void settle_set_aside(struct worker *worker, struct place p, const char *error)
 	tray_move(&worker->trays, p, MOVE_ASIDE);
 }
 
+void cancel_unsettled(struct worker *worker, struct place p)
+{
+	(void)worker, (void)p;
+}
+
 void fetcher_received(struct worker *worker, int tray, size_t len)
 {
 	(void)worker, (void)tray, (void)len;

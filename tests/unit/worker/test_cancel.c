@@ -260,6 +260,32 @@ static void strange_orders_are_left_alone(void **state)
 	assert_untouched(ITEM_RUNNING);
 }
 
+/* The message was not in its tray any more, or Redis refused to move it. */
+static void what_did_not_move_was_not_cancelled(void **state)
+{
+	(void)state;
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, ESCAPE);
+	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
+	settle_set_aside(w, PLACE(0, 0), "WRONGTYPE no");
+	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
+	mover_gone(w, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	fixture_pass_ms(1000);
+	read_order("a", 1050, ESCAPE);
+	assert_noted("ended not_running");
+
+	receive("a", true);
+	fixture_pass_ms(100);
+	read_order("a", 50, ESCAPE);
+	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	mover_tick(w, fixture_now_ms());
+	mover_answer(w, PLACE(0, 0), fixture_integer(0), fixture_now_ms());
+	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
+}
+
 static void a_note_that_failed_is_written_at_the_next_look(void **state)
 {
 	static const char *const replies[] = { "-NOPERM no\r\n", ":0\r\n" };
@@ -307,6 +333,7 @@ int main(void)
 		T(a_message_that_was_taken_over_ends_here),
 		T(the_result_of_an_order_answers_to_no_other_order),
 		T(a_message_that_was_handed_back_runs),
+		T(what_did_not_move_was_not_cancelled),
 		T(a_note_that_failed_is_written_at_the_next_look),
 		T(no_more_orders_are_read_than_a_queue_may_have),
 		T(what_was_retried_since_is_another_run),
