@@ -77,6 +77,41 @@ static int give_order(struct run *run, const char *tray, int64_t at, const struc
 	return reply.type == REDIS_STRING;
 }
 
+/* In a shared queue the worker knows the counts of the message from its note. Of more than QUEUE_LOOK_SUM_MAX bytes the note has no name. */
+static int read_note(struct run *run, const struct queue_looked *l, struct message *m)
+{
+	struct admin *a = run->a;
+	struct queue_note note;
+	struct wrapper wrapper;
+	struct redis_reply reply;
+	const char *field = note.field;
+
+	if (!a->keys.shared || (l->size > l->head.len && l->sha1.len == 0))
+		return 0;
+	if (l->size > l->head.len)
+		field = l->sha1.str;
+	else
+		queue_note_of(&note, m, NULL);
+	queue_notes_by_sha1(&a->redis, &a->keys, &field, 1);
+	if (admin_reply(a, &reply, a->keys.notes) == -1)
+		return -1;
+	if (queue_note_read(&reply, 0, &wrapper))
+		m->wrapper = wrapper;
+	return 0;
+}
+
+/* As give_order(). l and m are views into the last answer. */
+static int give_order_by_note(struct run *run, const char *tray, int64_t at, const struct queue_looked *l, struct message *m)
+{
+	void *kept = redis_keep(&run->a->redis);
+	int rc = read_note(run, l, m);
+
+	if (rc == 0)
+		rc = give_order(run, tray, at, l, m);
+	redis_let_go(kept);
+	return rc;
+}
+
 /* ---- the search ---- */
 
 /* Returns 1: found, and the order is given; 2: found, and it has moved since; 0: not found; -1: error. */
@@ -95,7 +130,7 @@ static int search_page(struct run *run, const char *tray, int64_t first, const s
 		run->found = true;
 		if (run->a->options.dry_run)
 			return 1;
-		rc = give_order(run, tray, at, &l, &m);
+		rc = give_order_by_note(run, tray, at, &l, &m);
 		return rc == 0 ? 2 : rc;
 	}
 	return 0;
@@ -112,7 +147,7 @@ static int search_tray(struct run *run, const char *tray)
 
 	while (rc == 0 && n > 0) {
 		queue_look(&a->redis, &(struct queue_look){ .key = tray, .first = first, .backwards = true, .most = ENTRIES_MAX,
-		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN, .ends = QUEUE_ENTRY_ENDS });
+		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN, .ends = QUEUE_ENTRY_ENDS, .sums = a->keys.shared });
 		if (admin_reply(a, &reply, tray) == -1)
 			return -1;
 		n = queue_look_count(&reply);

@@ -181,3 +181,20 @@ def test_an_equal_message_that_came_later_runs(redis, quredisd, handler, ledger,
     (tmp / "go").touch()
     wait_for(lambda: " ended not_running" in order_of(c)[1], 30)
     assert not c.exists("escape:mail") and "end m1" in ledger.lines()
+
+
+def test_a_shared_queue(redis, quredisd, handler, ledger, tmp):
+    """There the counts of a message stand in its note."""
+    c = redis.client()
+    body = handler("m=$(tail -n 1)\n[ -e @TMP@/again ] || exit 65\n" + GATED.replace("read -r m", ""))
+    d = quredisd(queues=[queue("mail", body, shared=True)])
+    names = ["quredis/1 id=m1 ttl=1h\nm1", "quredis/1 id=long ttl=1h\n" + "x" * 100_000 + "\nm2"]
+    c.lpush("ingress:mail", *names)
+    wait_for(lambda: c.llen("escape:mail") == 2)
+    (tmp / "again").touch()
+    assert d.quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
+    for n, name in enumerate(["m1", "long"]):
+        wait_for(lambda: len(ledger.rows("start")) == n + 1)
+        code, out, err = cancel(d, name)
+        assert (code, out and out["result"]) == (0, "escaped"), err
+    assert sorted(c.lrange("escape:mail", 0, -1)) == sorted(n.encode() for n in names) and not d.events("message_done")
