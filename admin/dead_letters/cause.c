@@ -114,12 +114,12 @@ void cause_shape(const char *cause, char out[CAUSE_SIZE])
 
 	memcpy(out, cause, n);
 	for (const char *c = cause + n; *c != '\0';) {
-		size_t number = number_len(c, strlen(c), &stays);
+		size_t number = *c == '#' ? 1 : number_len(c, strlen(c), &stays);
 
 		if (number == 0)
 			out[n++] = *c;
-		else if (out[n - 1] != '#')
-			out[n++] = '#';
+		else if (out[n - 1] != '*')
+			out[n++] = '*';
 		c += number == 0 ? 1 : number;
 	}
 	out[n] = '\0';

@@ -8,8 +8,9 @@
  * handler, and the first line of the error without its ids, addresses, times and longer numbers. Numbers of up to three digits stay: 404 and 503 are
  * two causes. A run of white space is one blank.
  *
- * The shape of a cause has no number in its line at all. Where many causes have one shape, such as "no such file: /data/102" and "/data/201", that is what they
- * have in common (groups_merge()), and a filter may name it.
+ * The shape of a cause has no number in its line at all: a `*` stands for each, also for what is a `#` in the cause, so that a shape is no cause of longer
+ * numbers. Where many causes have one shape, such as "no such file: /data/102" and "/data/201", that is what they have in common (groups_merge()), and a filter
+ * may name it.
  */
 #define CAUSE_SIZE 256
 #define CAUSES_OF_A_SHAPE 5	/* at most as many are shown on their own */

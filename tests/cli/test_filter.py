@@ -176,10 +176,21 @@ def test_many_causes_of_one_shape_are_one(quredis, redis):
     for code in (404, 404, 503):
         q.dead_letters(b"x", error_class="HandlerExit", error_message=f"HTTP {code}", exit_code="4")
     causes = {s["key"]: s["count"] for s in json.loads(quredis("dlq", "stats", "mail", "--json").out) if s["by"] == "cause"}
-    shape = "HandlerExit exit 4: no such file: /data/#"
+    shape = "HandlerExit exit 4: no such file: /data/*"
     assert causes == {shape: 16, "HandlerExit exit 4: HTTP 404": 2, "HandlerExit exit 4: HTTP 503": 1}
     assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", shape).out)) == 16
-    assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", shape.replace("#", "105")).out)) == 1
+    assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", shape.replace("*", "105")).out)) == 1
+
+
+def test_a_cause_of_long_numbers_takes_none_of_short_ones(quredis, redis):
+    """What `stats` counts as a cause is what its filter takes."""
+    q = Queue(redis.client())
+    for i in (998, 999, 1000, 1001):
+        q.dead_letters(b"x", error_class="C", error_message=f"order {i} failed", exit_code="4")
+    stats = {s["key"]: s["count"] for s in json.loads(quredis("dlq", "stats", "mail", "--json").out) if s["by"] == "cause"}
+    assert stats == {"C exit 4: order # failed": 2, "C exit 4: order 998 failed": 1, "C exit 4: order 999 failed": 1}
+    for cause, n in [*stats.items(), ("C exit 4: order * failed", 4)]:
+        assert len(json.loads(quredis("dlq", "ls", "mail", "--json", "--cause", cause).out)) == n, cause
 
 
 def test_a_cause_is_found_however_its_blanks_are_written(quredis, letters):

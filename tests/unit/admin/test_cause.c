@@ -52,9 +52,13 @@ static void a_shape_has_no_number_in_its_line(void **state)
 
 	(void)state;
 	cause_shape("HandlerExit exit 4: no such file: /data/102 (line #) of 5.7.1", shape);
-	assert_string_equal(shape, "HandlerExit exit 4: no such file: /data/# (line #) of #");
+	assert_string_equal(shape, "HandlerExit exit 4: no such file: /data/* (line *) of *");
 	cause_shape("C: /data/#", shape);
-	assert_string_equal(shape, "C: /data/#");
+	assert_string_equal(shape, "C: /data/*");
+	cause_shape("C: /data/*", shape);
+	assert_string_equal(shape, "C: /data/*");
+	cause_shape("C: 7#7 of 7 8", shape);
+	assert_string_equal(shape, "C: * of * *");
 	cause_shape("HandlerExit exit 4", shape);
 	assert_string_equal(shape, "HandlerExit exit 4");
 	cause_shape("", shape);
