@@ -11,6 +11,15 @@
 
 #define RECORDS_MAX 2000	/* records read: those of other messages lie between them */
 
+/* The command that moved them may have named the cause, or its shape. */
+static bool is_same_cause(const char *cause, uint32_t before)
+{
+	char shape[CAUSE_SIZE];
+
+	cause_shape(cause, shape);
+	return before == redriven_cause_hash(cause) || before == redriven_cause_hash(shape);
+}
+
 static int read_record(void *arg, const struct dead_letter *d)
 {
 	struct record_sum sum = { dead_letter_value(d, "sha1").data, dead_letter_value(d, "size").data };
@@ -22,7 +31,7 @@ static int read_record(void *arg, const struct dead_letter *d)
 	if (redriven_has(f->redriven, sum)) {
 		before = redriven_hash_before(f->redriven, sum);
 		cause_of(d, cause);
-		kind = before == 0 ? FAILURE_UNKNOWN : before == redriven_cause_hash(cause) ? FAILURE_SAME : FAILURE_OTHER;
+		kind = before == 0 ? FAILURE_UNKNOWN : is_same_cause(cause, before) ? FAILURE_SAME : FAILURE_OTHER;
 		groups_count(&f->causes[kind], cause, 0);
 		f->n[kind]++;
 		f->read++;

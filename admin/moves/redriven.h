@@ -30,7 +30,7 @@ struct redriven {
 	char next[RECORD_ID_SIZE];	/* id from which the log is read on; as for records_page() */
 	int64_t failed;			/* messages that are dead letters again: redriven_look(), redriven_find_in_escape() */
 	char first[RECORD_ID_SIZE], last[RECORD_ID_SIZE];	/* ids of the oldest and the newest such record */
-	const char *cause;		/* all had this one before they moved back; NULL: `fingerprints` has the hash of each */
+	const char *cause;		/* all had this one, or one of this shape, before they moved back; NULL: `fingerprints` has the hash of each */
 };
 
 /* Reads which messages Redis has noted for the operation; redriven_look() counts records behind its bound. cause: of all, or NULL. -1: error of Redis */

@@ -252,6 +252,15 @@ def test_a_canary_that_stops_says_whether_the_cause_is_the_same(redis, fail, why
     assert out == "retried 1 dead letter of mail; 1 failed again so far; 29 matching messages are left\n"
 
 
+def test_a_cause_of_the_shape_that_was_retried_is_the_same(redis):
+    def with_another_code(q, m):
+        q.dead_letters(m, error_class="SMTPServerDisconnected", error_message="connection to 10.0.0.18 lost: 422")
+
+    shape = CAUSE.replace("#", "*").replace("421", "*")
+    code, _, err = retried(redis, [b"m%d" % i for i in range(3)], with_another_code, "--canary", cause=shape)
+    assert code == 65 and f": stopped. It has the same cause as before: '{CAUSE.replace('421', '422')}'\n" in err, err
+
+
 def test_so_far_is_said_while_messages_are_under_way(redis, quredis):
     code, out, err = retried(redis, [b"m"], lambda q, m: None, "--canary")
     assert (code, out) == (0, "retried 1 dead letter of mail; 0 failed again; 0 matching messages are left\n"), err
