@@ -83,12 +83,10 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 	    "reason", reason);
 }
 
-/* All holds of the queue, the worst first; [0]: state and reason. */
-static json_t *holds(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
+static json_t *holds(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, const struct judged all[HOLDS], size_t n,
+    int64_t now_ms)
 {
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
-	struct judged all[HOLDS];
-	size_t n = holds_list(m->board, b, slots, all);
 	json_t *list = json_array();
 	char text[HOLD_TEXT_SIZE];
 
@@ -103,14 +101,16 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
-	struct judged judged = holds_judge(m->board, b, slots);
+	struct judged all[HOLDS];
+	size_t n = holds_list(m->board, b, slots, all);		/* read once, since others write the board: the first one is state and reason */
+	struct judged judged = holds_worst(m->board, b, slots, all, n);
 	char text[HOLD_TEXT_SIZE];
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", holds_table[judged.hold].name,
 	    "reason", text_or_null(holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)),
-	    "holds", holds(m, q, slots, now_ms),
+	    "holds", holds(m, q, slots, all, n, now_ms),
 	    "undecided", text_or_null(holds_undecided(b)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,

@@ -255,13 +255,17 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 	return n;
 }
 
+struct judged holds_worst(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged all[HOLDS], size_t n)
+{
+	return n > 0 ? all[0] : (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, slots) };
+}
+
 struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots)
 {
 	struct judged all[HOLDS];
 
-	if (holds_list(b, q, slots, all) > 0)
-		return all[0];
-	return (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, slots) };
+	return holds_worst(b, q, slots, all, holds_list(b, q, slots, all));
 }
 
 bool holds_is_transient(const struct judged *judged)

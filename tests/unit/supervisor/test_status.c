@@ -1,5 +1,5 @@
 /* links: tests/unit/supervisor/master_fixture.c */
-/* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
+/* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write,--wrap=holds_list */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +57,34 @@ static int teardown(void **state)
 static struct slot *words(int slot)
 {
 	return &m.board->slots[slot];
+}
+
+static bool meanwhile_paused;	/* the sweeper pauses the queue just before each look at its holds */
+
+size_t __real_holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, struct judged all[HOLDS]);
+size_t __wrap_holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, struct judged all[HOLDS]);
+
+size_t __wrap_holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, struct judged all[HOLDS])
+{
+	if (meanwhile_paused)
+		atomic_store(&m.board->queues[q - b->queues].sweeper.gate, QUEUE_PAUSED);
+	return __real_holds_list(b, q, slots, all);
+}
+
+static void the_first_hold_is_the_state_whatever_others_write_meanwhile(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		master_add_worker(MAIL, i, 0);
+	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_OPEN);
+	look(0);
+	assert_at("queues.0.state", "running");
+	assert_at("queues.0.holds", "[]");
+	meanwhile_paused = true;
+	look(0);
+	meanwhile_paused = false;
+	assert_at("queues.0.state", "paused");
+	assert_at("queues.0.holds.0.state", "paused");
 }
 
 static void a_master_without_children_shows_null_for_them(void **state)
@@ -288,6 +316,7 @@ static void usr2_logs_a_line_for_each_queue_and_worker(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(the_first_hold_is_the_state_whatever_others_write_meanwhile),
 		T(a_master_without_children_shows_null_for_them),
 		T(the_state_of_the_master_is_draining_before_it_is_quiet),
 		T(a_worker_has_an_incarnation_only_once_it_registered),
