@@ -159,20 +159,31 @@ static void add_hold(struct doctor *d, const char *name, enum hold hold, const c
 	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
 }
 
-/* A finding for each hold that needs an operator. A queue that drains with its supervisor needs none of its own. */
+static void check_hold(struct doctor *d, const char *name, const json_t *row, bool drains, bool is_state)
+{
+	enum hold hold = holds_by_name(json_string_value(json_object_get(row, "state")));
+
+	if (hold == HOLDS || holds_table[hold].advice == NULL || (drains && hold == HOLD_DRAINING))
+		return;
+	if (is_state || !holds_end_by_themselves(hold))
+		add_hold(d, name, hold, json_string_value(json_object_get(row, "reason")));
+}
+
+/*
+ * A finding for each hold that needs an operator; an older supervisor tells the worst one only, as its state. A queue that drains with its supervisor needs
+ * none of its own.
+ */
 static void check_queue(struct doctor *d, const json_t *q, bool drains)
 {
 	const char *name = json_string_value(json_object_get(q, "name"));
 	const char *undecided = json_string_value(json_object_get(q, "undecided"));
-	const json_t *row;
+	const json_t *holds = json_object_get(q, "holds"), *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(q, "holds"), i, row) {
-		enum hold hold = holds_by_name(json_string_value(json_object_get(row, "state")));
-
-		if (hold != HOLDS && holds_table[hold].advice != NULL && !(drains && hold == HOLD_DRAINING) && (i == 0 || !holds_end_by_themselves(hold)))
-			add_hold(d, name, hold, json_string_value(json_object_get(row, "reason")));
-	}
+	if (!json_is_array(holds))
+		check_hold(d, name, q, drains, true);
+	json_array_foreach(holds, i, row)
+		check_hold(d, name, row, drains, i == 0);
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);

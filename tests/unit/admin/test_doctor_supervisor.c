@@ -1,0 +1,61 @@
+/* What doctor finds in the status of a supervisor, which may be of another version. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "admin/doctor/checks.h"
+
+static struct conf conf;
+static struct admin admin = { .conf = &conf };
+
+/* What the check finds, a line each, if the supervisor says this of its queue. */
+static const char *found(const char *queue)
+{
+	static char lines[1024];
+	struct doctor d = { .a = &admin, .check = "supervisor" };
+	const struct finding *f;
+
+	findings_init(&d);
+	d.supervisor.status = json_pack("{s:[o]}", "queues", json_loads(queue, 0, NULL));
+	assert_non_null(d.supervisor.status);
+	assert_int_equal(check_supervisor(&d), 0);
+	lines[0] = '\0';
+	STAILQ_FOREACH(f, &d.findings.list, next)
+		snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), "%s\n", f->what);
+	findings_free(&d);
+	json_decref(d.supervisor.status);
+	return lines;
+}
+
+static void each_hold_is_found(void **state)
+{
+	(void)state;
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"breaker\", \"reason\": \"no such file\", \"holds\": ["
+	    "{\"state\": \"breaker\", \"reason\": \"no such file\"}, {\"state\": \"paused\"}, {\"state\": \"quiet\", \"reason\": \"an operator\"}]}"),
+	    "breaker: no such file\nquiet: an operator\n");
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"running\", \"holds\": []}"), "");
+}
+
+static void a_supervisor_without_a_list_of_holds_has_one_in_its_state(void **state)
+{
+	(void)state;
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"breaker\", \"reason\": \"no such file\"}"), "breaker: no such file\n");
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"quiet\", \"holds\": 7}"), "quiet: \n");
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"running\", \"reason\": null}"), "");
+	assert_string_equal(found("{\"name\": \"mail\", \"state\": 7}"), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_hold_is_found), cmocka_unit_test(a_supervisor_without_a_list_of_holds_has_one_in_its_state),
+	};
+
+	return cmocka_run_group_tests_name("doctor_supervisor", tests, NULL, NULL);
+}
