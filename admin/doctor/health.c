@@ -69,7 +69,7 @@ static const char *check_that_found(const struct doctor *d, const struct queue_c
 		if (strcmp(found_by[i].code, code) == 0 && has_found(d, q, found_by[i].check, found_by[i].begins))
 			return found_by[i].check;
 	for (int hold = HOLD_NONE + 1; hold < HOLDS; hold++)
-		if (strcmp(holds_table[hold].code, code) == 0 && has_found(d, q, "supervisor", holds_table[hold].name))
+		if (holds_table[hold].code != NULL && strcmp(holds_table[hold].code, code) == 0 && has_found(d, q, "supervisor", holds_table[hold].name))
 			return "supervisor";
 	return NULL;
 }

@@ -217,7 +217,7 @@ static int code_of_hold(enum hold hold)
 		return HEALTH_CODES;
 	while (code < HEALTH_HOLDS && strcmp(names[code], name) != 0)
 		code++;
-	while (code == HEALTH_HOLDS && strcmp(holds_table[first].code, name) != 0)
+	while (code == HEALTH_HOLDS && (holds_table[first].code == NULL || strcmp(holds_table[first].code, name) != 0))
 		first++;
 	return code < HEALTH_HOLDS ? code : HEALTH_HOLDS + first;
 }
