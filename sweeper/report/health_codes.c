@@ -246,7 +246,7 @@ static void measure_holds(const struct health_holds *holds, struct health_figure
 	}
 }
 
-/* In the words of `quredis status`, without times: the report is read later. */
+/* In the words of `quredis status`, without times: the report is read later. Each other hold has a reason of its own. */
 static void hold_text(const struct reason *r, enum hold first)
 {
 	const struct health_holds *holds = &health_of(r->q)->holds;
@@ -256,14 +256,15 @@ static void hold_text(const struct reason *r, enum hold first)
 	for (int i = (int)first; i < HOLDS; i++)
 		if (holds->now[i].reason != NULL && code_of_hold((enum hold)i) == HEALTH_HOLDS + (int)first)
 			judged = &holds->now[i];
-	if (judged == NULL || r->q->board == NULL)
+	if (judged == NULL || r->q->board == NULL) {
 		add_text(r, "%s", holds_table[first].text);
-	else if (judged->hold == HOLD_BREAKER)
-		add_text(r, "the breaker is open: %s%s", holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text),
-		    judged->shut ? "" : "; workers test the handler at least every 30 s");
+		return;
+	}
+	holds_explain_alone(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text);
+	if (judged->hold == HOLD_BREAKER)
+		add_text(r, "the breaker is open: %s%s", text, judged->shut ? "" : "; workers test the handler at least every 30 s");
 	else
-		add_text(r, "%s", holds_explain(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0,
-		    text));
+		add_text(r, "%s", text);
 }
 
 /* ---- all codes ---- */

@@ -600,6 +600,10 @@ def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
     c.lpush("ingress:mail", *[f"m{i}" for i in range(20)])
     wait_for(lambda: [x["code"] for x in report(c)["reasons"]] == ["breaker"], 20)
     assert report(c)["status"] == "degraded" and d.wait_event("health_changed", queue="mail", status="degraded")
+    c.set("quredis:of:ingress:mail:paused", "me")
+    shut = wait_for(lambda: (t := reason(c, "breaker")["text"]) and "workers test the handler" not in t and t, 60)
+    assert "paused" not in shut, "each hold has a reason of its own"
+    c.delete("quredis:of:ingress:mail:paused")
     before = report(c)["at_ms"]
     (tmp / "good").touch()
     wait_for(lambda: report(c)["at_ms"] > before and not c.llen("ingress:mail"), 60)
