@@ -67,11 +67,6 @@ static void explain_no_redis(const struct slot *next, char out[HOLD_TEXT_SIZE])
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
 }
 
-static bool has_no_connection(const struct judged *judged)
-{
-	return judged->hold == HOLD_NO_REDIS && queue_error_in(judged->error) == QUEUE_ERROR_NO_REDIS;
-}
-
 /* More of the reason of this one hold, without times that are to come. */
 static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
     const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
@@ -84,7 +79,7 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 		explain_shortage(slots->of_queue[q - b->queues].starts, out);
 	else if (judged->hold == HOLD_NO_WORKER)
 		explain_no_worker(q, now_ms, out);
-	else if (has_no_connection(judged))
+	else if (judged->hold == HOLD_NO_REDIS)
 		explain_no_redis(holds_next_to_connect(q, b, slots), out);
 	else if (judged->error != 0 && judged->error == queue_error_shown(b, q, &slots->errors))
 		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
@@ -117,7 +112,7 @@ static void add_next_attempt(const struct scoreboard *b, const struct board_queu
 		add_next(atomic_load(&starts->next_start_ms), now_ms, "next attempt", with_message, out);
 	else if (judged->hold == HOLD_NO_WORKER && atomic_load(&q->master.ended_ms) != 0 && atomic_load(&q->master.waits) == 0)
 		add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
-	else if (has_no_connection(judged) && connects != NULL)
+	else if (judged->hold == HOLD_NO_REDIS && connects != NULL)
 		add_next(atomic_load(&connects->redis_retry_ms), now_ms, "next attempt", "", out);
 }
 
