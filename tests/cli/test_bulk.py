@@ -622,3 +622,15 @@ def test_of_equal_letters_dlq_rm_deletes_no_other_one(quredis, redis, redis_prox
     assert (r.code, r.out, r.err) == (66, "", f"quredis: mail has no record {ids[0]}\n")
     assert c.lrange(q.escape, 0, -1) == [message] and [i.decode() for i, _ in c.xrange(q.log)] == ids[1:]
     assert c.llen(q.ingress) == (other == "retry")
+
+
+@pytest.mark.parametrize("size", [100, 6000])
+def test_a_message_whose_seal_was_unknown_leaves_without_its_old_wrapper(redis, quredis, size):
+    """It escaped untouched while its secret was lost. Others of the same filter move many at a time, behind a new line."""
+    q = Queue(redis.client())
+    payload = b"x" * size
+    whole = sealed(q.client, b"quredis/1 w=00000000000000aa attempts=1 failed=1700000000000\n" + payload)
+    q.dead_letters(b"before", whole, b"after", error_class="UnknownSeal")
+    r = quredis("dlq", "retry", "mail", "--all", "--class", "UnknownSeal", "--yes")
+    assert r.code == 0, r.err
+    assert [strip(m) for m in q.fetched()] == [b"before", payload, b"after"] and q.client.xlen(q.log) == 0

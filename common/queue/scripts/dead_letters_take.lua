@@ -1,6 +1,7 @@
 -- KEYS: none escape log claimed operations redriven:id [ingress]
 -- ARGV: id holder gone noted next [at size sha1 line record_id ...]
--- Takes dead letters for the operation `id`, up to the first that is not at its place, has no record or may be claimed: each goes to ingress behind its line;
+-- Takes dead letters for the operation `id`, up to the first that is not at its place, has no record, may be claimed, or begins like a wrapper, which the
+-- caller must judge when it moves it alone: each goes to ingress behind its line;
 -- without ingress it is deleted. at: index from the right, before any left. All leave together: the text `gone` replaces them, and one LREM removes it from
 -- the nearer end. noted: for how long `redriven` notes their fingerprints; '0': not at all. next: where the operation goes on. Returns how many left, and how
 -- many the operation has done; -1: not held.
@@ -13,7 +14,7 @@ for _, sha1 in ipairs(redis.call('HVALS', KEYS[4])) do claims[sha1] = true end
 for i = 6, #ARGV, 5 do
   local entry = redis.call('LINDEX', KEYS[2], ARGV[i])
   if not entry or #entry ~= tonumber(ARGV[i + 1]) or claims[ARGV[i + 2]] or redis.sha1hex(entry) ~= ARGV[i + 2] or
-    #redis.call('XRANGE', KEYS[3], ARGV[i + 4], ARGV[i + 4]) == 0 then break end
+    KEYS[7] and string.sub(entry, 1, 12) == 'quredis/1 w=' or #redis.call('XRANGE', KEYS[3], ARGV[i + 4], ARGV[i + 4]) == 0 then break end
   if KEYS[7] then redis.call('LPUSH', KEYS[7], ARGV[i + 3] .. entry) end
   if redis.pcall('LSET', KEYS[2], ARGV[i], ARGV[3]).err then redis.call(unpack(KEYS[7] and { 'LPOP', KEYS[7] } or { 'LLEN', KEYS[2] })) break end
   taken[#taken + 1], ids[#ids + 1], sums[#sums + 1] = entry, ARGV[i + 4], string.sub(ARGV[i + 2], 1, 16)
