@@ -17,6 +17,11 @@ MESSAGES = [b"m%d" % i for i in range(25)] + [b"same"] * 5 + [b"\0\xff\n", b"", 
 # ---- purge ----
 
 
+def what(which):
+    """As the summary of a command calls them."""
+    return "dead letters of mail" if which == "escape" else f"messages of {which}"
+
+
 @pytest.mark.parametrize("which", ["ingress", "escape", "delayed"])
 def test_purge(quredis, redis, which):
     c = redis.client()
@@ -28,8 +33,8 @@ def test_purge(quredis, redis, which):
     n = 9 if which == "delayed" else len(MESSAGES)
     before = dumps(c)
     r = quredis("purge", "mail", which, "--dry-run")
-    assert (r.code, r.out, r.err) == (0, f"would purge {n} messages of {which}\n", "") and dumps(c) == before
-    assert quredis("purge", "mail", which).out == f"purged {n} messages of {which}\n"
+    assert (r.code, r.out, r.err) == (0, f"would purge {n} {what(which)}\n", "") and dumps(c) == before
+    assert quredis("purge", "mail", which).out == f"purged {n} {what(which)}\n"
     gone = {getattr(q, which).encode()} | ({q.log.encode()} if which == "escape" else set())
     assert dumps(c) == {k: v for k, v in before.items() if k not in gone}
     again = json.loads(quredis("purge", "mail", which, "--json").out)
@@ -105,7 +110,7 @@ def test_purge_of_many_does_not_block(quredis, redis, which):
     for _ in range(3):
         fill(c, q, which)
         watch(c)
-        assert quredis("purge", "mail", which).out == f"purged 100000 messages of {which}\n"
+        assert quredis("purge", "mail", which).out == f"purged 100000 {what(which)}\n"
         held_up += bool(slow(c, b"EVALSHA", b"UNLINK", b"DEL", b"LTRIM"))
     assert held_up < 3
 
