@@ -138,8 +138,6 @@ uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stop
 {
 	enum queue_error shown = queue_error_in(word), guess = cut_off ? QUEUE_ERROR_NO_REDIS : refused ? QUEUE_ERROR_OTHER : QUEUE_ERROR_NONE;
 
-	if (cut_off && shown == QUEUE_ERROR_WRONG_TYPE)
-		return *stops = true, QUEUE_ERROR_NO_REDIS;	/* no opening finds it, so it was found before */
 	if (known[shown].for_good)
 		guess = QUEUE_ERROR_NONE;
 	*stops = guess != QUEUE_ERROR_NONE || known[shown].stops;

@@ -83,7 +83,7 @@ static void crash_policies_come_before_all_errors(void **state)
 	assert_int_equal(judge(), HOLD_QUARANTINE);
 	atomic_fetch_add(&mail()->workers.done, 1);
 	queues_look(qs, 21000);
-	assert_hold(HOLD_ERROR, "one of its keys has the wrong type");
+	assert_hold(HOLD_REFUSED, "one of its keys has the wrong type");
 }
 
 static void an_error_is_a_state_or_part_of_one(void **state)
@@ -127,8 +127,8 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 	assert_hold(HOLD_REFUSED, "Redis refuses commands for now");		/* the known error says more than the guess */
 	atomic_store(&slot_of(1)->error, QUEUE_ERROR_NO_PERMISSION);
 	assert_hold(HOLD_REFUSED, "Redis refuses password or permission");
-	atomic_store(&slot_of(1)->error, QUEUE_ERROR_WRONG_TYPE);		/* found before the connection was lost */
-	assert_hold(HOLD_NO_REDIS, "no connection to Redis");
+	atomic_store(&slot_of(1)->error, QUEUE_ERROR_WRONG_TYPE);		/* the opening of a connection finds it, too */
+	assert_hold(HOLD_REFUSED, "one of its keys has the wrong type");
 }
 
 static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **state)
