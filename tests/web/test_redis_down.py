@@ -144,7 +144,7 @@ def test_nothing_that_sticks_is_covered(opened, server):
     assert "still work" not in p.text()
 
 
-ROUTES = {"/": "messages wait", "/queue/mail": "quredis/1 id=c", "/queue/mail/transit": "lost", "/queue/mail/escape": "z", "/flight": "lost",
+ROUTES = {"/": "messages wait", "/queue/mail": "16 B", "/queue/mail/transit": "lost", "/queue/mail/escape": "z", "/flight": "lost",
           "/dead-letters": "mail", "/dead-letters/mail": "3 dead letters", "/dead-letters/mail/{0}": "no such user", "/nodes": "web1", "/health": "Run doctor"}
 
 

@@ -32,13 +32,13 @@ int main(void)
 
 # How a queue runs, how many messages wait at once, and what each of them may cost. calls: system calls of the worker, without those of a child before it
 # becomes the handler. Bytes are those of all clients but the producer. Most depend on how often the worker is faster than its handler and than Redis, so the
-# limits are a quarter above the dearest order that was measured.
+# limits are a quarter or more above the dearest order that was measured, also on a busy machine.
 Mode = collections.namedtuple("Mode", "options pushed calls commands to_redis from_redis instructions")
 MODES = {
-    "exec": Mode({}, 400, 25, 2, 190, 150, 19_000),
-    "persistent": Mode({"mode": "persistent"}, 400, 6.5, 1.6, 140, 150, 7_200),
-    "window": Mode({"mode": "persistent", "window": 64}, 4000, 0.5, 1.2, 120, 140, 5_200),
-    "one": Mode({"mode": "persistent"}, 1, 12, 4.2, None, None, 21_000),
+    "exec": Mode({}, 400, 25, 2, 190, 150, 27_000),
+    "persistent": Mode({"mode": "persistent"}, 400, 6.5, 2.2, 200, 170, 12_000),
+    "window": Mode({"mode": "persistent", "window": 64}, 4000, 0.8, 1.7, 160, 150, 7_500),
+    "one": Mode({"mode": "persistent"}, 1, 12, 4.2, None, None, 30_000),
 }
 by_mode = pytest.mark.parametrize("mode", MODES)
 
