@@ -83,7 +83,7 @@ static void crash_policies_come_before_all_errors(void **state)
 	assert_int_equal(judge(), HOLD_QUARANTINE);
 	atomic_fetch_add(&mail()->workers.done, 1);
 	queues_look(qs, 21000);
-	assert_hold(HOLD_REFUSED, "one of its keys has the wrong type");
+	assert_hold(HOLD_ERROR, "one of its keys has the wrong type");
 }
 
 static void an_error_is_a_state_or_part_of_one(void **state)
