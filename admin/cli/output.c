@@ -47,8 +47,9 @@ void output_end(struct output *o, bool complete)
 
 void output_end_list(struct output *o, bool complete)
 {
-	if (!o->terminal || o->format == &output_json || o->nrows > 0)
-		output_end(o, complete);
+	bool shows_nothing = o->terminal && o->format != &output_json && o->nrows == 0;
+
+	output_end(o, complete && !shows_nothing);
 }
 
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells)
