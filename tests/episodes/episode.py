@@ -111,7 +111,7 @@ class Episode:
         host = self.hosts[0]
         wait_for(lambda: host.running() and host.ready(), 60, "a supervisor that is ready")
         for name in load.QUEUES:
-            host.quredis("resume", name)
+            host.quredis("resume", name, env=host.env)
         host.reload()
 
     def _restore_secrets(self, c):
@@ -125,7 +125,7 @@ class Episode:
         wait_for(self._is_settled, SETTLED_S, "every message to end")
         if {"lose_secret", "delete_secret", "replace_secret"} & set(self.faults):
             for name in load.QUEUES:
-                done = self.hosts[0].quredis("dlq", "retry", name, "--all", "--class", "UnknownSeal", "-y")
+                done = self.hosts[0].quredis("dlq", "retry", name, "--all", "--class", "UnknownSeal", "-y", env=self.hosts[0].env)
                 assert done.code == 0, done.err
             wait_for(self._is_settled, SETTLED_S, "every message with a seal that was unknown to end")
 
