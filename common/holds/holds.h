@@ -87,7 +87,7 @@ struct judged holds_judge(const struct scoreboard *b, const struct board_queue *
 /* All holds that apply, the worst first. Returns how many. */
 size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     struct judged all[HOLDS]);
-/* What holds_judge() says, of a list of holds_list(): the board may have changed since. */
+/* As holds_judge(), but from a list that holds_list() made: the board may have changed since. */
 struct judged holds_worst(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged all[HOLDS], size_t n);
 bool holds_is_transient(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */

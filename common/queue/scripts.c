@@ -42,7 +42,7 @@ static struct script_text text_of(enum queue_script script)
 	return texts[script];
 }
 
-/* What Redis gets: without lines that are comments, which are half of all bytes; the numbers of the lines stay. */
+/* Redis gets a script without its comment lines, which are nearly half of all bytes. Their ends stay, so the numbers of the lines do, too. */
 static void strip_comments(enum queue_script script, struct buffer *out)
 {
 	struct script_text t = text_of(script);

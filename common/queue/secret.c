@@ -50,7 +50,7 @@ static char lost[QUEUE_SECRET_LOST_SIZE];
 /* Of the registry, the queues that were registered or confirmed last are asked, so that one request is bounded. */
 #define REGISTERED_MAX 1000
 
-/* What a connection asked last (asking of struct redis); NULL: the secrets. */
+/* The last question of a connection (asking of struct redis); NULL: it asked for the secrets. */
 struct question {
 	bool traces;		/* the traces; else the entries of these queues in the registry */
 	size_t n;

@@ -168,7 +168,7 @@ static size_t count_secrets(const char *list)
 	return n;
 }
 
-/* What a client says of them is well formed, and what it once knew it never forgets. A long list of traces leaves no room for the words behind it. */
+/* A client names well-formed secrets, and forgets none that it knew. A long list of traces leaves no room for the words behind it. */
 static void check_question(const struct fake_command *c)
 {
 	size_t nkeys = (size_t)atoi(c->argv[2]), traces = nkeys - 4, n;

@@ -1,4 +1,4 @@
-/* What doctor finds in the status of a supervisor, which may be of another version. */
+/* Doctor reads the status of a supervisor, which may be of another version. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 static struct conf conf;
 static struct admin admin = { .conf = &conf };
 
-/* What the check finds, a line each, if the supervisor says this of its queue. */
+/* The findings of the check, a line each, if the supervisor says this of its queue. */
 static const char *found(const char *queue)
 {
 	static char lines[1024];
