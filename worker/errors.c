@@ -52,8 +52,7 @@ void errors_report_connection(struct worker *w, int64_t now_ms)
 
 	slot_lose_redis(w->env->slot, undelivered == NULL ? redis_why(r) : undelivered, w->session.retry.at_ms);
 	show_error(w, "connection", undelivered == NULL ? r->error : undelivered, undelivered == NULL ? redis_why(r) : undelivered,
-	    lasts ? queue_error_of(r->error_class) : QUEUE_ERROR_NO_REDIS,
-	    lasts ? 0 : REDIS_OUTAGE_LEAST_MS, now_ms);
+	    queue_error_of(r->error_class), lasts ? 0 : REDIS_OUTAGE_LEAST_MS, now_ms);
 }
 
 void errors_clear(struct worker *w)

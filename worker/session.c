@@ -68,7 +68,7 @@ static int64_t reconnect_cap_ms(const struct worker *w)
 {
 	int64_t cap = w->env->child->conf->supervisor.lease_ms / 4;
 
-	if (w->session.redis.error_class == REDIS_ERROR_TRANSIENT && !redis_target_is_remote(&w->session.target) &&
+	if (!redis_error_needs_operator(w->session.redis.error_class) && !redis_target_is_remote(&w->session.target) &&
 	    cap > REDIS_LOCAL_BACKOFF_MS)
 		return REDIS_LOCAL_BACKOFF_MS;
 	return cap < RECONNECT_CAP_MS ? cap : RECONNECT_CAP_MS;
@@ -209,7 +209,7 @@ static void leave_other_master(struct worker *w, int64_t now_ms)
 	mark = redis_target_mark(&w->session.target, server->run_id);
 	if (!scoreboard_names_other(w->env->child->board, w->session.target_mark, mark, now_ms, &sentinel))
 		return;
-	redis_fail(&w->session.redis, "most Sentinels name another master", REDIS_ERROR_TRANSIENT);
+	redis_fail(&w->session.redis, "most Sentinels name another master", REDIS_ERROR_LOST);
 	lose(w, now_ms);
 	retry_not_before(&w->session.retry, now_ms + REDIS_NEWS_MS);	/* it may be named once more */
 	route_prefer(&w->session.redis.route, &w->session.target, sentinel);
@@ -224,7 +224,7 @@ static void follow_master(struct worker *w, int64_t now_ms)
 		return;
 	w->session.announced_master = announced;
 	if (w->session.redis.state != REDIS_CLOSED) {
-		redis_fail(&w->session.redis, "the sweeper ordered a new connection", REDIS_ERROR_TRANSIENT);
+		redis_fail(&w->session.redis, "the sweeper ordered a new connection", REDIS_ERROR_LOST);
 		lose(w, now_ms);
 	}
 	route_prefer(&w->session.redis.route, &w->session.target, announced & 0xff);
@@ -296,8 +296,7 @@ static void counts_answer(struct worker *w, const struct redis_reply *reply)
 
 void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms)
 {
-	w->session.redis.error_class = redis_error_class(error);
-	redis_close(&w->session.redis, error->type == REDIS_ERROR ? error->str : "unexpected reply type from Redis");
+	redis_refuse(&w->session.redis, error);
 	lose(w, now_ms);
 }
 

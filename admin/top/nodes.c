@@ -109,12 +109,12 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 {
 	const char *state = json_string_value(json_object_get(queue, "state"));
 	enum hold hold = state == NULL ? HOLD_BREAKER : holds_by_name(state);
-	bool tries = hold == HOLD_BREAKER || hold == HOLD_NO_REDIS;
+	bool connects = hold == HOLD_REFUSED || hold == HOLD_NO_REDIS, tries = hold == HOLD_BREAKER || connects;
 	struct facts f = facts_unknown();
 	int64_t left;
 
 	facts_read(&f, FACT_OF_HOST, queue, queue_node_age(node, now_ms));
-	left = f.n[hold == HOLD_NO_REDIS ? FACT_NEXT_CONNECT : FACT_NEXT_ATTEMPT];
+	left = f.n[connects ? FACT_NEXT_CONNECT : FACT_NEXT_ATTEMPT];
 	return !tries || left < 0 ? cell_none() : cell_elapsed(left);
 }
 

@@ -8,6 +8,8 @@ enum queue_error queue_error_of(enum redis_error_class class)
 	switch (class) {
 	case REDIS_ERROR_NONE:
 		return QUEUE_ERROR_NONE;
+	case REDIS_ERROR_LOST:
+		return QUEUE_ERROR_NO_REDIS;
 	case REDIS_ERROR_TRANSIENT:
 		return QUEUE_ERROR_TRANSIENT;
 	case REDIS_ERROR_PERMISSION:

@@ -46,7 +46,7 @@ const struct hold_words holds_table[HOLDS] = {
 	[HOLD_REFUSED] = { .name = "refused", .level = HOLD_BAD, .setter = "Redis", .end = "Redis accepts the commands of quredis", .shut = true,
 	    .text = "Redis answers, and refuses what the queue needs",
 	    .code = "error", .unhealthy = true,
-	    .advice = "see the other findings, and the events redis_error and queue_error in the supervisor's log" },
+	    .advice = "see the other findings, and the events redis_error, redis_down and queue_error in the supervisor's log" },
 	[HOLD_NO_REDIS] = { .name = "no redis", .level = HOLD_BAD, .setter = "its workers and the sweeper", .end = "Redis answers", .shut = true,
 	    .text = "its workers cannot reach Redis",
 	    .code = "error", .unhealthy = true,

@@ -112,7 +112,7 @@ static void add_next_attempt(const struct scoreboard *b, const struct board_queu
 		add_next(atomic_load(&starts->next_start_ms), now_ms, "next attempt", with_message, out);
 	else if (judged->hold == HOLD_NO_WORKER && atomic_load(&q->master.ended_ms) != 0 && atomic_load(&q->master.waits) == 0)
 		add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
-	else if (judged->hold == HOLD_NO_REDIS && connects != NULL)
+	else if ((judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS) && connects != NULL)
 		add_next(atomic_load(&connects->redis_retry_ms), now_ms, "next attempt", "", out);
 }
 

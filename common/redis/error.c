@@ -48,6 +48,7 @@ static const struct known_error known_errors[] = {
 	{ "BUSY", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "NOREPLICAS", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "CLUSTERDOWN", REDIS_ERROR_TRANSIENT, SERVER },
+	{ "max number of clients reached", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
 	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, SLOT_MOVES },	/* one slot of a Cluster moves; half of the keys are there */
 	{ "ASK", REDIS_ERROR_TRANSIENT, SLOT_MOVES },		/* one slot of a Cluster moves; the key is there already, or new */

@@ -170,7 +170,7 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 	if (g == GREETING_MASTER && r->stays && v.type == REDIS_NIL)
 		return 0;
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)
-		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, why, REDIS_ERROR_LOST);
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
 	if (g == GREETING_ROLE && judge_role(r, &v) == -1)

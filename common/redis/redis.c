@@ -58,6 +58,7 @@ void redis_close(struct redis *r, const char *why)
 	if (why != NULL) {
 		strlcpy(r->error, why, sizeof(r->error));
 		r->error_why = 0;
+		r->error_class = REDIS_ERROR_LOST;
 	}
 	r->closed_by_peer = false;
 	drop_last(r);
@@ -85,10 +86,19 @@ int redis_fail(struct redis *r, const char *why, enum redis_error_class class)
 	strlcat(text, why, sizeof(text));
 	if (r->state == REDIS_OPENING)
 		route_failed(&r->route, r->target, why);
-	r->error_class = class;
 	redis_close(r, text);
+	r->error_class = class;
 	r->error_why = at;
 	return -1;
+}
+
+void redis_refuse(struct redis *r, const struct redis_reply *reply)
+{
+	bool is_error = reply->type == REDIS_ERROR;
+	enum redis_error_class class = is_error ? redis_error_class(reply) : REDIS_ERROR_UNKNOWN;
+
+	redis_close(r, is_error ? reply->str : "unexpected reply type from Redis");
+	r->error_class = class;
 }
 
 const char *redis_why(const struct redis *r)
@@ -100,7 +110,7 @@ int redis_fail_late(struct redis *r)
 {
 	const char *guess = r->tls == NULL ? NULL : tls_silence(r->tls);
 
-	return redis_fail(r, guess == NULL ? "no answer in time" : guess, REDIS_ERROR_TRANSIENT);
+	return redis_fail(r, guess == NULL ? "no answer in time" : guess, REDIS_ERROR_LOST);
 }
 
 static int fail_io(struct redis *r)
@@ -109,7 +119,7 @@ static int fail_io(struct redis *r)
 	char text[256];			/* redis_fail() frees the original */
 
 	redis_describe_error(r, closed, text, sizeof(text));
-	redis_fail(r, text, REDIS_ERROR_TRANSIENT);
+	redis_fail(r, text, REDIS_ERROR_LOST);
 	r->closed_by_peer = closed;
 	return -1;
 }
@@ -152,7 +162,7 @@ static int start_tls(struct redis *r)
 		return 0;
 	if (r->target->tls_context != NULL)
 		r->tls = tls_open(r->target->tls_context, r->context->fd, route_host(&r->route, r->target, &port), &why);
-	return r->tls == NULL ? redis_fail(r, why, REDIS_ERROR_TRANSIENT) : 0;
+	return r->tls == NULL ? redis_fail(r, why, REDIS_ERROR_LOST) : 0;
 }
 
 /* host: a numeric address; NULL: the path of the target. */
@@ -160,7 +170,7 @@ static int connect_to(struct redis *r, const char *host, int port, int64_t now_m
 {
 	r->context = host == NULL ? redisConnectUnixNonBlock(r->target->unix_path) : redisConnectNonBlock(host, port);
 	if (r->context == NULL)
-		return redis_fail(r, "out of memory", REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, "out of memory", REDIS_ERROR_LOST);
 	if (r->context->err != 0)
 		return fail_io(r);
 	redis_set_socket_options(r);
@@ -204,7 +214,7 @@ static int proceed_lookup(struct redis *r, int64_t now_ms)
 		return connect_to(r, r->numeric, port, now_ms);
 	}
 	if (rc == -1 || now_ms > r->open_by_ms)
-		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, why, REDIS_ERROR_LOST);
 	return 0;
 }
 
@@ -212,7 +222,7 @@ static int begin_lookup(struct redis *r, const char *host, int64_t now_ms)
 {
 	r->lookup = resolve_begin(host, now_ms);
 	if (r->lookup == NULL)
-		return redis_fail(r, strerror(errno), REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, strerror(errno), REDIS_ERROR_LOST);
 	r->recall_ms = now_ms + RECALL_MS;
 	r->open_by_ms = now_ms + resolve_ms(r);
 	r->deadline_ms = resolve_recall(r->lookup, r->numeric) ? r->recall_ms : r->open_by_ms;
@@ -244,7 +254,7 @@ int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms
 {
 	assert(r->state == REDIS_CLOSED && r->target == other->target);
 	if (other->state != REDIS_READY || (r->target->unix_path == NULL && !route_beside(&r->route, &other->route, other->context->fd)))
-		return redis_fail(r, "the connection beside it has ended", REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, "the connection beside it has ended", REDIS_ERROR_LOST);
 	return open_context(r, now_ms);
 }
 
@@ -339,7 +349,7 @@ int redis_flush(struct redis *r)
 /* Taken for the answer to the next command, it would state about one message what is true of another. */
 static int fail_surplus(struct redis *r)
 {
-	return redis_fail(r, "an answer to nothing that was asked", REDIS_ERROR_TRANSIENT);
+	return redis_fail(r, "an answer to nothing that was asked", REDIS_ERROR_LOST);
 }
 
 /*
@@ -395,7 +405,7 @@ static int pump_connection(struct redis *r, int64_t now_ms)
 	if (rc == -1)
 		return -1;
 	if (r->received > (r->state == REDIS_OPENING ? OPENING_MAX : ANSWER_MAX))
-		return redis_fail(r, "an answer too large", REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, "an answer too large", REDIS_ERROR_LOST);
 	if (r->state == REDIS_OPENING && take_greetings(r, now_ms) == -1)
 		return -1;
 	if (r->state == REDIS_READY && r->pending == 0 && unread(r) > 0)

@@ -37,7 +37,8 @@ enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
 /* What an error reply means for what to do next. common/redis/error.c has the table of error codes. */
 enum redis_error_class {
 	REDIS_ERROR_NONE,	/* no error, or the caller itself ended the wait */
-	REDIS_ERROR_TRANSIENT,	/* it passes without an operator: no connection, no reply in time, OOM, LOADING, READONLY, NOSCRIPT ... */
+	REDIS_ERROR_LOST,	/* no server answered: no connection, no reply in time, or another protocol */
+	REDIS_ERROR_TRANSIENT,	/* the server refuses, and it passes without an operator: OOM, LOADING, READONLY, MISCONF, NOSCRIPT ... */
 	REDIS_ERROR_PERMISSION,	/* NOAUTH WRONGPASS NOPERM: an operator must change the user, its password or its permissions */
 	REDIS_ERROR_NO_COMMAND,	/* the server has no such command, has renamed it, or refuses it to all users, as hosted services do */
 	REDIS_ERROR_WRONG_TYPE,	/* WRONGTYPE: an operator must rename or delete a key */
@@ -167,7 +168,8 @@ int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, 
  * It resolves no name.
  */
 int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms);
-void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
+void redis_close(struct redis *r, const char *why);	/* why NULL: error and its class are kept; else the class is REDIS_ERROR_LOST */
+void redis_refuse(struct redis *r, const struct redis_reply *reply);	/* closes it, since the server gave this answer */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
 /*

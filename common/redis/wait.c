@@ -57,7 +57,7 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	if (!redis_pollfd(r, &p))
 		return -1;
 	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
-		return redis_fail(r, strerror(errno), REDIS_ERROR_TRANSIENT);
+		return redis_fail(r, strerror(errno), REDIS_ERROR_LOST);
 	if (interrupted != NULL && interrupted())
 		return redis_fail(r, "interrupted", REDIS_ERROR_NONE);
 	now = clock_monotonic_ms();
@@ -93,7 +93,7 @@ int redis_connect_beside(struct redis *r, const struct redis *other, int64_t tim
 /* Another server of the list may be healthy. Users, passwords and keys are the same there. */
 static bool may_pass_elsewhere(enum redis_error_class class)
 {
-	return class == REDIS_ERROR_TRANSIENT || class == REDIS_ERROR_UNKNOWN;
+	return class == REDIS_ERROR_LOST || class == REDIS_ERROR_TRANSIENT || class == REDIS_ERROR_UNKNOWN;
 }
 
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))

@@ -85,16 +85,9 @@ static void log_down(struct sweeper *s)
 		log_warning("redis_down", log_str("reason", reason), log_str("advice", advice));
 }
 
-static enum queue_error kind_of_loss(enum redis_error_class class)
-{
-	if (class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_SCHEMA)
-		return queue_error_of(class);
-	return redis_error_needs_operator(class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS;
-}
-
 void connection_lost(struct sweeper *s, int64_t now_ms)
 {
-	bool local = s->redis.error_class == REDIS_ERROR_TRANSIENT && !redis_target_is_remote(&s->target);
+	bool local = !redis_error_needs_operator(s->redis.error_class) && !redis_target_is_remote(&s->target);
 	int64_t wait_ms;
 
 	redis_close(&s->redis, NULL);
@@ -108,7 +101,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	    s->connection.failures, arc4random());
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
-	sweeper_queues_publish_error(s, kind_of_loss(s->redis.error_class));
+	core_publish_loss(s);
 	if (!interrupt_asked() && !core_is_finishing(s))
 		log_down(s);
 }
@@ -121,8 +114,8 @@ static int greet_server(struct sweeper *s)
 	if ((connection_secret(s) == 0 || queue_secret_lost()[0] != '\0') && tasks_connected(s) == 0)
 		return 0;
 	if (s->redis.state != REDIS_CLOSED) {
-		s->redis.error_class = redis_error_classify(s->connection.error);
 		redis_close(&s->redis, s->connection.error);
+		s->redis.error_class = redis_error_classify(s->connection.error);
 	}
 	return -1;
 }
@@ -170,6 +163,8 @@ bool connection_is_due(const struct sweeper *s, int64_t now_ms)
 
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
+	struct sweeper_queue *q;
+
 	s->connection.reached = atomic_load(&s->child->board->workers.reached);
 	s->connection.opened_ms = now_ms;
 	if (connection_connect(&s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
@@ -183,7 +178,8 @@ int connection_open(struct sweeper *s, int64_t now_ms)
 		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.is.version));
 	publish_peer(s);
 	atomic_store(&s->slot->redis_down, 0);
-	sweeper_queues_publish_error(s, QUEUE_ERROR_NONE);
+	TAILQ_FOREACH(q, &s->queues, entry)
+		sweeper_queue_publish_error(s, q);
 	return 0;
 }
 
@@ -212,11 +208,7 @@ int connection_answer(struct sweeper *s, struct redis_reply *reply)
 	if (reply->type != REDIS_ERROR)
 		return 0;
 	if (redis_error_is_of_server(reply)) {
-		char why[sizeof(s->redis.error)];
-
-		strlcpy(why, reply->str, sizeof(why));
-		s->redis.error_class = redis_error_class(reply);
-		redis_close(&s->redis, why);
+		redis_refuse(&s->redis, reply);
 		return -1;
 	}
 	connection_set_error(s, queue_error_of(redis_error_class(reply)), reply->str);

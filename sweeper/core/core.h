@@ -167,7 +167,7 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q);	/* shows its most important error on the scoreboard */
 /* Shows more of this error of the queue on the scoreboard: the text of Redis, or the key. why "": no more is known of it. */
 void core_publish_why(struct sweeper_queue *q, enum queue_error error, const char *why);
-void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind);	/* an error of all queues, such as a lost connection; NONE: it has ended */
+void core_publish_loss(struct sweeper *s);	/* shows on all queues why the connection was closed */
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n);
 void sweeper_queue_observe_lag(struct sweeper_queue *q, int64_t lag_ms);	/* a message was moved so long after it was due, or had expired */
 

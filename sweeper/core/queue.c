@@ -271,15 +271,15 @@ void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q)
 	publish_error(q, word, why);
 }
 
-void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
+/* A sweeper that ended the wait itself has no connection either. */
+void core_publish_loss(struct sweeper *s)
 {
+	enum redis_error_class class = s->redis.error_class;
+	enum queue_error kind = class == REDIS_ERROR_NONE ? QUEUE_ERROR_NO_REDIS : queue_error_of(class);
 	struct sweeper_queue *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (kind != QUEUE_ERROR_NONE)
-			publish_error(q, queue_error_word(kind, queue_refused_command(s->redis.error)), "");
-		else
-			sweeper_queue_publish_error(s, q);
+		publish_error(q, queue_error_word(kind, queue_refused_command(s->redis.error)), redis_why(&s->redis));
 }
 
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)

@@ -84,7 +84,7 @@ static void announce_master(struct sweeper *s, const struct redis_route *to)
 	log_warning("redis_master_changed", log_str("from", s->redis.route.host), log_int("from_port", s->redis.route.port),
 	    log_str("to", to->host), log_int("to_port", to->port));
 	scoreboard_announce_master(s->child->board, to->at);
-	redis_fail(&s->redis, "a Sentinel named another master", REDIS_ERROR_TRANSIENT);
+	redis_fail(&s->redis, "a Sentinel named another master", REDIS_ERROR_LOST);
 	route_prefer(&s->redis.route, &s->target, to->at);
 }
 

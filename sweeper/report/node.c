@@ -156,7 +156,7 @@ static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, co
 	}
 	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
 	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
-	if (w->next != NULL && w->connected == 0 && judged->hold == HOLD_NO_REDIS)
+	if (w->next != NULL && w->connected == 0 && (judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS))
 		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
 }
 

@@ -2,6 +2,8 @@
 import json
 import re
 
+import pytest
+
 from harness import queue, wait_for
 from harness.queues import Queue
 
@@ -106,6 +108,23 @@ def test_redis_is_not_there(redis, quredisd):
     assert d.stop() == 0
 
 
+@pytest.mark.parametrize("refuse, accept, said", [
+    (("CONFIG", "SET", "min-replicas-to-write", "1"), ("CONFIG", "SET", "min-replicas-to-write", "0"), "NOREPLICAS .*"),
+    (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "the server is a replica, not a master"),
+], ids=["writes", "replica"])
+def test_redis_answers_and_refuses(redis, quredisd, refuse, accept, said):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    d.wait_event("queue_state", queue="mail", state="running")
+    c.execute_command(*refuse)
+    text = rf"Redis refuses commands for now: {said}; next attempt in [\d.]+m?s"
+    wait_for(lambda: (q := state_of(d))["state"] == "refused" and re.fullmatch(text, q["reason"]), 60)
+    assert not any(q.get("state") == "no redis" for q in d.events("queue_state"))
+    c.execute_command(*accept)
+    wait_for(lambda: state_of(d)["state"] == "running", 60)
+    assert d.stop() == 0
+
+
 def test_health_and_ls_add_the_next_attempt(redis, quredis):
     """The node reports when it is, every 10 s: whoever shows the report of health adds it."""
     c = redis.client()
@@ -186,8 +205,8 @@ def test_workers_that_lost_redis_say_why_in_the_report_of_their_node(redis, qure
     c.config_set("maxclients", len(c.client_list()) - len(workers))
     for client in workers:
         c.client_kill_filter(_id=client)
-    found = wait_for(lambda: (q := node_row(c, "web1")).get("state") == "no redis" and q, 60)
-    said = r"no connection to Redis: (.*max number of clients reached|Broken pipe|Connection reset by peer|.*closed.*)"
+    found = wait_for(lambda: (q := node_row(c, "web1")).get("state") in ("no redis", "refused") and q, 60)
+    said = r"Redis refuses commands for now: .*max number of clients reached|no connection to Redis: (Broken pipe|Connection reset by peer|.*closed.*)"
     assert re.fullmatch(said, found["reason"]) and found["next_connect_ms"] >= 0 and "next_attempt_ms" not in found, found
     c.config_set("maxclients", 10000)
     wait_for(lambda: (q := node_row(c, "web1")).get("state") == "running" and "reason" not in q, 60)

@@ -70,7 +70,7 @@ const LEVEL = { well: "ok", ordered: "off", passing: "run", warning: "warn", bad
 
 /** Of the handler while the breaker is open, of a worker to connect while Redis is away. */
 function nextAttempt(state, served) {
-	const at = { breaker: served.next_attempt_at, "no redis": served.next_connect_at }[state];
+	const at = { breaker: served.next_attempt_at, refused: served.next_connect_at, "no redis": served.next_connect_at }[state];
 	return at > now() ? `; next attempt at ${absolute(at).split(" ")[1]}` : "";
 }
 

@@ -78,6 +78,19 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
+static void a_server_that_refuses_has_its_answer_and_the_next_attempt(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		atomic_store(&slot_of(i)->redis_down, 1);
+		atomic_store(&slot_of(i)->error, QUEUE_ERROR_TRANSIENT);
+		atomic_store(&slot_of(i)->redis_retry_ms, 3500);
+		because(i, "MISCONF Redis is configured to save RDB snapshots");
+	}
+	assert_int_equal(judge(), HOLD_REFUSED);
+	assert_string_equal(explained(1000), "Redis refuses commands for now: MISCONF Redis is configured to save RDB snapshots; next attempt in 2.5s");
+}
+
 static void fails(int slot, const char *words, int64_t at_ms)
 {
 	slot_note_failure(slot_of(slot), words, strlen(words), at_ms);
@@ -245,7 +258,7 @@ static void a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_lost_connection_has_its_error_and_the_next_attempt),
+		T(a_lost_connection_has_its_error_and_the_next_attempt), T(a_server_that_refuses_has_its_answer_and_the_next_attempt),
 		T(an_open_breaker_has_the_last_words_of_the_handler),
 		T(a_hold_does_not_hide_another),
 		T(what_passes_within_seconds_is_not_named_besides),

@@ -235,8 +235,9 @@ static void what_concerns_the_server_is_no_queues_trouble(void **state)
 	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 y");
 	REDIS(&server, "CONFIG SET min-replicas-to-write 1");
 	WAIT_FOR(atomic_load(&board->slots[0].redis_down) == 1);
-	assert_int_equal(error(0), QUEUE_ERROR_NO_REDIS);
-	assert_int_equal(error(1), QUEUE_ERROR_NO_REDIS);
+	assert_int_equal(error(0), QUEUE_ERROR_TRANSIENT);
+	assert_int_equal(error(1), QUEUE_ERROR_TRANSIENT);
+	assert_memory_equal(slot_text_read(&board->queues[0].sweeper.why).text, "NOREPLICAS", 10);
 	REDIS(&server, "CONFIG SET min-replicas-to-write 0");
 	WAIT_FOR(swept(0, COUNT_DUE) == 2);
 	WAIT_FOR(error(0) == QUEUE_ERROR_NONE && error(1) == QUEUE_ERROR_NONE);
