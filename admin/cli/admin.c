@@ -73,7 +73,7 @@ static void note_what_works(const struct admin *a)
 	struct buffer names = {0};
 
 	for (size_t i = 0; i < a->commands->n; i++)
-		if (a->commands->all[i].need == NEED_CONTROL)
+		if (a->commands->all[i].need == NEED_CONTROL || a->commands->all[i].need == NEED_SOCKET)
 			buffer_format(&names, "%s%s", names.len == 0 ? "" : ", ", a->commands->all[i].name);
 	buffer_append(&names, "", 1);
 	admin_note("quredis: these commands work in spite of errors in the configuration, with -s SOCKET if the supervisor has another control socket: %s",
@@ -108,13 +108,14 @@ int admin_load(struct admin *a)
 }
 
 /* The supervisor runs with the configuration that it read, whatever the file has become. */
-static void load_for_control(struct admin *a)
+static void load_for_control(struct admin *a, enum admin_need need)
 {
+	bool quiet = a->served || (need == NEED_SOCKET && !a->options.dry_run);
 	struct conf_report report;
 
 	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS | CONF_DESPITE_ERRORS, &report);
 	a->flawed = report.errors > 0;
-	for (size_t i = 0; i < report.n && a->flawed && !a->served; i++)
+	for (size_t i = 0; i < report.n && a->flawed && !quiet; i++)
 		admin_note("warning: %s", report.problems[i].text);
 	conf_report_free(&report);
 }
@@ -357,8 +358,8 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 
 int admin_prepare(struct admin *a, enum admin_need need)
 {
-	if (need == NEED_CONTROL)
-		load_for_control(a);
+	if (need == NEED_SOCKET || need == NEED_CONTROL)
+		load_for_control(a, need);
 	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
 	a->lpush_only = need == NEED_INGRESS && (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;

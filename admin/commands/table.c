@@ -97,7 +97,7 @@ static const struct command rows[] = {
 	{ "quiet", "[QUEUE]", "stop fetching on this host", cmd_quiet, NEED_CONTROL, 0, 1, OPTION_OFF,
 	  "Of one queue, or of all. Running messages are finished. pause does the same on all hosts.",
 	  TASK_QUEUES, COMMAND_CHANGES, "quredis quiet mail" },
-	{ "reload", "", "read the configuration again", cmd_reload, NEED_CONTROL, 0, 0, 0,
+	{ "reload", "", "read the configuration again", cmd_reload, NEED_SOCKET, 0, 0, 0,
 	  "The supervisor of this host applies what has changed.",
 	  TASK_SUPERVISOR, COMMAND_CHANGES, "quredis reload" },
 	{ "restart", "QUEUE", "replace the workers of a queue", cmd_restart, NEED_CONTROL, 1, 1, 0,

@@ -55,7 +55,9 @@ def test_errors_in_the_file_do_not_disable_what_asks_only_the_supervisor(quredis
         r = d.quredis(*w)
         assert r.code == 0 and "warning: " in r.err and "unknown key 'quues'" in r.err, (w, r)
     r = d.quredis("reload")
-    assert r.code == 78 and "the running one is kept" in r.err and "unknown key 'quues'" in r.err, r
+    assert r.code == 78 and "the running one is kept" in r.err and r.err.count("unknown key 'quues'") == 1, r
+    r = d.quredis("reload", "--dry-run")
+    assert r.code == 0 and r.err.count("unknown key 'quues'") == 1, r
     r = d.quredis("ls")
     assert r.code == 78 and "-s SOCKET" in r.err and "quiet, reload, restart, scale, status, stop" in r.err, r
     socket = re.search(r'control_socket = "([^"]+)"', good).group(1)
