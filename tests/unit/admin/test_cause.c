@@ -1,14 +1,8 @@
-
 /* What failures have in common. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "admin/dead_letters/cause.h"
+#include "tests/unit/unit.h"
 
 static void assert_line(const char *error, const char *expected)
 {
@@ -17,9 +11,8 @@ static void assert_line(const char *error, const char *expected)
 	assert_string_equal(cause_describe("C", "", "", error, strlen(error), out), expected);
 }
 
-static void numbers_and_ids_are_left_out(void **state)
+TEST(numbers_and_ids_are_left_out)
 {
-	(void)state;
 	assert_line("", "C");
 	assert_line("order 1700 of 20260", "C: order # of #");
 	assert_line("at 12:30:05.123", "C: at #");
@@ -34,9 +27,8 @@ static void numbers_and_ids_are_left_out(void **state)
 	assert_line("tab\there", "C: tab here");
 }
 
-static void numbers_of_up_to_three_digits_tell_causes_apart(void **state)
+TEST(numbers_of_up_to_three_digits_tell_causes_apart)
 {
-	(void)state;
 	assert_line("HTTP 404", "C: HTTP 404");
 	assert_line("HTTP 500: 503", "C: HTTP 500: 503");
 	assert_line("550 5.7.1 rejected, line 1234", "C: 550 5.7.1 rejected, line #");
@@ -46,11 +38,10 @@ static void numbers_of_up_to_three_digits_tell_causes_apart(void **state)
 	assert_line("9", "C: 9");
 }
 
-static void a_shape_has_no_number_in_its_line(void **state)
+TEST(a_shape_has_no_number_in_its_line)
 {
 	char shape[CAUSE_SIZE];
 
-	(void)state;
 	cause_shape("HandlerExit exit 4: no such file: /data/102 (line #) of 5.7.1", shape);
 	assert_string_equal(shape, "HandlerExit exit 4: no such file: /data/* (line *) of *");
 	cause_shape("C: /data/#", shape);
@@ -65,11 +56,10 @@ static void a_shape_has_no_number_in_its_line(void **state)
 	assert_string_equal(shape, "");
 }
 
-static void what_is_long_is_cut(void **state)
+TEST(what_is_long_is_cut)
 {
 	char error[1000], out[CAUSE_SIZE];
 
-	(void)state;
 	memset(error, 'x', sizeof(error));
 	cause_describe("Class", "255", "SIGKILL", error, sizeof(error), out);
 	assert_true(strlen(out) < CAUSE_SIZE);
@@ -80,14 +70,4 @@ static void what_is_long_is_cut(void **state)
 	assert_true(strlen(out) < CAUSE_SIZE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_and_ids_are_left_out),
-		cmocka_unit_test(numbers_of_up_to_three_digits_tell_causes_apart),
-		cmocka_unit_test(a_shape_has_no_number_in_its_line),
-		cmocka_unit_test(what_is_long_is_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

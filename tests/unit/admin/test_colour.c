@@ -1,19 +1,13 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "admin/cli/colour.h"
 
 #include "common/base/nitems.h"
 #include "common/queue/queue.h"
+#include "tests/unit/unit.h"
 
-static void test_each_meaning_has_its_own_colour(void **state)
+TEST(test_each_meaning_has_its_own_colour)
 {
-	(void)state;
 	for (int m = MEANING_NONE; m < MEANINGS; m++) {
 		assert_string_equal(colour_begin(false, (enum colour_meaning)m), "");
 		assert_string_equal(colour_end(false, (enum colour_meaning)m), "");
@@ -23,11 +17,10 @@ static void test_each_meaning_has_its_own_colour(void **state)
 	}
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
 	static const enum colour_meaning of_health[QUEUE_HEALTH_LEVELS] = { MEANING_GOOD, MEANING_WARNING, MEANING_BAD };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(of_health); i++)
 		assert_int_equal(colour_meaning_of(queue_health_names[i]), of_health[i]);
 	assert_int_equal(colour_meaning_of("no redis"), MEANING_BAD);
@@ -38,11 +31,10 @@ static void test_words(void **state)
 }
 
 /* fd is no terminal: auto never wants colours there, and the others do not ask. */
-static void test_the_choice_overrides_all(void **state)
+TEST(test_the_choice_overrides_all)
 {
 	static const char *const terms[] = { NULL, "", "dumb", "xterm" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(terms); i++) {
 		if (terms[i] == NULL)
 			unsetenv("TERM");
@@ -57,13 +49,4 @@ static void test_the_choice_overrides_all(void **state)
 	assert_true(colour_is_wanted(COLOUR_ALWAYS, -1));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_meaning_has_its_own_colour),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_the_choice_overrides_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

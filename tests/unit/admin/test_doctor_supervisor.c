@@ -1,15 +1,11 @@
 /* Doctor reads the status of a supervisor, which may be of another version. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "admin/doctor/checks.h"
+#include "tests/unit/unit.h"
 
 static struct conf conf;
 static struct admin admin = { .conf = &conf };
@@ -33,29 +29,20 @@ static const char *found(const char *queue)
 	return lines;
 }
 
-static void each_hold_is_found(void **state)
+TEST(each_hold_is_found)
 {
-	(void)state;
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"breaker\", \"reason\": \"no such file\", \"holds\": ["
 	    "{\"state\": \"breaker\", \"reason\": \"no such file\"}, {\"state\": \"paused\"}, {\"state\": \"quiet\", \"reason\": \"an operator\"}]}"),
 	    "breaker: no such file\nquiet: an operator\n");
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"running\", \"holds\": []}"), "");
 }
 
-static void a_supervisor_without_a_list_of_holds_has_one_in_its_state(void **state)
+TEST(a_supervisor_without_a_list_of_holds_has_one_in_its_state)
 {
-	(void)state;
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"breaker\", \"reason\": \"no such file\"}"), "breaker: no such file\n");
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"quiet\", \"holds\": 7}"), "quiet: \n");
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": \"running\", \"reason\": null}"), "");
 	assert_string_equal(found("{\"name\": \"mail\", \"state\": 7}"), "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_hold_is_found), cmocka_unit_test(a_supervisor_without_a_list_of_holds_has_one_in_its_state),
-	};
-
-	return cmocka_run_group_tests_name("doctor_supervisor", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

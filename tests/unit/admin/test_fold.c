@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "admin/doctor/fold.h"
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
 static void check_text(const struct fold_line *lines, size_t n, const char *wanted)
 {
@@ -37,17 +32,15 @@ static void check_names(const char *const *names, size_t n, const char *wanted)
 
 #define NAMES(wanted, ...) check_names((const char *const[]){ __VA_ARGS__ }, nitems(((const char *const[]){ __VA_ARGS__ })), wanted)
 
-static void test_equal_lines_stay(void **state)
+TEST(test_equal_lines_stay)
 {
-	(void)state;
 	CHECK(" as  it is ", { "a", NULL, " as  it is " });
 	CHECK("no supervisor runs here", { "a", NULL, "no supervisor runs here" }, { "b", NULL, "no supervisor runs here" });
 	CHECK("two  blanks", { NULL, NULL, "two  blanks" }, { NULL, NULL, "two  blanks" });
 }
 
-static void test_figures_become_ranges(void **state)
+TEST(test_figures_become_ranges)
 {
-	(void)state;
 	CHECK("0 to 57 messages waiting, and 0 delayed", { "a", NULL, "3 messages waiting, and 0 delayed" },
 	    { "b", NULL, "57 messages waiting, and 0 delayed" }, { "c", NULL, "0 messages waiting, and 0 delayed" });
 	CHECK("paused for 90s to 3h12m, with a message", { "a", NULL, "paused for 90s, with a message" }, { "b", NULL, "paused for 3h12m, with a message" });
@@ -64,9 +57,8 @@ static bool is_same(const char *a, const char *b)
 	return fold_is_same(&(struct fold_line){ "mail", "escape:mail", a }, &(struct fold_line){ "news", "escape:news", b });
 }
 
-static void test_only_names_may_differ(void **state)
+TEST(test_only_names_may_differ)
 {
-	(void)state;
 	assert_true(is_same("quredis resume mail", "quredis resume news"));
 	assert_true(is_same("redis-cli DEL escape:mail", "redis-cli DEL escape:news"));
 	assert_true(is_same(NULL, NULL));
@@ -76,16 +68,14 @@ static void test_only_names_may_differ(void **state)
 	assert_false(is_same("quredis resume fax", "quredis resume news"));
 }
 
-static void test_plurals(void **state)
+TEST(test_plurals)
 {
-	(void)state;
 	CHECK("1 to 2 messages waiting here", { "a", NULL, "1 message waiting here" }, { "b", NULL, "2 messages waiting here" });
 	CHECK("2 of the messages wait", { "a", NULL, "2 of the messages wait" }, { "b", NULL, "2 of the message wait" });
 }
 
-static void test_names_have_a_placeholder(void **state)
+TEST(test_names_have_a_placeholder)
 {
-	(void)state;
 	CHECK("quredis resume QUEUE", { "mail", NULL, "quredis resume mail" }, { "fax", NULL, "quredis resume fax" });
 	CHECK("HDEL transit:QUEUE:workers NAME", { "mail", "a.1", "HDEL transit:mail:workers a.1" }, { "fax", "b.2", "HDEL transit:fax:workers b.2" });
 	CHECK("it waits for mailbox and faxes here", { "mail", NULL, "it waits for mailbox and faxes here" },
@@ -94,9 +84,8 @@ static void test_names_have_a_placeholder(void **state)
 	CHECK("it waits for mailbox and faxbox here", { "mail", NULL, "it waits for mailbox here" }, { "fax", NULL, "it waits for faxbox here" });
 }
 
-static void test_other_words_are_listed(void **state)
+TEST(test_other_words_are_listed)
 {
-	(void)state;
 	CHECK("it is no user: a, b and c", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
 	    { "x", NULL, "it is no user: a" });
 	CHECK("it is no user: a, b, c and 2 more", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
@@ -104,7 +93,7 @@ static void test_other_words_are_listed(void **state)
 	CHECK("it was 5 and 5s ago here", { "x", NULL, "it was 5 ago here" }, { "x", NULL, "it was 5s ago here" });
 }
 
-static void test_different_lines_are_not_alike(void **state)
+TEST(test_different_lines_are_not_alike)
 {
 	static const struct { struct fold_line a, b; bool alike; } rows[] = {
 		{ { NULL, NULL, NULL }, { NULL, NULL, NULL }, true },
@@ -118,7 +107,6 @@ static void test_different_lines_are_not_alike(void **state)
 		{ { "m", NULL, "x m" }, { "f", NULL, "y f" }, true },		/* its name in the same place counts as equal */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(rows); i++) {
 		assert_true(fold_is_alike(&rows[i].a, &rows[i].b) == rows[i].alike);
 		assert_true(fold_is_alike(&rows[i].b, &rows[i].a) == rows[i].alike);
@@ -126,9 +114,8 @@ static void test_different_lines_are_not_alike(void **state)
 	assert_null(fold_text(&rows[0].a, 1));
 }
 
-static void test_lists_of_names(void **state)
+TEST(test_lists_of_names)
 {
-	(void)state;
 	NAMES("a", "a");
 	NAMES("a", "a", "a", NULL);
 	NAMES("b and a", "b", "a");
@@ -137,18 +124,4 @@ static void test_lists_of_names(void **state)
 	NAMES(NULL, NULL, NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_lines_stay),
-		cmocka_unit_test(test_figures_become_ranges),
-		cmocka_unit_test(test_only_names_may_differ),
-		cmocka_unit_test(test_plurals),
-		cmocka_unit_test(test_names_have_a_placeholder),
-		cmocka_unit_test(test_other_words_are_listed),
-		cmocka_unit_test(test_different_lines_are_not_alike),
-		cmocka_unit_test(test_lists_of_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

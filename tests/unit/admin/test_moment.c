@@ -1,12 +1,6 @@
 /* Moments as an operator writes them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "admin/cli/moment.h"
+#include "tests/unit/unit.h"
 
 #define NOW INT64_C(1795399805250)	/* 2026-11-23T02:10:05.250Z */
 #define MIDNIGHT (NOW / 86400000 * 86400000)
@@ -19,9 +13,8 @@ static void assert_moment(const char *text, int64_t expected)
 	assert_int_equal(ms, expected);
 }
 
-static void times_as_they_are_printed(void **state)
+TEST(times_as_they_are_printed)
 {
-	(void)state;
 	assert_moment("2026-11-23T02:10:05.250Z", NOW);
 	assert_moment("2026-11-23T02:10:05Z", NOW - 250);
 	assert_moment("2026-11-23T02:10:05.2Z", NOW - 50);
@@ -31,9 +24,8 @@ static void times_as_they_are_printed(void **state)
 	assert_moment("2026-11-23", MIDNIGHT);
 }
 
-static void a_time_of_day_is_the_last_one(void **state)
+TEST(a_time_of_day_is_the_last_one)
 {
-	(void)state;
 	assert_moment("02:00", MIDNIGHT + 7200000);
 	assert_moment("02:10:05", NOW - 250);
 	assert_moment("02:11", MIDNIGHT + 7860000 - 86400000);
@@ -41,9 +33,8 @@ static void a_time_of_day_is_the_last_one(void **state)
 	assert_moment("23:59:59.999", MIDNIGHT - 1);
 }
 
-static void durations_are_ago(void **state)
+TEST(durations_are_ago)
 {
-	(void)state;
 	assert_moment("1h30m", NOW - 5400000);
 	assert_moment("2d", NOW - 172800000);
 	assert_moment("0s", NOW);
@@ -60,12 +51,11 @@ static void assert_coming(const char *text, int64_t expected)
 	assert_int_equal(ms, expected);
 }
 
-static void moments_that_come(void **state)
+TEST(moments_that_come)
 {
 	static const char *const wrong[] = { "9223372036854775807ms", "", "soon", "5m ago", "in ", "in soon" };
 	int64_t ms;
 
-	(void)state;
 	assert_coming("02:00", MIDNIGHT + 7200000 + 86400000);
 	assert_coming("02:11", MIDNIGHT + 7860000);
 	assert_coming("23:00-08:00", MIDNIGHT + 7 * 3600000);
@@ -79,7 +69,7 @@ static void moments_that_come(void **state)
 		assert_int_equal(moment_parse_coming(wrong[i], NOW, &ms), -1);
 }
 
-static void other_texts_are_refused(void **state)
+TEST(other_texts_are_refused)
 {
 	static const char *const wrong[] = {
 		"", "yesterday", "1", "1h30", "h", "24:00", "02:60", "2:00", "02:00x", "2026-02-30", "2026-11-23T", "2026-11-23T02", "02:00+1",
@@ -87,20 +77,8 @@ static void other_texts_are_refused(void **state)
 	};
 	int64_t ms;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(moment_parse(wrong[i], NOW, &ms), -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_as_they_are_printed),
-		cmocka_unit_test(a_time_of_day_is_the_last_one),
-		cmocka_unit_test(durations_are_ago),
-		cmocka_unit_test(moments_that_come),
-		cmocka_unit_test(other_texts_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

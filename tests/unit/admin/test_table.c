@@ -1,18 +1,13 @@
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "admin/cli/output.h"
 #include "common/base/nitems.h"
-
+#include "tests/unit/unit.h"
 
 static const struct column columns[] = {
 	{ "name", "Name", false }, { "n", "N", true }, { "hidden", NULL, false }, { NULL, "Shown", false },
@@ -45,11 +40,10 @@ static void put(struct output *o, const char *name, int64_t n, const char *shown
 	output_row(o, (struct cell[]){ cell_str(name), cell_int(n), cell_str("secret"), cell_str(shown) });
 }
 
-static void test_columns_line_up(void **state)
+TEST(test_columns_line_up)
 {
 	struct output o = open_output(false, SIZE_MAX);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "a", 7, "x");
 	put(&o, "longer", 12345, "yy");
@@ -59,11 +53,10 @@ static void test_columns_line_up(void **state)
 		       "  longer  12345  yy\n");
 }
 
-static void test_no_rows(void **state)
+TEST(test_no_rows)
 {
 	struct output o = open_output(false, SIZE_MAX);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	output_end(&o, true);
 	check_text(&o, "  Name  N  Shown\n");
@@ -73,11 +66,10 @@ static void test_no_rows(void **state)
 	check_text(&o, "");
 }
 
-static void test_the_widest_gives_way(void **state)
+TEST(test_the_widest_gives_way)
 {
 	struct output o = open_output(false, 30);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "abcd", 1, "0123456789012345678901234567890123456789");
 	output_end(&o, true);
@@ -85,11 +77,10 @@ static void test_the_widest_gives_way(void **state)
 		       "  abcd  1  0123456789012345...\n");
 }
 
-static void test_narrow_terminals_keep_a_little(void **state)
+TEST(test_narrow_terminals_keep_a_little)
 {
 	struct output o = open_output(false, 12);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "abcdefghij", 1, "0123456789");
 	output_end(&o, true);
@@ -111,9 +102,8 @@ static void check_left_out(size_t width, const char *wanted)
 }
 
 /* Whole columns go, in the order that was given, and only as many as have to. What stays is cut. */
-static void test_columns_give_way(void **state)
+TEST(test_columns_give_way)
 {
-	(void)state;
 	check_left_out(31, "  Name            N  Shown\n"
 			   "  abcdefghij  12345  0123456789\n"
 			   "  k               1  l\n");
@@ -129,11 +119,10 @@ static void test_columns_give_way(void **state)
 }
 
 /* More rows than are held back: later ones keep the columns of the first, as far as they fit. */
-static void test_wrapped_rows_go_on_below(void **state)
+TEST(test_wrapped_rows_go_on_below)
 {
 	struct output o = open_output(false, 30);
 
-	(void)state;
 	o.wrap = true;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "one two three", 7, "a word, another, andalongone");
@@ -173,9 +162,8 @@ static void check_health(size_t width, bool terminal, const char *wanted)
 	check_text(&o, wanted);
 }
 
-static void test_reasons_are_the_last_to_give_way(void **state)
+TEST(test_reasons_are_the_last_to_give_way)
 {
-	(void)state;
 	check_health(SIZE_MAX, false,
 	    "  Queue                   Status     Waiting  Stuck  Oldest  Reason\n"
 	    "  mail                    healthy          0      0       -  -\n"
@@ -218,14 +206,13 @@ static void test_reasons_are_the_last_to_give_way(void **state)
 }
 
 /* Between two runs the operator compares figures, so whether they are shown does not depend on their values. */
-static void test_figures_do_not_come_and_go(void **state)
+TEST(test_figures_do_not_come_and_go)
 {
 	static const struct column figures[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, "Waiting", COLUMN_FIGURE }, { NULL, "Stuck", COLUMN_NUMBER },
 		{ NULL, "Oldest", COLUMN_FIGURE } };
 	static const int give_way[] = { 2, 3, 1, -1 };
 	struct output o = open_output(false, 26);
 
-	(void)state;
 	o.terminal = true;
 	o.give_way = give_way;
 	output_begin(&o, figures, nitems(figures));
@@ -235,11 +222,10 @@ static void test_figures_do_not_come_and_go(void **state)
 		       "  mail         0       -\n");
 }
 
-static void test_states_have_colours(void **state)
+TEST(test_states_have_colours)
 {
 	struct output o = open_output(false, 60);
 
-	(void)state;
 	o.terminal = o.colour = true;
 	output_begin(&o, health, 2);
 	put_health(&o, "running", "healthy", 0, -1, NULL);
@@ -253,12 +239,11 @@ static void test_states_have_colours(void **state)
 }
 
 /* The first rows are written before the later ones are known. Then the table begins anew. */
-static void test_a_column_that_is_empty_at_first(void **state)
+TEST(test_a_column_that_is_empty_at_first)
 {
 	struct output o = open_output(false, 80);
 	const char *second;
 
-	(void)state;
 	o.terminal = true;
 	output_begin(&o, columns, nitems(columns));
 	for (int i = 0; i < 1500; i++)
@@ -273,14 +258,13 @@ static void test_a_column_that_is_empty_at_first(void **state)
 	free(text);
 }
 
-static void test_long_texts_end_somewhere(void **state)
+TEST(test_long_texts_end_somewhere)
 {
 	static const struct column two[] = { { NULL, "Id", COLUMN_ID }, { NULL, "Error", COLUMN_TEXT } };
 	struct output o = open_output(false, 40);
 	char error[2001] = "";
 	size_t lines = 0;
 
-	(void)state;
 	memset(error, 'e', sizeof(error) - 1);
 	output_begin(&o, two, nitems(two));
 	output_row(&o, (struct cell[]){ cell_str("1700000000000-0"), cell_str(error) });
@@ -294,11 +278,10 @@ static void test_long_texts_end_somewhere(void **state)
 }
 
 /* A character may be three bytes, and two columns of a terminal. */
-static void test_wide_characters_line_up(void **state)
+TEST(test_wide_characters_line_up)
 {
 	struct output o = open_output(false, 30);
 
-	(void)state;
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "\u6f22\u5b57", 1, "\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22");
@@ -310,7 +293,7 @@ static void test_wide_characters_line_up(void **state)
 	setlocale(LC_CTYPE, "C");
 }
 
-static void test_ages(void **state)
+TEST(test_ages)
 {
 	static const struct { int64_t ms; const char *text; } cases[] = {
 		{ 0, "0s ago" }, { 999, "0s ago" }, { 119999, "119s ago" }, { 120000, "2m ago" }, { 200000, "3m ago" }, { 7199999, "119m ago" },
@@ -321,7 +304,6 @@ static void test_ages(void **state)
 	struct cell at = cell_time(1700000000123), seen = cell_ago(3100);
 	char ago[OUTPUT_AGO_SIZE], *shown[4];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++)
 		assert_string_equal(output_ago(cases[i].ms, ago), cases[i].text);
 	shown[0] = output_text(&o, &at, SIZE_MAX);
@@ -340,12 +322,11 @@ static void test_ages(void **state)
 	free(text);
 }
 
-static void test_many_rows(void **state)
+TEST(test_many_rows)
 {
 	struct output o = open_output(false, SIZE_MAX);
 	size_t lines = 0;
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	for (int i = 0; i < 2500; i++)
 		put(&o, i == 2400 ? "much longer than the others" : "a", i, "x");
@@ -359,7 +340,7 @@ static void test_many_rows(void **state)
 	free(text);
 }
 
-static void test_cells(void **state)
+TEST(test_cells)
 {
 	static const struct { struct cell cell; const char *text; } cases[] = {
 		{ { .type = CELL_NONE }, "-" }, { { .type = CELL_TEXT }, "-" }, { { .type = CELL_BOOL, .value = 1 }, "yes" },
@@ -370,7 +351,6 @@ static void test_cells(void **state)
 		{ { .type = CELL_TIME, .value = 1700000000123 }, "2023-11-14T22:13:20.123Z" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
 		char *shown = cell_text(&cases[i].cell, SIZE_MAX);
 
@@ -379,11 +359,10 @@ static void test_cells(void **state)
 	}
 }
 
-static void test_json_rows(void **state)
+TEST(test_json_rows)
 {
 	struct output o = open_output(true, SIZE_MAX);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "a\"b\n", 7, "x");
 	output_row(&o, (struct cell[]){ cell_bytes("\377", 1), cell_none(), cell_bytes("x\0y", 3), cell_none() });
@@ -392,11 +371,10 @@ static void test_json_rows(void **state)
 		       "{\"name_base64\":\"/w==\",\"n\":null,\"hidden\":\"x\\u0000y\"}\n]\n");
 }
 
-static void test_json_of_nothing(void **state)
+TEST(test_json_of_nothing)
 {
 	struct output o = open_output(true, SIZE_MAX);
 
-	(void)state;
 	output_begin(&o, columns, nitems(columns));
 	output_end(&o, true);
 	check_text(&o, "[]\n");
@@ -406,12 +384,11 @@ static void test_json_of_nothing(void **state)
 	check_text(&o, "");
 }
 
-static void test_objects(void **state)
+TEST(test_objects)
 {
 	struct cell cells[] = { cell_str("a"), cell_int(7), cell_bool(false), cell_elapsed(5000) };
 	struct output o = open_output(false, SIZE_MAX);
 
-	(void)state;
 	output_object(&o, columns, nitems(columns), cells);
 	check_text(&o, "  Name   a\n  N      7\n  Shown  5.0s\n");
 	o = open_output(true, SIZE_MAX);
@@ -419,28 +396,4 @@ static void test_objects(void **state)
 	check_text(&o, "{\n  \"name\": \"a\",\n  \"n\": 7,\n  \"hidden\": false\n}\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns_line_up),
-		cmocka_unit_test(test_no_rows),
-		cmocka_unit_test(test_the_widest_gives_way),
-		cmocka_unit_test(test_narrow_terminals_keep_a_little),
-		cmocka_unit_test(test_columns_give_way),
-		cmocka_unit_test(test_wrapped_rows_go_on_below),
-		cmocka_unit_test(test_many_rows),
-		cmocka_unit_test(test_reasons_are_the_last_to_give_way),
-		cmocka_unit_test(test_figures_do_not_come_and_go),
-		cmocka_unit_test(test_states_have_colours),
-		cmocka_unit_test(test_a_column_that_is_empty_at_first),
-		cmocka_unit_test(test_long_texts_end_somewhere),
-		cmocka_unit_test(test_wide_characters_line_up),
-		cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_cells),
-		cmocka_unit_test(test_json_rows),
-		cmocka_unit_test(test_json_of_nothing),
-		cmocka_unit_test(test_objects),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

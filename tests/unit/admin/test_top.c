@@ -1,16 +1,12 @@
 /* The parts of quredis top that need no terminal: keys of bytes, the order of queues, and what keys do to the view. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "admin/top/top.h"
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
 /* ---- keys ---- */
 
@@ -36,7 +32,7 @@ static void check_key(const char *bytes, int wanted)
 	top_keys_free(&k);
 }
 
-static void test_sequences(void **state)
+TEST(test_sequences)
 {
 	static const struct { const char *bytes; int key; } rows[] = {
 		{ "a", 'a' }, { "?", '?' }, { "\r", TOP_KEY_ENTER }, { "\n", TOP_KEY_ENTER }, { "\033OM", TOP_KEY_ENTER },
@@ -47,16 +43,14 @@ static void test_sequences(void **state)
 		{ "\033[Z", TOP_KEY_NONE }, { "\033[200~", TOP_KEY_NONE }, { "\033[?1;2c", TOP_KEY_NONE }, { "\303\244", TOP_KEY_NONE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(rows); i++)
 		check_key(rows[i].bytes, rows[i].key);
 }
 
-static void test_escape_is_a_key_if_nothing_follows(void **state)
+TEST(test_escape_is_a_key_if_nothing_follows)
 {
 	struct top_keys k = {0};
 
-	(void)state;
 	add(&k, "\033");
 	assert_true(top_keys_is_incomplete(&k));
 	assert_int_equal(top_keys_next(&k, false), TOP_KEY_NONE);
@@ -74,11 +68,10 @@ static void test_escape_is_a_key_if_nothing_follows(void **state)
 	top_keys_free(&k);
 }
 
-static void test_what_is_no_sequence_ends(void **state)
+TEST(test_what_is_no_sequence_ends)
 {
 	struct top_keys k = {0};
 
-	(void)state;
 	add(&k, "\033[1\rj");		/* broken off by another key */
 	assert_int_equal(top_keys_next(&k, false), TOP_KEY_ENTER);
 	assert_int_equal(top_keys_next(&k, false), 'j');
@@ -126,11 +119,10 @@ static const char sick[] = "{\"time\":0,\"queues\":["
     "\"nodes\":[{\"node\":\"n\",\"queues\":[" STATE("a", "running") "," STATE("f", "breaker") "," STATE("x", "running") "]},"
     "{\"node\":\"m\",\"queues\":[" STATE("a", "running") "," STATE("f", "running") "," STATE("b", "a new state") "]}]}";
 
-static void test_the_sickest_are_first(void **state)
+TEST(test_the_sickest_are_first)
 {
 	struct top_figures f = make(sick);
 
-	(void)state;
 	assert_int_equal(f.n, 7);
 	check_order(&f, TOP_BY_HEALTH, false, "ebfcgda");	/* unhealthy; states that health does not know yet; degraded; unknown; paused; well */
 	check_order(&f, TOP_BY_HEALTH, true, "adgcfbe");
@@ -144,7 +136,7 @@ static void test_the_sickest_are_first(void **state)
 	top_figures_free(&f);
 }
 
-static void test_documents_of_other_shapes(void **state)
+TEST(test_documents_of_other_shapes)
 {
 	static const char *const texts[] = {
 		"{}", "{\"queues\":null,\"stats\":null,\"health\":null,\"nodes\":null}", "{\"queues\":[1,{},{\"name\":7}],\"nodes\":[1,{\"queues\":[[]]}]}",
@@ -153,7 +145,6 @@ static void test_documents_of_other_shapes(void **state)
 		"\"dead_letters\":{\"queue\":\"a\",\"records\":[1,{\"failed_at\":9}]}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(texts); i++) {
 		struct top_figures f = make(texts[i]);
 		FILE *out = fopen("/dev/null", "w");
@@ -174,12 +165,11 @@ static void test_documents_of_other_shapes(void **state)
 
 /* ---- the view ---- */
 
-static void test_keys_move_and_select(void **state)
+TEST(test_keys_move_and_select)
 {
 	struct top_figures f = make(sick);
 	struct top_view v = {0};
 
-	(void)state;
 	top_figures_sort(&f, TOP_BY_NAME, false);
 	assert_int_equal(top_view_place(&v, &f, 3), 0);
 	assert_int_equal(top_view_key(&v, 'j', &f), TOP_ANSWER_DRAW);
@@ -205,12 +195,11 @@ static void test_keys_move_and_select(void **state)
 	top_figures_free(&f);
 }
 
-static void test_pages_follow_each_other(void **state)
+TEST(test_pages_follow_each_other)
 {
 	struct top_figures f = make(sick), none = {0};
 	struct top_view v = {0};
 
-	(void)state;
 	assert_int_equal(top_view_key(&v, TOP_KEY_ENTER, &none), TOP_ANSWER_NOTHING);	/* no look has ended yet */
 	assert_int_equal(top_view_key(&v, 'j', &none), TOP_ANSWER_NOTHING);
 	assert_int_equal(top_view_place(&v, &none, 10), 0);
@@ -235,17 +224,4 @@ static void test_pages_follow_each_other(void **state)
 	top_figures_free(&f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sequences),
-		cmocka_unit_test(test_escape_is_a_key_if_nothing_follows),
-		cmocka_unit_test(test_what_is_no_sequence_ends),
-		cmocka_unit_test(test_the_sickest_are_first),
-		cmocka_unit_test(test_documents_of_other_shapes),
-		cmocka_unit_test(test_keys_move_and_select),
-		cmocka_unit_test(test_pages_follow_each_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/encode.h"
 #include "admin/cli/visible.h"
+#include "tests/unit/unit.h"
 
 static void check(const char *data, size_t len, size_t max, const char *wanted)
 {
@@ -19,28 +14,25 @@ static void check(const char *data, size_t len, size_t max, const char *wanted)
 	free(text);
 }
 
-static void test_plain_text_stays(void **state)
+TEST(test_plain_text_stays)
 {
-	(void)state;
 	check("", 0, SIZE_MAX, "");
 	check("hello world", 11, SIZE_MAX, "hello world");
 	check("a\"'%n", 5, SIZE_MAX, "a\"'%n");
 }
 
-static void test_control_bytes_are_shown(void **state)
+TEST(test_control_bytes_are_shown)
 {
-	(void)state;
 	check("\n\t\r\033\177", 5, SIZE_MAX, "\\n\\t\\r\\033\\177");
 	check("a\\nb", 4, SIZE_MAX, "a\\\\nb");
 	check("\0", 1, SIZE_MAX, "\\0");
 	check("\0" "7", 2, SIZE_MAX, "\\0007");	/* not to be read as \07 */
 }
 
-static void test_every_byte_is_printable(void **state)
+TEST(test_every_byte_is_printable)
 {
 	char all[256], *text;
 
-	(void)state;
 	for (int i = 0; i < 256; i++)
 		all[i] = (char)i;
 	text = visible(all, sizeof(all), SIZE_MAX);
@@ -49,9 +41,8 @@ static void test_every_byte_is_printable(void **state)
 	free(text);
 }
 
-static void test_utf8(void **state)
+TEST(test_utf8)
 {
-	(void)state;
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	check("gr\303\274n", 5, SIZE_MAX, "gr\303\274n");
 	check("\303", 1, SIZE_MAX, "\\303");			/* cut short */
@@ -65,9 +56,8 @@ static void test_utf8(void **state)
 	check("\303\274", 2, SIZE_MAX, "\\303\\274");
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-	(void)state;
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	check("abcdefgh", 8, 8, "abcdefgh");
 	check("abcdefgh", 8, 7, "abcd...");
@@ -80,11 +70,10 @@ static void test_cut(void **state)
 	setlocale(LC_CTYPE, "C");
 }
 
-static void test_cut_never_exceeds(void **state)
+TEST(test_cut_never_exceeds)
 {
 	char data[64], *text;
 
-	(void)state;
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	for (unsigned seed = 1; seed < 3000; seed++) {
 		unsigned x = seed;
@@ -103,7 +92,7 @@ static void test_cut_never_exceeds(void **state)
 }
 
 /* What is visible already stays as it is. */
-static void test_line(void **state)
+TEST(test_line)
 {
 	char *text;
 
@@ -111,7 +100,6 @@ static void test_line(void **state)
 	text = visible_line("no queue a\\nb (\033[2J\302\233m\n gr\303\274n)");
 
 	setlocale(LC_CTYPE, "C");
-	(void)state;
 	assert_string_equal(text, "no queue a\\nb (\\033[2J\\302\\233m\\n gr\303\274n)");
 	free(text);
 	text = visible_line("");
@@ -119,12 +107,11 @@ static void test_line(void **state)
 	free(text);
 }
 
-static void test_base64(void **state)
+TEST(test_base64)
 {
 	static const char *const pairs[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
 		{ "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" }, { "\377\376\375", "//79" } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		char *text = encode_base64(pairs[i][0], strlen(pairs[i][0]));
 		size_t size;
@@ -138,29 +125,13 @@ static void test_base64(void **state)
 	}
 }
 
-static void test_no_base64(void **state)
+TEST(test_no_base64)
 {
 	static const char *const texts[] = { "Z", "Zg", "Zg=", "Zm9v=", "Zm9vY", "%%", "Zm9v\377" };
 	size_t size;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_null(encode_base64_undo(texts[i], strlen(texts[i]), &size));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_text_stays),
-		cmocka_unit_test(test_control_bytes_are_shown),
-		cmocka_unit_test(test_every_byte_is_printable),
-		cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_cut_never_exceeds),
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_base64),
-		cmocka_unit_test(test_no_base64),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "admin/trend/waits.h"
 #include "common/base/nitems.h"
 #include "common/queue/queue.h"
+#include "tests/unit/unit.h"
 
 #define UNKNOWN QUEUE_BACKLOG_UNKNOWN
 #define HOUR 60
@@ -22,11 +16,10 @@ static int64_t below(const struct waits_minute *minutes, size_t n, size_t first,
 	return found;
 }
 
-static void a_queue_without_a_backlog(void **state)
+TEST(a_queue_without_a_backlog)
 {
 	struct waits_minute minutes[HOUR];
 
-	(void)state;
 	for (size_t i = 0; i < HOUR; i++)
 		minutes[i] = (struct waits_minute){ .backlog = 0, .left = 100 };
 	assert_int_equal(below(minutes, HOUR, 1, HOUR - 1, 50), 1);
@@ -34,11 +27,10 @@ static void a_queue_without_a_backlog(void **state)
 }
 
 /* The backlog divided by the rate (Little's law): 3,000 wait, and 100 leave in a minute. */
-static void a_steady_backlog(void **state)
+TEST(a_steady_backlog)
 {
 	struct waits_minute minutes[3 * HOUR];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(minutes); i++)
 		minutes[i] = (struct waits_minute){ .backlog = 3000, .left = 100 };
 	assert_in_range(below(minutes, nitems(minutes), 2 * HOUR, HOUR, 50), 30, 31);
@@ -46,11 +38,10 @@ static void a_steady_backlog(void **state)
 }
 
 /* 600 come in minute 2, and leave evenly between 20 and 30. */
-static void a_pause(void **state)
+TEST(a_pause)
 {
 	struct waits_minute minutes[HOUR] = {{0}};
 
-	(void)state;
 	for (size_t i = 2; i < 30; i++)
 		minutes[i].backlog = i < 20 ? 600 : 600 - (int64_t)(i - 20) * 60;
 	for (size_t i = 20; i < 30; i++)
@@ -64,11 +55,10 @@ static void a_pause(void **state)
 }
 
 /* Most messages did not wait; few did: p50 and p99 differ. They left between two looks at the backlog. */
-static void few_waited(void **state)
+TEST(few_waited)
 {
 	struct waits_minute minutes[HOUR];
 
-	(void)state;
 	for (size_t i = 0; i < HOUR; i++)
 		minutes[i] = (struct waits_minute){ .backlog = 0, .left = 1000 };
 	for (size_t i = 10; i < 20; i++)
@@ -79,23 +69,21 @@ static void few_waited(void **state)
 }
 
 /* An operator deleted 900 of 1,000. The backlog says so; nothing counted it. */
-static void messages_that_left_another_way(void **state)
+TEST(messages_that_left_another_way)
 {
 	static const struct waits_minute minutes[] = {
 		{ 0, 0 }, { 0, 0 }, { 1000, 0 }, { 1000, 0 }, { 1000, 0 }, { 100, 0 }, { 100, 100 }, { 0, 0 }, { 0, 50 }, { 0, 50 },
 	};
 
-	(void)state;
 	assert_in_range(below(minutes, nitems(minutes), 6, 1, 50), 4, 6);
 	assert_int_equal(below(minutes, nitems(minutes), 8, 2, 99), 1);
 }
 
 /* No supervisor ran from minute 1 to 9, and 100 messages came: evenly, as far as anybody knows. */
-static void a_gap(void **state)
+TEST(a_gap)
 {
 	struct waits_minute minutes[12] = {{0}};
 
-	(void)state;
 	for (size_t i = 1; i < 10; i++)
 		minutes[i].backlog = UNKNOWN;
 	minutes[10] = (struct waits_minute){ .backlog = 100, .left = 0 };
@@ -105,12 +93,11 @@ static void a_gap(void **state)
 }
 
 /* Those that waited already when the first minute was noted count from then. */
-static void what_came_before(void **state)
+TEST(what_came_before)
 {
 	static const struct waits_minute minutes[] = { { UNKNOWN, 5 }, { 100, 0 }, { 100, 50 }, { 50, 50 }, { 10, 10 }, { 10, 10 }, { 10, 10 } };
 	static const struct waits_minute nothing[] = { { UNKNOWN, 5 }, { UNKNOWN, 0 } };
 
-	(void)state;
 	assert_int_equal(below(minutes, nitems(minutes), 0, 1, 50), WAITS_UNKNOWN);
 	assert_int_equal(below(minutes, nitems(minutes), 2, 1, 50), 2);
 	assert_in_range(below(minutes, nitems(minutes), 3, 1, 99), 2, 3);
@@ -128,11 +115,10 @@ static size_t oldest(const struct waits_minute *minutes, size_t n, size_t first)
 	return found;
 }
 
-static void how_far_back_messages_came(void **state)
+TEST(how_far_back_messages_came)
 {
 	struct waits_minute minutes[HOUR] = {{0}}, waited[] = { { 100, 0 }, { 100, 0 }, { 100, 50 } }, nothing[] = { { UNKNOWN, 5 }, { UNKNOWN, 5 } };
 
-	(void)state;
 	for (size_t i = 10; i < 30; i++)
 		minutes[i].backlog = 600;
 	minutes[30].left = 600;
@@ -146,29 +132,13 @@ static void how_far_back_messages_came(void **state)
 }
 
 /* Other programs may write to the keys. */
-static void absurd_figures(void **state)
+TEST(absurd_figures)
 {
 	struct waits_minute minutes[] = { { INT64_MAX, INT64_MIN }, { 0, INT64_MAX }, { INT64_MAX, INT64_MAX }, { 0, -1 }, { 1, 1 } };
 
-	(void)state;
 	for (size_t first = 0; first < nitems(minutes); first++)
 		for (size_t n = 1; first + n <= nitems(minutes); n++)
 			assert_in_range(below(minutes, nitems(minutes), first, n, 99) + 2, 0, nitems(minutes) + 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_queue_without_a_backlog),
-		cmocka_unit_test(a_steady_backlog),
-		cmocka_unit_test(a_pause),
-		cmocka_unit_test(few_waited),
-		cmocka_unit_test(messages_that_left_another_way),
-		cmocka_unit_test(a_gap),
-		cmocka_unit_test(what_came_before),
-		cmocka_unit_test(how_far_back_messages_came),
-		cmocka_unit_test(absurd_figures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

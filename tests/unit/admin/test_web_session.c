@@ -1,23 +1,18 @@
 /* Sessions of browsers: a code counts once and not for long; a session needs both of its secrets. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "admin/web/session.h"
+#include "tests/unit/unit.h"
 
 #define NOW INT64_C(1000000)
 
-static void test_a_code_counts_once(void **state)
+TEST(test_a_code_counts_once)
 {
 	struct web_sessions s = {0};
 	char code[WEB_SECRET_SIZE];
 
-	(void)state;
 	assert_false(web_sessions_take_code(&s, "", NOW));
 	snprintf(code, sizeof(code), "%s", web_sessions_make_code(&s, NOW));
 	assert_int_equal(strlen(code), WEB_SECRET_SIZE - 1);
@@ -30,12 +25,11 @@ static void test_a_code_counts_once(void **state)
 	assert_false(web_sessions_take_code(&s, "", NOW));
 }
 
-static void test_a_code_expires_and_is_replaced(void **state)
+TEST(test_a_code_expires_and_is_replaced)
 {
 	struct web_sessions s = {0};
 	char first[WEB_SECRET_SIZE];
 
-	(void)state;
 	snprintf(first, sizeof(first), "%s", web_sessions_make_code(&s, NOW));
 	assert_false(web_sessions_take_code(&s, first, NOW + WEB_CODE_MS));
 	web_sessions_make_code(&s, NOW);
@@ -44,12 +38,11 @@ static void test_a_code_expires_and_is_replaced(void **state)
 	assert_true(web_sessions_take_code(&s, first, NOW + WEB_CODE_MS - 1));
 }
 
-static void test_a_session_needs_both_secrets(void **state)
+TEST(test_a_session_needs_both_secrets)
 {
 	struct web_sessions s = {0};
 	struct web_session one, other;
 
-	(void)state;
 	assert_false(web_sessions_has(&s, "", "", NOW));
 	one = *web_sessions_open(&s, NOW);
 	other = *web_sessions_open(&s, NOW);
@@ -66,12 +59,11 @@ static void test_a_session_needs_both_secrets(void **state)
 	assert_true(web_sessions_has(&s, other.id, other.key, NOW));
 }
 
-static void test_the_oldest_gives_way(void **state)
+TEST(test_the_oldest_gives_way)
 {
 	struct web_sessions s = {0};
 	struct web_session all[WEB_SESSIONS + 1];
 
-	(void)state;
 	for (int i = 0; i <= WEB_SESSIONS; i++)
 		all[i] = *web_sessions_open(&s, NOW + i);
 	assert_false(web_sessions_has(&s, all[0].id, all[0].key, NOW));
@@ -79,14 +71,4 @@ static void test_the_oldest_gives_way(void **state)
 		assert_true(web_sessions_has(&s, all[i].id, all[i].key, NOW));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_code_counts_once),
-		cmocka_unit_test(test_a_code_expires_and_is_replaced),
-		cmocka_unit_test(test_a_session_needs_both_secrets),
-		cmocka_unit_test(test_the_oldest_gives_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

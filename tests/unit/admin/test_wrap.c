@@ -1,14 +1,9 @@
 /* Lines that are broken at words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "admin/cli/wrap.h"
+#include "tests/unit/unit.h"
 
 static void assert_wrapped(const char *text, size_t at, size_t indent, size_t width, const char *expected)
 {
@@ -22,9 +17,8 @@ static void assert_wrapped(const char *text, size_t at, size_t indent, size_t wi
 	free(written);
 }
 
-static void lines_end_at_words(void **state)
+TEST(lines_end_at_words)
 {
-	(void)state;
 	assert_wrapped("", 0, 0, 30, "");
 	assert_wrapped("it is full and refuses producers", 0, 0, 32, "it is full and refuses producers");
 	assert_wrapped("it is full and refuses producers", 0, 0, 31, "it is full and refuses\nproducers");
@@ -35,18 +29,16 @@ static void lines_end_at_words(void **state)
 	assert_wrapped("two three four five six seven", 0, 15, 30, "two three four five six seven");		/* too narrow for an indent */
 }
 
-static void words_stay_whole(void **state)
+TEST(words_stay_whole)
 {
-	(void)state;
 	assert_wrapped("the socket is /a/path/that/is/longer/than/the/line now", 0, 2, 30, "the socket is\n  /a/path/that/is/longer/than/the/line\n  now");
 	assert_wrapped("/a/path/that/is/longer/than/the/line", 12, 2, 30, "\n  /a/path/that/is/longer/than/the/line");
 	assert_wrapped("/a/path/that/is/longer/than/the/line", 2, 2, 30, "/a/path/that/is/longer/than/the/line");
 }
 
 /* An operator copies them: one that is broken would run its first half. */
-static void commands_stay_whole(void **state)
+TEST(commands_stay_whole)
 {
-	(void)state;
 	assert_wrapped("correct it; quredis doctor --fix: remove it", 0, 0, 30, "correct it;\nquredis doctor --fix: remove\nit");
 	assert_wrapped("to continue it: quredis dlq retry mail --all --canary=50", 0, 0, 30, "to continue it:\nquredis dlq retry mail --all --canary=50");
 	assert_wrapped("run redis-cli HDEL a b; quredis ls", 0, 0, 30, "run redis-cli HDEL a b;\nquredis ls");
@@ -55,9 +47,8 @@ static void commands_stay_whole(void **state)
 	assert_wrapped("quredisd and its log, and what it says", 0, 0, 30, "quredisd and its log, and what\nit says");
 }
 
-static void a_cell_breaks_long_words(void **state)
+TEST(a_cell_breaks_long_words)
 {
-	(void)state;
 	assert_int_equal(wrap_cell("one two", 7), 7);
 	assert_int_equal(wrap_cell("one two", 6), 3);
 	assert_int_equal(wrap_cell("abcdefgh", 6), 6);
@@ -65,14 +56,4 @@ static void a_cell_breaks_long_words(void **state)
 	assert_int_equal(wrap_cell("", 6), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_end_at_words),
-		cmocka_unit_test(words_stay_whole),
-		cmocka_unit_test(commands_stay_whole),
-		cmocka_unit_test(a_cell_breaks_long_words),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/address.h"
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
-static void hosts_and_ports(void **state)
+TEST(hosts_and_ports)
 {
 	static const char *const good[][3] = {
 		{ "127.0.0.1:8125", "127.0.0.1", "8125" }, { "metrics.example.net:1", "metrics.example.net", "1" },
@@ -18,7 +13,6 @@ static void hosts_and_ports(void **state)
 	};
 	struct address a;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(good); i++) {
 		assert_int_equal(address_parse(&a, good[i][0]), 0);
 		assert_string_equal(a.host, good[i][1]);
@@ -26,14 +20,13 @@ static void hosts_and_ports(void **state)
 	}
 }
 
-static void others(void **state)
+TEST(others)
 {
 	static const char *const bad[] = { "", ":", "host", "host:", ":8125", "host:0", "host:65536", "host:-1", "host:+1", "host: 1",
 		"host:1x", "::1:8125", "[]:1", "[::1]", "a b:1", "udp://h:1", "host:123456789" };
 	char longest[400];
 	struct address a;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(bad); i++)
 		if (address_parse(&a, bad[i]) != -1)
 			fail_msg("%s", bad[i]);
@@ -46,8 +39,6 @@ static void others(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(hosts_and_ports), cmocka_unit_test(others) };
-
 	alarm(10);
-	return cmocka_run_group_tests_name("address", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,16 +1,10 @@
-
 /* The rule of ages, with times that come in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/message/age.h"
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 
 #define W "quredis/1 w=0000000000000001"
 #define NOW 1000000
@@ -23,17 +17,15 @@ static int64_t since(int64_t own)
 	return age_since(&(struct wrapper){ .own_ms = own }, &clock_now);
 }
 
-static void only_its_own_time_counts(void **state)
+TEST(only_its_own_time_counts)
 {
-	(void)state;
 	assert_int_equal(since(0), 0);
 	assert_int_equal(since(900000), 900000);
 }
 
 /* From before the epoch, or from a clock that was put back since: both were there when it began. */
-static void what_another_clock_wrote_counts_from_the_epoch(void **state)
+TEST(what_another_clock_wrote_counts_from_the_epoch)
 {
-	(void)state;
 	assert_int_equal(since(SINCE - 1), SINCE);
 	assert_int_equal(since(SINCE), SINCE);
 	assert_int_equal(since(NOW + 11), SINCE);
@@ -67,9 +59,8 @@ static int64_t now(const char *raw, int64_t ttl)
 	return expired(raw, ttl, &clock_now);
 }
 
-static void a_queue_limits_what_is_known(void **state)
+TEST(a_queue_limits_what_is_known)
 {
-	(void)state;
 	assert_int_equal(now("m", 1), -1);
 	assert_int_equal(now(W " own=999000\nm", -1), -1);
 	assert_int_equal(now(W " own=999000\nm", 1000), 1000);
@@ -80,9 +71,8 @@ static void a_queue_limits_what_is_known(void **state)
 	assert_int_equal(now(W " own=1000005\nm", 0), -1);
 }
 
-static void a_header_limits_itself(void **state)
+TEST(a_header_limits_itself)
 {
-	(void)state;
 	assert_int_equal(now("quredis/1 ttl=1s enqueued=999000\nm", -1), 1000);
 	assert_int_equal(now("quredis/1 ttl=1s enqueued=999001\nm", -1), -1);
 	assert_int_equal(now("quredis/1 ttl=1s enqueued=1\nm", -1), NOW - 1);
@@ -97,12 +87,11 @@ static void a_header_limits_itself(void **state)
 	assert_int_equal(now(W " own=999000\nquredis/1 ttl=1s\nm", 5000), 1000);
 }
 
-static void the_shorter_limit_counts(void **state)
+TEST(the_shorter_limit_counts)
 {
 	struct message m = { .ttl_ms = 3600000, .enqueued_ms = -1, .wrapper.own_ms = 990000 };
 	struct age_excess e;
 
-	(void)state;
 	assert_true(age_expired(&m, 2000, &clock_now, &e));
 	assert_int_equal(e.limit_ms, 2000);
 	m.ttl_ms = 1000;
@@ -112,9 +101,8 @@ static void the_shorter_limit_counts(void **state)
 }
 
 /* Redriven after it was over, it begins anew; a hand-back, and a time that it got later, do not prolong it. */
-static void one_that_was_redriven_later_begins_anew(void **state)
+TEST(one_that_was_redriven_later_begins_anew)
 {
-	(void)state;
 	assert_int_equal(now(W " own=999500 redriven=999500\nquredis/1 ttl=1s enqueued=1\nm", -1), -1);
 	assert_int_equal(now(W " own=999000 redriven=999000\nquredis/1 ttl=1s enqueued=1\nm", -1), 1000);
 	assert_int_equal(now(W " redriven=999000 own=999900\nquredis/1 ttl=1s enqueued=1\nm", -1), 1000);
@@ -122,20 +110,18 @@ static void one_that_was_redriven_later_begins_anew(void **state)
 	assert_int_equal(now(W " own=999500\nquredis/1 ttl=1s enqueued=1\nm", -1), NOW - 1);
 }
 
-static void a_header_counts_from_a_step_that_was_seen(void **state)
+TEST(a_header_counts_from_a_step_that_was_seen)
 {
 	const struct age_clock c = { .now_ms = NOW, .latest_ms = NOW, .since_ms = SINCE, .stepped_ms = 999500 };
 
-	(void)state;
 	assert_int_equal(expired("quredis/1 ttl=1s enqueued=1\nm", -1, &c), -1);
 	assert_int_equal(expired("quredis/1 ttl=500ms enqueued=1\nm", -1, &c), 500);
 }
 
-static void it_is_said_in_words(void **state)
+TEST(it_is_said_in_words)
 {
 	char text[AGE_TEXT_SIZE];
 
-	(void)state;
 	assert_string_equal(age_describe(&(struct age_excess){ 2134, 2000 }, text),
 	    "Worker queue TTL expired: waited 2134ms, limit 2s");
 	assert_true(strlen(age_describe(&(struct age_excess){ INT64_MAX, INT64_MAX - 1 }, text)) < AGE_TEXT_SIZE);
@@ -143,17 +129,6 @@ static void it_is_said_in_words(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_its_own_time_counts),
-		cmocka_unit_test(what_another_clock_wrote_counts_from_the_epoch),
-		cmocka_unit_test(a_queue_limits_what_is_known),
-		cmocka_unit_test(a_header_limits_itself),
-		cmocka_unit_test(the_shorter_limit_counts),
-		cmocka_unit_test(one_that_was_redriven_later_begins_anew),
-		cmocka_unit_test(a_header_counts_from_a_step_that_was_seen),
-		cmocka_unit_test(it_is_said_in_words),
-	};
-
 	keys = sealed_learn("ingress:mail");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

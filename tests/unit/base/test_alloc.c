@@ -1,25 +1,19 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/alloc.h"
+#include "tests/unit/unit.h"
 
-static void zero_is_zeroed(void **state)
+TEST(zero_is_zeroed)
 {
 	char *p = alloc_zero(100, 10);
 
-	(void)state;
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(p[i], 0);
 	free(p);
@@ -28,11 +22,10 @@ static void zero_is_zeroed(void **state)
 	free(p);
 }
 
-static void resize_keeps_contents(void **state)
+TEST(resize_keeps_contents)
 {
 	char *p = alloc_resize(NULL, 4, 1);
 
-	(void)state;
 	memcpy(p, "abc", 4);
 	p = alloc_resize(p, 100000, 10);
 	assert_string_equal(p, "abc");
@@ -41,11 +34,10 @@ static void resize_keeps_contents(void **state)
 	free(p);
 }
 
-static void copy_ends_with_a_nul(void **state)
+TEST(copy_ends_with_a_nul)
 {
 	char *p = alloc_copy("a\0b", 3);
 
-	(void)state;
 	assert_memory_equal(p, "a\0b", 4);
 	free(p);
 	p = alloc_copy(NULL, 0);
@@ -53,11 +45,10 @@ static void copy_ends_with_a_nul(void **state)
 	free(p);
 }
 
-static void string_and_format(void **state)
+TEST(string_and_format)
 {
 	char *p = alloc_string("x");
 
-	(void)state;
 	assert_string_equal(p, "x");
 	free(p);
 	assert_null(alloc_string(NULL));
@@ -97,22 +88,10 @@ static void assert_ends(void *(*allocate)(void))
 }
 
 /* A product that overflows is no small allocation: the process ends as it does without memory. */
-static void ends_without_memory(void **state)
+TEST(ends_without_memory)
 {
-	(void)state;
 	assert_ends(product);
 	assert_ends(bytes);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zero_is_zeroed),
-		cmocka_unit_test(resize_keeps_contents),
-		cmocka_unit_test(copy_ends_with_a_nul),
-		cmocka_unit_test(string_and_format),
-		cmocka_unit_test(ends_without_memory),
-	};
-
-	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/clock.h"
+#include "tests/unit/unit.h"
 
-static void grows_by_its_factor(void **state)
+TEST(grows_by_its_factor)
 {
-	(void)state;
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 1, 0), 1000);
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 2, 0), 2000);
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 3, UINT32_MAX), 4000);
@@ -19,9 +13,8 @@ static void grows_by_its_factor(void **state)
 }
 
 /* However many attempts there were: no overflow, and no loop over all of them (main() sets an alarm). */
-static void is_capped(void **state)
+TEST(is_capped)
 {
-	(void)state;
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 9, 0), 256000);
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 10, 0), 300000);
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, UINT32_MAX, 0), 300000);
@@ -30,15 +23,13 @@ static void is_capped(void **state)
 }
 
 /* n = 0 is no wait number, but must not be a wild one. */
-static void the_first_wait_is_the_base(void **state)
+TEST(the_first_wait_is_the_base)
 {
-	(void)state;
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0, 0, 0), 1000);
 }
 
-static void jitter_takes_its_share(void **state)
+TEST(jitter_takes_its_share)
 {
-	(void)state;
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0.2, 1, 0), 800);
 	assert_int_equal(clock_backoff_ms(1000, 2, 300000, 0.2, 1, UINT32_MAX), 1000);
 	assert_in_range(clock_backoff_ms(1000, 2, 300000, 0.2, 1, UINT32_MAX / 2), 899, 900);
@@ -49,13 +40,6 @@ static void jitter_takes_its_share(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(grows_by_its_factor),
-		cmocka_unit_test(is_capped),
-		cmocka_unit_test(the_first_wait_is_the_base),
-		cmocka_unit_test(jitter_takes_its_share),
-	};
-
 	alarm(10);
-	return cmocka_run_group_tests_name("backoff", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,18 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/buffer.h"
+#include "tests/unit/unit.h"
 
-static void starts_empty(void **state)
+TEST(starts_empty)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	buffer_append(&b, NULL, 0);
 	assert_int_equal(b.len, 0);
 	buffer_free(&b);
@@ -20,12 +14,11 @@ static void starts_empty(void **state)
 	assert_int_equal(b.cap, 0);
 }
 
-static void keeps_any_bytes(void **state)
+TEST(keeps_any_bytes)
 {
 	struct buffer b = {0};
 	unsigned char all[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all); i++)
 		all[i] = (unsigned char)i;
 	for (int i = 0; i < 1000; i++)
@@ -37,12 +30,11 @@ static void keeps_any_bytes(void **state)
 	buffer_free(&b);
 }
 
-static void one_large_append(void **state)
+TEST(one_large_append)
 {
 	static char big[3 << 20];
 	struct buffer b = {0};
 
-	(void)state;
 	memset(big, 'x', sizeof(big));
 	buffer_append(&b, "<", 1);
 	buffer_append(&b, big, sizeof(big));
@@ -53,12 +45,11 @@ static void one_large_append(void **state)
 	buffer_free(&b);
 }
 
-static void format_appends(void **state)
+TEST(format_appends)
 {
 	char word[600];
 	struct buffer b = {0};
 
-	(void)state;
 	memset(word, 'w', sizeof(word) - 1);
 	word[sizeof(word) - 1] = '\0';
 	buffer_append(&b, "a", 1);
@@ -70,11 +61,10 @@ static void format_appends(void **state)
 	buffer_free(&b);
 }
 
-static void consume_drops_the_front(void **state)
+TEST(consume_drops_the_front)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	buffer_append(&b, "one two", 7);
 	buffer_consume(&b, 0);
 	assert_int_equal(b.len, 7);
@@ -88,12 +78,11 @@ static void consume_drops_the_front(void **state)
 	buffer_free(&b);
 }
 
-static void clear_keeps_memory(void **state)
+TEST(clear_keeps_memory)
 {
 	struct buffer b = {0};
 	char *data;
 
-	(void)state;
 	buffer_append(&b, "abc", 3);
 	data = b.data;
 	buffer_clear(&b);
@@ -102,16 +91,4 @@ static void clear_keeps_memory(void **state)
 	buffer_free(&b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starts_empty),
-		cmocka_unit_test(keeps_any_bytes),
-		cmocka_unit_test(one_large_append),
-		cmocka_unit_test(format_appends),
-		cmocka_unit_test(consume_drops_the_front),
-		cmocka_unit_test(clear_keeps_memory),
-	};
-
-	return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -2,18 +2,13 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/file.h"
+#include "tests/unit/unit.h"
 
 /* Which paths can be changed by others: owners, modes, sticky directories, links. In /tmp, which is sticky itself. */
 
@@ -93,9 +88,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static void what_only_root_can_change(void **state)
+TEST(what_only_root_can_change, setup, teardown)
 {
-	(void)state;
 	is_safe("/");
 	is_safe("/bin/true");
 	is_safe("//usr/./bin/../bin/env");
@@ -107,9 +101,8 @@ static void what_only_root_can_change(void **state)
 }
 
 /* Every component counts, not only the last two. */
-static void a_mode_that_lets_others_write(void **state)
+TEST(a_mode_that_lets_others_write, setup, teardown)
 {
-	(void)state;
 	make_directory("a", 0755);
 	make_directory("a/b", 0755);
 	make_file("a/b/file", 0755);
@@ -127,9 +120,8 @@ static void a_mode_that_lets_others_write(void **state)
 	is_flawed(at("a/b/file"), "/a/b/file (mode 1777)", "every user can write");
 }
 
-static void a_sticky_directory(void **state)
+TEST(a_sticky_directory, setup, teardown)
 {
-	(void)state;
 	make_directory("s", 01777);
 	make_directory("s/mine", 0755);
 	make_file("s/mine/file", 0755);
@@ -150,9 +142,8 @@ static void a_sticky_directory(void **state)
 	is_flawed(at("s/mine/file"), "/s belongs to uid 65534", "expected root");
 }
 
-static void another_owner(void **state)
+TEST(another_owner, setup, teardown)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	make_directory("d", 0755);
@@ -163,9 +154,8 @@ static void another_owner(void **state)
 	is_flawed_for(12345, at("d/file"), "/d belongs to uid 65534", "expected root or uid 12345");
 }
 
-static void links(void **state)
+TEST(links, setup, teardown)
 {
-	(void)state;
 	make_directory("open", 0777);
 	make_file("open/file", 0755);
 	make_directory("l", 0755);
@@ -190,12 +180,11 @@ static void links(void **state)
 }
 
 /* The link is short enough for the kernel, and so is the path; together they are not. */
-static void a_link_that_is_too_long(void **state)
+TEST(a_link_that_is_too_long, setup, teardown)
 {
 	char target[PATH_MAX], path[PATH_MAX];
 	size_t len = strlen(directory);
 
-	(void)state;
 	make_file("file", 0755);
 	memset(target, '/', sizeof(target));
 	memcpy(target + sizeof(target) - 1 - len, directory, len + 1);
@@ -208,12 +197,11 @@ static void a_link_that_is_too_long(void **state)
 	is_safe(path);
 }
 
-static void links_of_root_and_the_user_alone_are_followed(void **state)
+TEST(links_of_root_and_the_user_alone_are_followed, setup, teardown)
 {
 	char *flaw = NULL;
 	int fd;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	make_directory("real", 0700);
@@ -239,18 +227,4 @@ static void links_of_root_and_the_user_alone_are_followed(void **state)
 	free(flaw);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(what_only_root_can_change),
-		TEST(a_mode_that_lets_others_write),
-		TEST(a_sticky_directory),
-		TEST(another_owner),
-		TEST(links),
-		TEST(a_link_that_is_too_long),
-		TEST(links_of_root_and_the_user_alone_are_followed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,25 +1,19 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/identifier.h"
+#include "tests/unit/unit.h"
 
 static bool is(enum identifier kind, const char *text)
 {
 	return identifier_is(kind, text, strlen(text));
 }
 
-static void test_never_an_option_or_a_directory(void **state)
+TEST(test_never_an_option_or_a_directory)
 {
 	static const char *const never[] = { "", "-", "--all", "-y", ".", "..", "...", ".hidden", "_x", ":x", "+x", "a b", "a/b", "../x", "a\nb",
 	    "a\x7f", "a=b",
 		"\xc3\xa9", "a\xc3\xa9", "a\x9b", "a%2e", "a\\b", "a*", "a?b", "a#b", "a\"b", "a'b", "a$b", "a;b", "a&b" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 		for (enum identifier kind = IDENTIFIER_NAME; kind <= IDENTIFIER_ID; kind++)
 			assert_false(is(kind, never[i]));
@@ -29,19 +23,17 @@ static void test_never_an_option_or_a_directory(void **state)
 	}
 }
 
-static void test_marks_of_each_kind(void **state)
+TEST(test_marks_of_each_kind)
 {
-	(void)state;
 	assert_true(is(IDENTIFIER_ID, "sha1:da39+1") && is(IDENTIFIER_CLASS, "Net::Timeout") && is(IDENTIFIER_NAME, "mail-2.high"));
 	assert_false(is(IDENTIFIER_NAME, "a:b") || is(IDENTIFIER_NAME, "a+b") || is(IDENTIFIER_CLASS, "a+b"));
 }
 
-static void test_bounded(void **state)
+TEST(test_bounded)
 {
 	static const size_t longest[] = { [IDENTIFIER_NAME] = QUEUE_NAME_MAX, [IDENTIFIER_CLASS] = IDENTIFIER_CLASS_MAX, [IDENTIFIER_ID] = IDENTIFIER_ID_MAX };
 	char text[IDENTIFIER_ID_MAX + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	for (enum identifier kind = IDENTIFIER_NAME; kind <= IDENTIFIER_ID; kind++) {
 		assert_true(identifier_is(kind, text, longest[kind]));
@@ -50,13 +42,4 @@ static void test_bounded(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_never_an_option_or_a_directory),
-		cmocka_unit_test(test_marks_of_each_kind),
-		cmocka_unit_test(test_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,23 +1,17 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/nearest.h"
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
 static const char *const keys[] = { "workers", "timeout", "handler", "max_attempts", "name", "env" };
 
-static void finds_what_was_meant(void **state)
+TEST(finds_what_was_meant)
 {
 	static const char *const pairs[][2] = { { "worker", "workers" }, { "wrokers", "workers" }, { "workerss", "workers" },
 		{ "workers", "workers" }, { "time_out", "timeout" }, { "timeotu", "timeout" }, { "hander", "handler" },
 		{ "max_atempts", "max_attempts" }, { "maxattempt", "max_attempts" }, { "nam", "name" }, { "evn", "env" } };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(pairs); i++) {
 		const char *found = nearest(pairs[i][0], keys, nitems(keys));
 
@@ -26,12 +20,11 @@ static void finds_what_was_meant(void **state)
 	}
 }
 
-static void is_silent_when_nothing_is_near(void **state)
+TEST(is_silent_when_nothing_is_near)
 {
 	static const char *const far[] = { "", "x", "colour", "working_directory", "tempo", "attempts_of_all" };
 	char longer[200];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(far); i++)
 		if (nearest(far[i], keys, nitems(keys)) != NULL)
 			fail_msg("\"%s\" is near to %s", far[i], nearest(far[i], keys, nitems(keys)));
@@ -42,22 +35,20 @@ static void is_silent_when_nothing_is_near(void **state)
 }
 
 /* A swap of neighbours is one slip, not two. */
-static void prefers_the_nearest(void **state)
+TEST(prefers_the_nearest)
 {
 	static const char *const near[] = { "abdc", "abxx", "abcd" };
 
-	(void)state;
 	assert_string_equal(nearest("abcd", near, 3), "abcd");
 	assert_string_equal(nearest("abdc", near + 1, 2), "abcd");
 	assert_string_equal(nearest("abd", near, 3), "abdc");
 }
 
-static void names_all_that_are_as_near(void **state)
+TEST(names_all_that_are_as_near)
 {
 	static const char *const known[] = { "stats", "status", "stop", "xtats", "purge" };
 	const char *found[3];
 
-	(void)state;
 	assert_int_equal(nearest_all("stauts", known, nitems(known), found, 3), 2);
 	assert_string_equal(found[0], "stats");
 	assert_string_equal(found[1], "status");
@@ -72,14 +63,4 @@ static void names_all_that_are_as_near(void **state)
 	assert_string_equal(found[1], "maul");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_was_meant),
-		cmocka_unit_test(is_silent_when_nothing_is_near),
-		cmocka_unit_test(prefers_the_nearest),
-		cmocka_unit_test(names_all_that_are_as_near),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

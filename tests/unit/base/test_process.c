@@ -5,18 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/clock.h"
 #include "common/base/process.h"
+#include "tests/unit/unit.h"
 
 /* A process that waits for its death; stopped, deaf to TERM. */
 static pid_t sleeper(void)
@@ -57,9 +54,14 @@ static bool is_arg(pid_t pid, void *arg)
 	return pid == *(pid_t *)arg;
 }
 
-static void kills_all(void **unused)
+static int leaves_nothing(void **unused)
 {
 	(void)unused;
+	return process_kill_children_wait(NULL, NULL, 10000);
+}
+
+TEST(kills_all, NULL, leaves_nothing)
+{
 	sleeper();
 	kill(sleeper(), SIGSTOP);
 	orphan();
@@ -70,12 +72,11 @@ static void kills_all(void **unused)
 	assert_int_equal(process_kill_children(NULL, NULL), 0);
 }
 
-static void spares(void **unused)
+TEST(spares, NULL, leaves_nothing)
 {
 	pid_t spared = sleeper();
 	int status;
 
-	(void)unused;
 	orphan();
 	sleeper();
 	assert_int_equal(process_kill_children(is_arg, &spared), 2);
@@ -89,13 +90,12 @@ static void spares(void **unused)
 }
 
 /* The status of a spared one that is dead already stays, and does not hide the others. */
-static void spared_zombie(void **unused)
+TEST(spared_zombie, NULL, leaves_nothing)
 {
 	pid_t spared = fork();
 	siginfo_t info;
 	int status;
 
-	(void)unused;
 	if (spared == 0)
 		_exit(7);
 	assert_int_equal(waitid(P_PID, (id_t)spared, &info, WEXITED | WNOWAIT), 0);
@@ -105,21 +105,19 @@ static void spared_zombie(void **unused)
 	assert_int_equal(WEXITSTATUS(status), 7);
 }
 
-static void many(void **unused)
+TEST(many, NULL, leaves_nothing)
 {
-	(void)unused;
 	for (int i = 0; i < 300; i++)
 		sleeper();
 	assert_int_equal(process_kill_children_wait(NULL, NULL, 30000), 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void resets_signals(void **unused)
+TEST(resets_signals, NULL, leaves_nothing)
 {
 	pid_t pid;
 	int status;
 
-	(void)unused;
 	pid = fork();
 	if (pid == 0) {
 		/* the kernel's struct, whose first word is the handler; glibc refuses 32, which make leaves ignored */
@@ -145,11 +143,10 @@ static void resets_signals(void **unused)
 	assert_int_equal(status, 0);
 }
 
-static void counts_no_flags_of_a_default_action(void **unused)
+TEST(counts_no_flags_of_a_default_action)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL, .sa_flags = SA_RESTART };
 
-	(void)unused;
 	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
 	assert_int_equal(process_changed_signals() & UINT64_C(1) << (SIGUSR2 - 1), 0);
 	signal(SIGUSR2, SIG_IGN);
@@ -157,12 +154,11 @@ static void counts_no_flags_of_a_default_action(void **unused)
 	signal(SIGUSR2, SIG_DFL);
 }
 
-static void closes_from(void **unused)
+TEST(closes_from, NULL, leaves_nothing)
 {
 	pid_t pid;
 	int status;
 
-	(void)unused;
 	pid = fork();
 	if (pid == 0) {
 		dup2(0, 700);
@@ -173,9 +169,8 @@ static void closes_from(void **unused)
 	assert_int_equal(status, 0);
 }
 
-static void signal_names(void **unused)
+TEST(signal_names)
 {
-	(void)unused;
 	assert_string_equal(process_signal_name(SIGKILL), "SIGKILL");
 	assert_string_equal(process_signal_name(SIGSYS), "SIGSYS");
 	assert_string_equal(process_signal_name(35), "SIG35");
@@ -184,26 +179,9 @@ static void signal_names(void **unused)
 	assert_string_equal(process_signal_name(1000), "SIG?");
 }
 
-static int leaves_nothing(void **unused)
-{
-	(void)unused;
-	return process_kill_children_wait(NULL, NULL, 10000);
-}
-
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(kills_all, leaves_nothing),
-		cmocka_unit_test_teardown(spares, leaves_nothing),
-		cmocka_unit_test_teardown(spared_zombie, leaves_nothing),
-		cmocka_unit_test_teardown(many, leaves_nothing),
-		cmocka_unit_test_teardown(resets_signals, leaves_nothing),
-		cmocka_unit_test(counts_no_flags_of_a_default_action),
-		cmocka_unit_test_teardown(closes_from, leaves_nothing),
-		cmocka_unit_test(signal_names),
-	};
-
 	if (process_become_subreaper() == -1)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

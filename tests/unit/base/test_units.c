@@ -1,15 +1,9 @@
 /* Durations and sizes: what is accepted, with which value, and how it is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/nitems.h"
 #include "common/base/units.h"
+#include "tests/unit/unit.h"
 
-static void duration_reads_each_unit(void **state)
+TEST(duration_reads_each_unit)
 {
 	static const struct {
 		const char *text;
@@ -21,27 +15,25 @@ static void duration_reads_each_unit(void **state)
 		{ "3d04h", 273600000 }, { "1m0.1s", 60100 } };
 	int64_t ms;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++) {
 		assert_int_equal(units_parse_duration(known[i].text, &ms), 0);
 		assert_int_equal(ms, known[i].ms);
 	}
 }
 
-static void duration_refuses_anything_else(void **state)
+TEST(duration_refuses_anything_else)
 {
 	static const char *const bad[] = { "", "s", "30", "30 s", " 30s", "30s ", "-1s", "+1s", "1.55s", "1.s", ".5s", "1.5m", "1.5ms", "1.5s1ms", "1S", "1sec",
 		"1m1m", "30s1m", "1m30", "1h 30m", "106751991167d9000000h", "9223372036854775807ms1ms",
 		"1w", "ms", "0x1s", "9223372036854775808ms", "106751991168d", "99999999999999999999s", "1s\n" };
 	int64_t ms = 42;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(bad); i++)
 		if (units_parse_duration(bad[i], &ms) != -1)
 			fail_msg("\"%s\" was taken", bad[i]);
 }
 
-static void duration_formats_shortest_and_exact(void **state)
+TEST(duration_formats_shortest_and_exact)
 {
 	static const struct {
 		int64_t ms;
@@ -51,37 +43,34 @@ static void duration_formats_shortest_and_exact(void **state)
 		{ INT64_MAX, "9223372036854775807ms" } };
 	char text[UNITS_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++)
 		assert_string_equal(units_format_duration(known[i].ms, text), known[i].text);
 }
 
 /* What an operator reads can be typed: less exact, but never refused. */
-static void duration_reads_what_is_printed_for_people(void **state)
+TEST(duration_reads_what_is_printed_for_people)
 {
 	char text[UNITS_SIZE];
 	int64_t back;
 
-	(void)state;
 	for (int64_t ms = 1; ms > 0 && ms < INT64_MAX / 7; ms = ms * 5 / 3 + 1) {
 		assert_int_equal(units_parse_duration(units_elapsed(ms, text), &back), 0);
 		assert_true(back <= ms && ms - back <= ms / 10);
 	}
 }
 
-static void duration_formats_what_parses_again(void **state)
+TEST(duration_formats_what_parses_again)
 {
 	char text[UNITS_SIZE];
 	int64_t back;
 
-	(void)state;
 	for (int64_t ms = 1; ms > 0 && ms < INT64_MAX / 7; ms = ms * 5 / 3 + 1) {
 		assert_int_equal(units_parse_duration(units_format_duration(ms, text), &back), 0);
 		assert_int_equal(back, ms);
 	}
 }
 
-static void elapsed_has_two_units(void **state)
+TEST(elapsed_has_two_units)
 {
 	static const struct {
 		int64_t ms;
@@ -91,12 +80,11 @@ static void elapsed_has_two_units(void **state)
 		{ INT64_MAX, "106751991167d07h" } };
 	char text[UNITS_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++)
 		assert_string_equal(units_elapsed(known[i].ms, text), known[i].text);
 }
 
-static void size_reads_each_unit(void **state)
+TEST(size_reads_each_unit)
 {
 	static const struct {
 		const char *text;
@@ -106,26 +94,24 @@ static void size_reads_each_unit(void **state)
 		{ "8388607T", INT64_C(8388607) << 40 } };
 	int64_t bytes;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++) {
 		assert_int_equal(units_parse_size(known[i].text, &bytes), 0);
 		assert_int_equal(bytes, known[i].bytes);
 	}
 }
 
-static void size_refuses_anything_else(void **state)
+TEST(size_refuses_anything_else)
 {
 	static const char *const bad[] = { "", "K", "64k", "64KB", "64KiB", "64 K", " 64K", "64K ", "-1", "+1", "1.5G", "0x10",
 		"9223372036854775808", "8388608T", "99999999999999999999", "1P", "64K\n" };
 	int64_t bytes = 42;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(bad); i++)
 		if (units_parse_size(bad[i], &bytes) != -1)
 			fail_msg("\"%s\" was taken", bad[i]);
 }
 
-static void size_formats_shortest_and_exact(void **state)
+TEST(size_formats_shortest_and_exact)
 {
 	static const struct {
 		int64_t bytes;
@@ -135,37 +121,19 @@ static void size_formats_shortest_and_exact(void **state)
 		{ INT64_C(1) << 50, "1024T" }, { INT64_MAX, "9223372036854775807" } };
 	char text[UNITS_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++)
 		assert_string_equal(units_format_size(known[i].bytes, text), known[i].text);
 }
 
-static void size_formats_what_parses_again(void **state)
+TEST(size_formats_what_parses_again)
 {
 	char text[UNITS_SIZE];
 	int64_t back;
 
-	(void)state;
 	for (int64_t bytes = 1; bytes > 0 && bytes < INT64_MAX / 7; bytes = bytes * 5 / 3 + 1) {
 		assert_int_equal(units_parse_size(units_format_size(bytes, text), &back), 0);
 		assert_int_equal(back, bytes);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(duration_reads_each_unit),
-		cmocka_unit_test(duration_refuses_anything_else),
-		cmocka_unit_test(duration_formats_shortest_and_exact),
-		cmocka_unit_test(duration_formats_what_parses_again),
-		cmocka_unit_test(duration_reads_what_is_printed_for_people),
-		cmocka_unit_test(elapsed_has_two_units),
-		cmocka_unit_test(size_reads_each_unit),
-		cmocka_unit_test(size_refuses_anything_else),
-		cmocka_unit_test(size_formats_shortest_and_exact),
-		cmocka_unit_test(size_formats_what_parses_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

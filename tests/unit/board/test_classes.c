@@ -1,15 +1,10 @@
 /* The counts of the classes that handlers named: bounded, by name, and whole after the death of a worker. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/board/classes.h"
 #include "common/board/scoreboard.h"
+#include "tests/unit/unit.h"
 
 static int setup(void **state)
 {
@@ -41,7 +36,7 @@ static void assert_sum(const struct queue_classes *c, const char *name, uint64_t
 	assert_int_equal(n, 0);
 }
 
-static void names_are_counted_one_by_one(void **state)
+TEST(names_are_counted_one_by_one, setup, teardown)
 {
 	static const char longest[] = "Abcdefghijklmnopqrstuvwxyz.0123456789:_-Abcdefghijklmnopqrstuvwx";
 	struct queue_classes *c = classes_of(state);
@@ -57,7 +52,7 @@ static void names_are_counted_one_by_one(void **state)
 	assert_sum(c, CLASS_OTHER, 0);
 }
 
-static void too_many_names_are_other(void **state)
+TEST(too_many_names_are_other, setup, teardown)
 {
 	struct queue_classes *c = classes_of(state);
 	struct class_figure all[CLASS_FIGURES];
@@ -76,7 +71,7 @@ static void too_many_names_are_other(void **state)
 }
 
 /* A worker died before the name was whole: others pass by its entry. */
-static void an_entry_without_a_name_is_passed_by(void **state)
+TEST(an_entry_without_a_name_is_passed_by, setup, teardown)
 {
 	struct queue_classes *c = classes_of(state);
 
@@ -87,7 +82,7 @@ static void an_entry_without_a_name_is_passed_by(void **state)
 	assert_sum(c, "a", 1);
 }
 
-static void the_same_name_twice_is_one_sum(void **state)
+TEST(the_same_name_twice_is_one_sum, setup, teardown)
 {
 	struct queue_classes *c = classes_of(state);
 
@@ -99,7 +94,7 @@ static void the_same_name_twice_is_one_sum(void **state)
 	assert_sum(c, "a", 3);
 }
 
-static void an_heir_gets_them_by_name(void **state)
+TEST(an_heir_gets_them_by_name, setup, teardown)
 {
 	struct board_queue *q = ((struct scoreboard *)*state)->queues, *heir = q + 1;
 
@@ -119,13 +114,4 @@ static void an_heir_gets_them_by_name(void **state)
 	assert_int_equal(atomic_load(&heir->reported.classes_sent[CLASS_NAMES]), 8);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(names_are_counted_one_by_one), TEST(too_many_names_are_other), TEST(an_entry_without_a_name_is_passed_by),
-		TEST(the_same_name_twice_is_one_sum), TEST(an_heir_gets_them_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

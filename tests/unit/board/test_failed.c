@@ -1,18 +1,13 @@
 /* The classes of failed attempts: bounded, each count taken once, and a class that fails again and again has a place beside any number of others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/board/failed.h"
 #include "common/board/scoreboard.h"
+#include "tests/unit/unit.h"
 
 static struct class_figure taken[FAILED_FIGURES];
 
@@ -62,7 +57,7 @@ static void count_users(struct queue_failed_words *f, int first, int n)
 	}
 }
 
-static void names_are_counted_one_by_one(void **state)
+TEST(names_are_counted_one_by_one, setup, teardown)
 {
 	static const char longest[] = "Abcdefghijklmnopqrstuvwxyz.0123456789:_-Abcdefghijklmnopqrstuvwx";
 	struct queue_failed_words *f = failed_of(state);
@@ -82,7 +77,7 @@ static void names_are_counted_one_by_one(void **state)
 	assert_int_equal(taken_as(CLASS_OTHER), 5);
 }
 
-static void what_was_taken_is_gone(void **state)
+TEST(what_was_taken_is_gone, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 
@@ -98,7 +93,7 @@ static void what_was_taken_is_gone(void **state)
 	assert_int_equal(taken_as("Refused"), 0);
 }
 
-static void ten_thousand_names_lose_no_count(void **state)
+TEST(ten_thousand_names_lose_no_count, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 
@@ -109,7 +104,7 @@ static void ten_thousand_names_lose_no_count(void **state)
 }
 
 /* They came first, and they go on between its failures. */
-static void a_class_that_fails_again_and_again_has_a_place(void **state)
+TEST(a_class_that_fails_again_and_again_has_a_place, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 
@@ -123,7 +118,7 @@ static void a_class_that_fails_again_and_again_has_a_place(void **state)
 	assert_int_equal(taken_in_all(), 10600);
 }
 
-static void frequent_classes_do_not_give_way(void **state)
+TEST(frequent_classes_do_not_give_way, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 	char name[32];
@@ -140,7 +135,7 @@ static void frequent_classes_do_not_give_way(void **state)
 }
 
 /* A worker died before the name was whole. */
-static void an_entry_without_a_name_is_passed_by(void **state)
+TEST(an_entry_without_a_name_is_passed_by, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 
@@ -153,7 +148,7 @@ static void an_entry_without_a_name_is_passed_by(void **state)
 	assert_int_equal(taken_as(CLASS_OTHER), 1);
 }
 
-static void a_count_that_does_not_fit_is_not_lost(void **state)
+TEST(a_count_that_does_not_fit_is_not_lost, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 
@@ -164,7 +159,7 @@ static void a_count_that_does_not_fit_is_not_lost(void **state)
 	assert_int_equal(taken_in_all(), 2 * (uint64_t)UINT32_MAX + 3);
 }
 
-static void an_heir_gets_what_nobody_took(void **state)
+TEST(an_heir_gets_what_nobody_took, setup, teardown)
 {
 	struct board_queue *q = ((struct scoreboard *)*state)->queues, *heir = q + 1;
 
@@ -183,7 +178,7 @@ static void an_heir_gets_what_nobody_took(void **state)
 /* Workers count many names while a sweeper takes: nothing is lost, nothing counts twice or for another name. */
 #define WORKERS 3
 #define EACH 20000
-static void many_processes_count_at_once(void **state)
+TEST(many_processes_count_at_once, setup, teardown)
 {
 	struct queue_failed_words *f = failed_of(state);
 	uint64_t all = 0, refused = 0, other = 0;
@@ -213,7 +208,7 @@ static void many_processes_count_at_once(void **state)
 	assert_true(refused + other >= (uint64_t)WORKERS * EACH);
 }
 
-static void the_latest_attempt_has_its_class_and_text(void **state)
+TEST(the_latest_attempt_has_its_class_and_text, setup, teardown)
 {
 	struct slot *s = &((struct scoreboard *)*state)->slots[3];
 
@@ -225,15 +220,4 @@ static void the_latest_attempt_has_its_class_and_text(void **state)
 	assert_int_equal(atomic_load(&s->attempt_ms), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(names_are_counted_one_by_one), TEST(what_was_taken_is_gone), TEST(ten_thousand_names_lose_no_count),
-		TEST(a_class_that_fails_again_and_again_has_a_place), TEST(frequent_classes_do_not_give_way),
-		TEST(an_entry_without_a_name_is_passed_by), TEST(a_count_that_does_not_fit_is_not_lost), TEST(an_heir_gets_what_nobody_took),
-		TEST(many_processes_count_at_once), TEST(the_latest_attempt_has_its_class_and_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/board/scoreboard.h"
+#include "tests/unit/unit.h"
 
 static int setup(void **state)
 {
@@ -20,16 +15,15 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void every_counter_and_state_has_a_name(void **state)
+TEST(every_counter_and_state_has_a_name)
 {
-	(void)state;
 	for (int i = 0; i < COUNTERS; i++)
 		assert_non_null(counters_table[i].name);
 	for (int i = 0; i <= SLOT_STOPPING; i++)
 		assert_non_null(slot_state_names[i]);
 }
 
-static void a_state_keeps_the_generation_and_the_reverse(void **state)
+TEST(a_state_keeps_the_generation_and_the_reverse, setup, teardown)
 {
 	struct slot *s = &((struct scoreboard *)*state)->slots[7];
 
@@ -41,7 +35,7 @@ static void a_state_keeps_the_generation_and_the_reverse(void **state)
 	assert_int_equal(slot_state(s), SLOT_RUNNING);
 }
 
-static void clear_leaves_nothing_but_the_generation(void **state)
+TEST(clear_leaves_nothing_but_the_generation, setup, teardown)
 {
 	struct slot *s = &((struct scoreboard *)*state)->slots[0], zero;
 
@@ -55,7 +49,7 @@ static void clear_leaves_nothing_but_the_generation(void **state)
 	    offsetof(struct slot, duration_ms) + sizeof(s->duration_ms) - sizeof(s->state));
 }
 
-static void a_duration_falls_below_its_power_of_two(void **state)
+TEST(a_duration_falls_below_its_power_of_two, setup, teardown)
 {
 	static const struct { int64_t ms; int bucket; } cases[] = {
 		{ -5, 0 }, { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 3 }, { 1023, 10 }, { 1024, 11 },
@@ -70,7 +64,7 @@ static void a_duration_falls_below_its_power_of_two(void **state)
 	}
 }
 
-static void how_late_is_a_histogram_a_sum_and_the_most(void **state)
+TEST(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown)
 {
 	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
 
@@ -100,7 +94,7 @@ static enum queue_error error_of(const struct scoreboard *b, int queue)
 	return queue_error_in(queue_error_shown(b, &b->queues[queue], &errors));
 }
 
-static void the_more_important_error_is_shown(void **state)
+TEST(the_more_important_error_is_shown, setup, teardown)
 {
 	struct scoreboard *b = *state;
 	struct board_queue *q = &b->queues[QUEUE];
@@ -119,7 +113,7 @@ static void the_more_important_error_is_shown(void **state)
 	}
 }
 
-static void the_end_of_one_workers_error_hides_no_others(void **state)
+TEST(the_end_of_one_workers_error_hides_no_others, setup, teardown)
 {
 	struct scoreboard *b = *state;
 
@@ -135,7 +129,7 @@ static void the_end_of_one_workers_error_hides_no_others(void **state)
 }
 
 /* The caller uses the result as an index. */
-static void a_damaged_error_is_an_unknown_one(void **state)
+TEST(a_damaged_error_is_an_unknown_one, setup, teardown)
 {
 	struct scoreboard *b = *state;
 
@@ -147,7 +141,7 @@ static void a_damaged_error_is_an_unknown_one(void **state)
 	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_OTHER);
 }
 
-static void a_word_holds_an_error_and_the_refused_command(void **state)
+TEST(a_word_holds_an_error_and_the_refused_command, setup, teardown)
 {
 	uint32_t word = queue_error_word(QUEUE_ERROR_NO_COMMAND, COMMAND_XADD);
 	struct worker_errors errors;
@@ -165,7 +159,7 @@ static void a_word_holds_an_error_and_the_refused_command(void **state)
 }
 
 /* A worker may damage the board: then the error of a slot belongs to no queue. */
-static void a_damaged_place_is_no_queue(void **state)
+TEST(a_damaged_place_is_no_queue, setup, teardown)
 {
 	struct scoreboard *b = *state;
 
@@ -178,7 +172,7 @@ static void a_damaged_place_is_no_queue(void **state)
 	assert_int_equal(error_of(b, SCOREBOARD_QUEUES - 1), QUEUE_ERROR_NO_REDIS);
 }
 
-static void one_worker_at_a_time_runs_a_trial(void **state)
+TEST(one_worker_at_a_time_runs_a_trial, setup, teardown)
 {
 	struct scoreboard *b = *state;
 
@@ -193,7 +187,7 @@ static void one_worker_at_a_time_runs_a_trial(void **state)
 	assert_false(scoreboard_begin_trial(b, 5));
 }
 
-static void a_queue_passes_its_totals_to_its_heir(void **state)
+TEST(a_queue_passes_its_totals_to_its_heir, setup, teardown)
 {
 	struct board_queue *q = &((struct scoreboard *)*state)->queues[1], *heir = q + 1;
 
@@ -212,7 +206,7 @@ static void a_queue_passes_its_totals_to_its_heir(void **state)
 	assert_int_equal(atomic_load(&heir->reported.sent[COUNT_DONE]), 8);
 }
 
-static void a_new_handler_closes_the_breaker_also_when_generations_wrap(void **state)
+TEST(a_new_handler_closes_the_breaker_also_when_generations_wrap, setup, teardown)
 {
 	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
 
@@ -226,31 +220,10 @@ static void a_new_handler_closes_the_breaker_also_when_generations_wrap(void **s
 	assert_int_equal(atomic_load(&q->master.handler_generation), 1);
 }
 
-static void slots_do_not_share_cache_lines(void **state)
+TEST(slots_do_not_share_cache_lines)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct slot) % 64, 0);
 	assert_int_equal(sizeof(struct board_queue) % 64, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_counter_and_state_has_a_name),
-		cmocka_unit_test_setup_teardown(a_state_keeps_the_generation_and_the_reverse, setup, teardown),
-		cmocka_unit_test_setup_teardown(clear_leaves_nothing_but_the_generation, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_duration_falls_below_its_power_of_two, setup, teardown),
-		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_damaged_error_is_an_unknown_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_word_holds_an_error_and_the_refused_command, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_damaged_place_is_no_queue, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_worker_at_a_time_runs_a_trial, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_queue_passes_its_totals_to_its_heir, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_new_handler_closes_the_breaker_also_when_generations_wrap, setup, teardown),
-		cmocka_unit_test(slots_do_not_share_cache_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,8 @@
-
 /* Whether a clock runs evenly, with readings that come in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "common/board/server_clock.h"
+#include "tests/unit/unit.h"
 
 #define AHEAD INT64_C(1700000000000)	/* of the server, at the start */
 
@@ -29,12 +23,11 @@ static int64_t now(const struct server_clock *c, int64_t at)
 	return server_clock_age(c, at, &a) ? a.now_ms : -1;
 }
 
-static void nothing_is_known_at_first(void **state)
+TEST(nothing_is_known_at_first)
 {
 	struct server_clock c = {0};
 	const struct server_time t = { .server_ms = 5, .sent_ms = 5, .answered_ms = 5 };
 
-	(void)state;
 	assert_int_equal(now(&c, 10), -1);
 	assert_false(server_clock_agrees(&c, &t));
 	take(&c, 10000, 2, AHEAD);
@@ -45,13 +38,12 @@ static void nothing_is_known_at_first(void **state)
 }
 
 /* An estimate is never ahead of the server, and soon close to it, however slow single answers are. */
-static void answers_narrow_it(void **state)
+TEST(answers_narrow_it)
 {
 	struct server_clock c = {0};
 	struct age_clock a;
 	int64_t since = 0;
 
-	(void)state;
 	srandom(7);
 	for (int64_t at = 1000; at < 1000000; at += 1000) {
 		int64_t ahead = AHEAD + at / 20000;	/* 50 ppm */
@@ -67,11 +59,10 @@ static void answers_narrow_it(void **state)
 	assert_int_equal(c.since_ms, since);
 }
 
-static void a_step_begins_an_epoch(void **state)
+TEST(a_step_begins_an_epoch)
 {
 	static const int64_t steps[] = { 3600000, -3600000, 500, -500, 100, -100 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct server_clock c = {0};
 
@@ -89,11 +80,10 @@ static void a_step_begins_an_epoch(void **state)
 }
 
 /* Whoever did not look for long knows less: a second at most. */
-static void a_gap_is_bridged(void **state)
+TEST(a_gap_is_bridged)
 {
 	struct server_clock c = {0};
 
-	(void)state;
 	take(&c, 1000, 2, AHEAD);
 	take(&c, 90000000, 2, AHEAD + 900);
 	assert_int_equal(step_ms, 0);
@@ -102,23 +92,21 @@ static void a_gap_is_bridged(void **state)
 	assert_int_not_equal(step_ms, 0);
 }
 
-static void slow_answers_say_nothing(void **state)
+TEST(slow_answers_say_nothing)
 {
 	struct server_clock c = {0};
 
-	(void)state;
 	take(&c, 1000, 3000, AHEAD);
 	assert_int_equal(now(&c, 4000), -1);
 	take(&c, 5000, 4, AHEAD);
 	assert_true(now(&c, 5004) > 0);
 }
 
-static void another_process_goes_on_with_it(void **state)
+TEST(another_process_goes_on_with_it)
 {
 	struct scoreboard *board = scoreboard_new();
 	struct server_clock c = {0}, d;
 
-	(void)state;
 	server_clock_read(&d, &board->sweeper.clock);
 	assert_int_equal(now(&d, 1), -1);
 	take(&c, 1000, 2, AHEAD);
@@ -131,12 +119,11 @@ static void another_process_goes_on_with_it(void **state)
 
 #define BOOT "6c8f1d1e-0000-4000-8000-000000000001"
 
-static void a_restart_goes_on_with_it(void **state)
+TEST(a_restart_goes_on_with_it)
 {
 	char text[SERVER_CLOCK_TEXT_SIZE];
 	struct server_clock c = {0}, d = {0};
 
-	(void)state;
 	take(&c, 1000, 2, AHEAD);
 	take(&c, 2000, 2, AHEAD + 5000);
 	server_clock_text(&c, BOOT, text);
@@ -152,12 +139,11 @@ static void a_restart_goes_on_with_it(void **state)
 	assert_int_equal(d.since_ms, 60001 + AHEAD + 7000);
 }
 
-static void what_is_too_old_is_not_recalled(void **state)
+TEST(what_is_too_old_is_not_recalled)
 {
 	char text[SERVER_CLOCK_TEXT_SIZE];
 	struct server_clock c = {0}, d = {0};
 
-	(void)state;
 	take(&c, 1000, 2, AHEAD);
 	server_clock_text(&c, BOOT, text);
 	assert_false(server_clock_recall(&d, BOOT, text, c.checked_ms + SERVER_CLOCK_RECALLED_MS + 1));
@@ -165,7 +151,7 @@ static void what_is_too_old_is_not_recalled(void **state)
 	assert_true(server_clock_recall(&d, BOOT, text, c.checked_ms + SERVER_CLOCK_RECALLED_MS));
 }
 
-static void what_is_not_ours_is_not_recalled(void **state)
+TEST(what_is_not_ours_is_not_recalled)
 {
 	static const char *const wrong[] = {
 		"", "1", "1 " BOOT, "2 " BOOT " 1 2 3 4 0", "1 " BOOT " 1 2 3 4", "1 " BOOT " 1 2 3 4 0 ", "1 " BOOT " 1 2 3 4 0 5", "1 " BOOT " 1 2 3 x 0",
@@ -179,7 +165,6 @@ static void what_is_not_ours_is_not_recalled(void **state)
 	};
 	struct server_clock c = {0};
 
-	(void)state;
 	assert_true(server_clock_recall(&c, BOOT, "1 " BOOT " 1 2 3 4 0", 1000));
 	c = (struct server_clock){0};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
@@ -187,19 +172,4 @@ static void what_is_not_ours_is_not_recalled(void **state)
 			fail_msg("recalled: %s", wrong[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first),
-		cmocka_unit_test(answers_narrow_it),
-		cmocka_unit_test(a_step_begins_an_epoch),
-		cmocka_unit_test(a_gap_is_bridged),
-		cmocka_unit_test(slow_answers_say_nothing),
-		cmocka_unit_test(another_process_goes_on_with_it),
-		cmocka_unit_test(a_restart_goes_on_with_it),
-		cmocka_unit_test(what_is_too_old_is_not_recalled),
-		cmocka_unit_test(what_is_not_ours_is_not_recalled),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

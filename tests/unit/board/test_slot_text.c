@@ -1,14 +1,9 @@
 /* A text on the scoreboard: safe text, and nothing of a write that was cut short. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/nitems.h"
 #include "common/board/slot_text.h"
+#include "tests/unit/unit.h"
 
 #define MOST 60
 
@@ -29,9 +24,8 @@ static void is(int number, const char *text)
 	assert_string_equal(seen.text, text);
 }
 
-static void set_and_cleared(void **state)
+TEST(set_and_cleared, setup)
 {
-	(void)state;
 	is(-1, "");
 	slot_text_set(&text_of_a_child, 0, "", 0, MOST);
 	is(0, "");
@@ -41,7 +35,7 @@ static void set_and_cleared(void **state)
 	is(-1, "");
 }
 
-static void the_text_is_safe(void **state)
+TEST(the_text_is_safe, setup)
 {
 	static const struct {
 		const char *text, *shown;
@@ -55,18 +49,16 @@ static void the_text_is_safe(void **state)
 		{ "\xc2\x9b" "31m\xe2\x80\xae" "abc", "??31m???abc", 11 },	/* a control character of 8 bits; right to left */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
 		slot_text_set(&text_of_a_child, 1, cases[i].text, cases[i].len, MOST);
 		is(1, cases[i].shown);
 	}
 }
 
-static void a_long_text_is_cut_between_characters(void **state)
+TEST(a_long_text_is_cut_between_characters, setup)
 {
 	char text[200], shown[64];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memset(shown, 'a', sizeof(shown));
 	shown[MOST] = '\0';
@@ -79,9 +71,8 @@ static void a_long_text_is_cut_between_characters(void **state)
 }
 
 /* The worker was killed while it wrote. */
-static void half_a_write_is_not_seen(void **state)
+TEST(half_a_write_is_not_seen, setup)
 {
-	(void)state;
 	slot_text_set(&text_of_a_child, 40, "abc", 3, MOST);
 	atomic_fetch_add(&text_of_a_child.turn, 1);
 	is(-1, "");
@@ -91,12 +82,4 @@ static void half_a_write_is_not_seen(void **state)
 	is(50, "d");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-	const struct CMUnitTest tests[] = {
-		TEST(set_and_cleared), TEST(the_text_is_safe), TEST(a_long_text_is_cut_between_characters), TEST(half_a_write_is_not_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

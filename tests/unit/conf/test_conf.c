@@ -1,18 +1,12 @@
 /* links: tests/unit/conf/conf_fixture.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/conf/conf_fixture.h"
+#include "tests/unit/unit.h"
 
-
-static void a_short_file_gets_all_defaults(void **state)
+TEST(a_short_file_gets_all_defaults, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	const struct conf_queue *q;
@@ -69,7 +63,7 @@ static void a_short_file_gets_all_defaults(void **state)
 		    : code == 65 ? CONF_OUTCOME_ESCAPE : CONF_OUTCOME_FAIL);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	const struct conf_queue *q;
@@ -123,7 +117,7 @@ static void what_is_written_is_read(void **state)
 	assert_null(conf_queue_find(f->conf, "other"));
 }
 
-static void a_queue_takes_from_defaults_and_globals(void **state)
+TEST(a_queue_takes_from_defaults_and_globals, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -154,7 +148,7 @@ static void a_queue_takes_from_defaults_and_globals(void **state)
 	assert_int_equal(f->conf->queues[1]->limits.oom_score_adj, 5);
 }
 
-static void fragments_are_merged_in_order(void **state)
+TEST(fragments_are_merged_in_order, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -177,7 +171,7 @@ static void fragments_are_merged_in_order(void **state)
 	assert_int_equal(f->conf->queues[0]->workers, 7);
 }
 
-static void what_two_files_say_names_both(void **state)
+TEST(what_two_files_say_names_both, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -192,7 +186,7 @@ static void what_two_files_say_names_both(void **state)
 	assert_int_equal(f->errors, 3);
 }
 
-static void each_file_tells_its_syntax_error(void **state)
+TEST(each_file_tells_its_syntax_error, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -205,7 +199,7 @@ static void each_file_tells_its_syntax_error(void **state)
 	    "conf.d/b.conf:3: syntax error here or just before; write name = \"text\"; number = 5; queues = ( { ... } );\n");
 }
 
-static void the_environment_overrides(void **state)
+TEST(the_environment_overrides, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -223,7 +217,7 @@ static void the_environment_overrides(void **state)
 	assert_said(f, "environment QUREDIS_REDIS_URL: redis.url: \"rediss://h:0\": expected a port");
 }
 
-static void embedded_redis_has_its_socket_in_dir(void **state)
+TEST(embedded_redis_has_its_socket_in_dir, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -238,7 +232,7 @@ static void embedded_redis_has_its_socket_in_dir(void **state)
 	assert_refused(f, "environment QUREDIS_REDIS_URL: redis.url cannot be set together with redis.embedded");
 }
 
-static void the_node_is_the_host(void **state)
+TEST(the_node_is_the_host, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char host[256] = "";
@@ -251,12 +245,11 @@ static void the_node_is_the_host(void **state)
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"), strlen(f->conf->supervisor.node));
 }
 
-static void without_a_file_defaults_hold(void **state)
+TEST(without_a_file_defaults_hold, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_report report;
 	struct conf *conf;
 
-	(void)state;
 	setenv("QUREDIS_LOG_LEVEL", "error", 1);
 	conf = conf_load(NULL, CONF_LENIENT_HANDLERS, &report);
 	assert_int_equal(report.n, 0);
@@ -267,7 +260,7 @@ static void without_a_file_defaults_hold(void **state)
 	conf_free(conf);
 }
 
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *text = calloc(1, 64 * 600), *p = text;
@@ -282,22 +275,4 @@ static void too_much_is_refused(void **state)
 	assert_said(f, "513 queues: expected at most 512");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(a_short_file_gets_all_defaults),
-		TEST(what_is_written_is_read),
-		TEST(a_queue_takes_from_defaults_and_globals),
-		TEST(fragments_are_merged_in_order),
-		TEST(what_two_files_say_names_both),
-		TEST(each_file_tells_its_syntax_error),
-		TEST(the_environment_overrides),
-		TEST(embedded_redis_has_its_socket_in_dir),
-		TEST(the_node_is_the_host),
-		TEST(without_a_file_defaults_hold),
-		TEST(too_much_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

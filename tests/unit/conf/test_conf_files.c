@@ -5,19 +5,14 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/conf/conf_fixture.h"
 #include "tests/unit/descriptors.h"
+#include "tests/unit/unit.h"
 
 static void as_root_only(void)
 {
@@ -25,7 +20,7 @@ static void as_root_only(void)
 		skip();
 }
 
-static void files_that_cannot_be_read(void **state)
+TEST(files_that_cannot_be_read, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -46,7 +41,7 @@ static void files_that_cannot_be_read(void **state)
 	}
 }
 
-static void files_that_others_can_change(void **state)
+TEST(files_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char dir[128];
@@ -70,7 +65,7 @@ static void files_that_others_can_change(void **state)
 	assert_refused(f, "conf.d: can be written by others (mode 0777): chmod go-w ");
 }
 
-static void files_of_others(void **state)
+TEST(files_of_others, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -81,7 +76,7 @@ static void files_of_others(void **state)
 	assert_refused(f, "quredis.conf: the configuration file belongs to uid 12345, expected root");
 }
 
-static void files_that_are_no_text(void **state)
+TEST(files_that_are_no_text, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *large = calloc(1, (1 << 20) + 1);
@@ -99,8 +94,7 @@ static void files_that_are_no_text(void **state)
 	free(large);
 }
 
-
-static void loading_leaves_nothing_open(void **state)
+TEST(loading_leaves_nothing_open, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	size_t before;
@@ -116,16 +110,4 @@ static void loading_leaves_nothing_open(void **state)
 	assert_int_equal(descriptors_open(), before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(files_that_cannot_be_read),
-		TEST(files_that_others_can_change),
-		TEST(files_of_others),
-		TEST(files_that_are_no_text),
-		TEST(loading_leaves_nothing_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

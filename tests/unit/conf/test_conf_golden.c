@@ -1,17 +1,12 @@
 /* links: tests/unit/conf/conf_fixture.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <glob.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/conf/conf_fixture.h"
+#include "tests/unit/unit.h"
 
 const char *__lsan_default_suppressions(void);
 
@@ -66,7 +61,7 @@ static void compare(struct conf_fixture *f, const char *path)
 	free(expected);
 }
 
-static void all_wrong_files_are_answered_as_before(void **state)
+TEST(all_wrong_files_are_answered_as_before, conf_fixture_setup, conf_fixture_teardown)
 {
 	glob_t files;
 
@@ -78,7 +73,7 @@ static void all_wrong_files_are_answered_as_before(void **state)
 }
 
 /* No prefix of a file, and no file with a byte changed, may crash, hang or leave something behind. */
-static void damaged_files_are_survived(void **state)
+TEST(damaged_files_are_survived, conf_fixture_setup, conf_fixture_teardown)
 {
 	static const char junk[] = { '{', '}', '(', ')', '"', '\\', ',', '=', '9', '@', '/', '*', '\n', '\x01', '\xff' };
 	struct conf_fixture *f = *state;
@@ -97,13 +92,4 @@ static void damaged_files_are_survived(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(all_wrong_files_are_answered_as_before, conf_fixture_setup,
-		    conf_fixture_teardown),
-		cmocka_unit_test_setup_teardown(damaged_files_are_survived, conf_fixture_setup, conf_fixture_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -5,18 +5,13 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/conf/conf_fixture.h"
+#include "tests/unit/unit.h"
 
 static void as_root_only(void)
 {
@@ -33,7 +28,7 @@ static void read_handler(struct conf_fixture *f, const char *handler, const char
 	conf_read(f, 0);
 }
 
-static void handlers(void **state)
+TEST(handlers, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char path[256];
@@ -63,7 +58,7 @@ static void handlers(void **state)
 }
 
 /* They may come until they are needed. */
-static void what_is_needed_later(void **state)
+TEST(what_is_needed_later, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -81,7 +76,7 @@ static void what_is_needed_later(void **state)
 }
 
 /* One for many queues is told of once. */
-static void checks_of_purge(void **state)
+TEST(checks_of_purge, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char text[1024];
@@ -103,7 +98,7 @@ static void checks_of_purge(void **state)
 }
 
 /* An error for handlers that run as root, and for all if everybody can change them; else a warning. */
-static void handlers_that_others_can_change(void **state)
+TEST(handlers_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char path[256], dir[256];
@@ -142,7 +137,7 @@ static void handlers_that_others_can_change(void **state)
 }
 
 /* Who can change the configuration commands the handlers; who can change the rest can only keep it from being written. */
-static void other_paths_that_others_can_change(void **state)
+TEST(other_paths_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char path[256], text[1024];
@@ -176,7 +171,7 @@ static void other_paths_that_others_can_change(void **state)
 	assert_said(f, "warning: quredis.conf:4: metrics.textfile: open/q.prom does not exist, and others can create it first\n");
 }
 
-static void env_that_everybody_can_read(void **state)
+TEST(env_that_everybody_can_read, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	const char *told = "warning: quredis.conf:1: env: every user can read this file, and the values in it: chmod o-r quredis.conf";
@@ -200,7 +195,7 @@ static void env_that_everybody_can_read(void **state)
 	assert_false(conf_said(f, "env:"));
 }
 
-static void users_that_are_not_there(void **state)
+TEST(users_that_are_not_there, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -226,7 +221,7 @@ static void several_run_as_root(struct conf_fixture *f)
 	    "without run_as.user their handlers run as root, unless supervisor.user is set\n");
 }
 
-static void root_may_run_as_anyone(void **state)
+TEST(root_may_run_as_anyone, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	const struct passwd *nobody = getpwnam("nobody");
@@ -260,7 +255,7 @@ static void root_may_run_as_anyone(void **state)
 	assert_loaded(f);
 }
 
-static void others_only_as_themselves(void **state)
+TEST(others_only_as_themselves, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	const struct passwd *me = getpwuid(geteuid());
@@ -277,20 +272,4 @@ static void others_only_as_themselves(void **state)
 	assert_string_equal(f->conf->queues[0]->run_as.login, me->pw_name);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(handlers),
-		TEST(checks_of_purge),
-		TEST(what_is_needed_later),
-		TEST(handlers_that_others_can_change),
-		TEST(other_paths_that_others_can_change),
-		TEST(env_that_everybody_can_read),
-		TEST(users_that_are_not_there),
-		TEST(root_may_run_as_anyone),
-		TEST(others_only_as_themselves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,18 +1,13 @@
 /* links: tests/unit/conf/conf_fixture.c */
 /* redis.prefix: which names it changes, what it may be, and which keys must share its slot. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/conf/conf_fixture.h"
 
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
 /* One queue, on line 2; more: its keys beside name and handler, from line 3 on. */
 static void read_with(struct conf_fixture *f, const char *prefix, const char *more)
@@ -23,7 +18,7 @@ static void read_with(struct conf_fixture *f, const char *prefix, const char *mo
 	conf_read_text(f, text);
 }
 
-static void it_goes_before_every_default_name(void **state)
+TEST(it_goes_before_every_default_name, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -35,7 +30,7 @@ static void it_goes_before_every_default_name(void **state)
 	assert_string_equal(f->conf->queues[0]->escape, "{a}escape:mail");
 }
 
-static void names_in_a_file_stay_as_they_are(void **state)
+TEST(names_in_a_file_stay_as_they_are, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -46,7 +41,7 @@ static void names_in_a_file_stay_as_they_are(void **state)
 	assert_string_equal(f->conf->queues[0]->escape, "{x}dead");
 }
 
-static void the_environment_gives_it_to_commands_without_a_file(void **state)
+TEST(the_environment_gives_it_to_commands_without_a_file, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -58,7 +53,7 @@ static void the_environment_gives_it_to_commands_without_a_file(void **state)
 	assert_string_equal(f->conf->queues[0]->ingress, "{env}ingress:mail");
 }
 
-static void a_bad_prefix_is_refused_with_its_line(void **state)
+TEST(a_bad_prefix_is_refused_with_its_line, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	static const char *const bad[][2] = {
@@ -75,7 +70,7 @@ static void a_bad_prefix_is_refused_with_its_line(void **state)
 	}
 }
 
-static void with_a_hash_tag_all_keys_must_share_its_slot(void **state)
+TEST(with_a_hash_tag_all_keys_must_share_its_slot, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -87,7 +82,7 @@ static void with_a_hash_tag_all_keys_must_share_its_slot(void **state)
 }
 
 /* "a" itself is in the slot of "{a}", but none of the keys that are made of it. */
-static void a_name_without_a_tag_is_refused_even_in_the_right_slot(void **state)
+TEST(a_name_without_a_tag_is_refused_even_in_the_right_slot, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -95,7 +90,7 @@ static void a_name_without_a_tag_is_refused_even_in_the_right_slot(void **state)
 	assert_refused(f, "ingress = \"a\" is in slot 15495 of a Redis Cluster (it has no hash tag");
 }
 
-static void without_a_hash_tag_slots_do_not_count(void **state)
+TEST(without_a_hash_tag_slots_do_not_count, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -103,7 +98,7 @@ static void without_a_hash_tag_slots_do_not_count(void **state)
 	assert_loaded(f);
 }
 
-static void the_names_of_quredis_are_reserved_with_and_without_it(void **state)
+TEST(the_names_of_quredis_are_reserved_with_and_without_it, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -113,20 +108,4 @@ static void the_names_of_quredis_are_reserved_with_and_without_it(void **state)
 	assert_refused(f, "keys that begin with quredis: are reserved for quredis");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, conf_fixture_setup, conf_fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(it_goes_before_every_default_name),
-		TEST(names_in_a_file_stay_as_they_are),
-		TEST(the_environment_gives_it_to_commands_without_a_file),
-		TEST(a_bad_prefix_is_refused_with_its_line),
-		TEST(with_a_hash_tag_all_keys_must_share_its_slot),
-		TEST(a_name_without_a_tag_is_refused_even_in_the_right_slot),
-		TEST(without_a_hash_tag_slots_do_not_count),
-		TEST(the_names_of_quredis_are_reserved_with_and_without_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

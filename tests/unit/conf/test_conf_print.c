@@ -1,13 +1,7 @@
 /* links: tests/unit/conf/conf_fixture.c tests/unit/conf/conf_values_other.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/conf/conf_fixture.h"
 #include "tests/unit/conf/conf_values_other.h"
@@ -15,6 +9,7 @@
 #include "common/conf/schema.h"
 #include "common/conf/types.h"
 #include "common/base/nitems.h"
+#include "tests/unit/unit.h"
 
 /* What -T prints parses again to an equal configuration; and so does the annotated file we ship. */
 
@@ -92,7 +87,7 @@ static void assert_round_trip(struct conf_fixture *f)
 	conf_fixture_teardown(&state);
 }
 
-static void defaults(void **state)
+TEST(defaults, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -146,7 +141,7 @@ static void write_keys(struct buffer *b, const struct conf_schema *schema, const
 	enter_group(b, group, "");
 }
 
-static void the_queue_of_dead_letters_does_not_forward_to_itself(void **state)
+TEST(the_queue_of_dead_letters_does_not_forward_to_itself, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -158,7 +153,7 @@ static void the_queue_of_dead_letters_does_not_forward_to_itself(void **state)
 	assert_round_trip(f);
 }
 
-static void one_that_is_shared(void **state)
+TEST(one_that_is_shared, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -169,7 +164,7 @@ static void one_that_is_shared(void **state)
 	assert_round_trip(f);
 }
 
-static void everything_set(void **state)
+TEST(everything_set, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	struct buffer b = {0};
@@ -191,7 +186,7 @@ static void everything_set(void **state)
 	buffer_free(&b);
 }
 
-static void any_byte(void **state)
+TEST(any_byte, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	struct buffer b = {0};
@@ -215,7 +210,7 @@ static void any_byte(void **state)
 	assert_round_trip(f);
 }
 
-static void numbers(void **state)
+TEST(numbers, conf_fixture_setup, conf_fixture_teardown)
 {
 	static const char *const values[] = { "0.1", "0.30000000000000004", "1.0e-300", "0.0", "1.0", "0.123456789012345678", "1" };
 	struct conf_fixture *f = *state;
@@ -230,7 +225,7 @@ static void numbers(void **state)
 	}
 }
 
-static void embedded(void **state)
+TEST(embedded, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -239,7 +234,7 @@ static void embedded(void **state)
 }
 
 /* A value that a queue takes from elsewhere stays the other's to change. */
-static void inherited(void **state)
+TEST(inherited, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -250,7 +245,7 @@ static void inherited(void **state)
 	assert_round_trip(f);
 }
 
-static void origins_are_told(void **state)
+TEST(origins_are_told, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *printed;
@@ -286,7 +281,7 @@ static char *shipped(void)
 	return text;
 }
 
-static void the_shipped_file_is_right(void **state)
+TEST(the_shipped_file_is_right, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *text = shipped();
@@ -351,7 +346,7 @@ static void check_shipped(const struct conf_schema *schema, const void *base, co
 	}
 }
 
-static void the_shipped_file_shows_every_key(void **state)
+TEST(the_shipped_file_shows_every_key, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *text = switched_on();
@@ -364,7 +359,7 @@ static void the_shipped_file_shows_every_key(void **state)
 	free(text);
 }
 
-static void what_env_sets_is_hidden(void **state)
+TEST(what_env_sets_is_hidden, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *printed;
@@ -380,23 +375,4 @@ static void what_env_sets_is_hidden(void **state)
 	free(printed);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(defaults),
-		TEST(the_queue_of_dead_letters_does_not_forward_to_itself),
-		TEST(one_that_is_shared),
-		TEST(everything_set),
-		TEST(any_byte),
-		TEST(numbers),
-		TEST(embedded),
-		TEST(inherited),
-		TEST(origins_are_told),
-		TEST(what_env_sets_is_hidden),
-		TEST(the_shipped_file_is_right),
-		TEST(the_shipped_file_shows_every_key),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/alloc.h"
 #include "common/conf/load.h"
 #include "common/conf/types.h"
+#include "tests/unit/unit.h"
 
 /* A table of our own, with names that the real one does not have today: one word in two sections, with other values. */
 static const struct conf_key global_keys[] = { { .path = "log.limit", .type = CONF_TYPE_SIZE }, { .path = "log.age", .type = CONF_TYPE_DURATION } };
@@ -46,32 +41,20 @@ static const char *scan(const char *text)
 	return said;
 }
 
-static void a_unit_without_quotes_names_what_is_expected(void **state)
+TEST(a_unit_without_quotes_names_what_is_expected)
 {
-	(void)state;
 	assert_string_equal(scan("rest = 5K"), "rest: expected a size, not 5K");
 	assert_string_equal(scan("age = 60s"), "age: expected a duration, not 60s");
 }
 
-static void it_names_nothing_if_the_sections_expect_different_values(void **state)
+TEST(it_names_nothing_if_the_sections_expect_different_values)
 {
-	(void)state;
 	assert_string_equal(scan("limit = 5K"), "5K: write a number with a unit in quotes, as \"60s\" or \"64K\"");
 }
 
-static void a_byte_order_mark_is_named(void **state)
+TEST(a_byte_order_mark_is_named)
 {
-	(void)state;
 	assert_string_equal(scan("\xef\xbb\xbfqueues = ();"), "begins with a byte order mark of UTF-8: save it without one");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_unit_without_quotes_names_what_is_expected),
-		cmocka_unit_test(a_byte_order_mark_is_named),
-		cmocka_unit_test(it_names_nothing_if_the_sections_expect_different_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

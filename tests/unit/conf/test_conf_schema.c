@@ -1,14 +1,8 @@
 /* links: tests/unit/conf/conf_fixture.c tests/unit/conf/conf_values_other.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/conf/conf_fixture.h"
 #include "tests/unit/conf/conf_values_other.h"
@@ -18,6 +12,7 @@
 #include "common/conf/types.h"
 #include "common/base/nitems.h"
 #include "common/base/units.h"
+#include "tests/unit/unit.h"
 
 /* What holds for every key of the table, tried for every key of the table. */
 
@@ -57,9 +52,8 @@ static void load_with(struct conf_fixture *f, const struct conf_schema *schema, 
 
 /* ---- the table itself ---- */
 
-static void every_key_has_a_place_of_its_own(void **state)
+TEST(every_key_has_a_place_of_its_own, conf_fixture_setup, conf_fixture_teardown)
 {
-	(void)state;
 	for_each_key(schema, key)
 		for (const struct conf_key *before = (*schema)->keys; before < key; before++) {
 			if (before->offset == key->offset || strcmp(before->path, key->path) == 0)
@@ -67,14 +61,13 @@ static void every_key_has_a_place_of_its_own(void **state)
 		}
 }
 
-static void every_default_is_in_its_range(void **state)
+TEST(every_default_is_in_its_range, conf_fixture_setup, conf_fixture_teardown)
 {
 	union {
 		struct conf conf;
 		struct conf_queue queue;
 	} *memory = calloc(1, sizeof(*memory));
 
-	(void)state;
 	for_each_key(schema, key) {
 		conf_value_unset(key, memory);
 		if (key->fallback != NULL)
@@ -85,9 +78,8 @@ static void every_default_is_in_its_range(void **state)
 	free(memory);
 }
 
-static void what_is_inherited_is_of_one_kind(void **state)
+TEST(what_is_inherited_is_of_one_kind, conf_fixture_setup, conf_fixture_teardown)
 {
-	(void)state;
 	for_each_key(schema, key) {
 		const struct conf_key *from;
 
@@ -100,7 +92,7 @@ static void what_is_inherited_is_of_one_kind(void **state)
 }
 
 /* Keys that files of users have, and that no change of the table may lose. A new key need not be added. */
-static void the_vocabulary_is_known(void **state)
+TEST(the_vocabulary_is_known, conf_fixture_setup, conf_fixture_teardown)
 {
 	static const char *const global[] = { "redis.url", "redis.password_file", "redis.embedded", "redis.dir", "supervisor.node",
 		"supervisor.lock_file", "supervisor.control_socket", "supervisor.drain_timeout", "supervisor.kill_grace",
@@ -121,7 +113,6 @@ static void the_vocabulary_is_known(void **state)
 		"limits.memory", "limits.open_files", "limits.processes", "limits.cpu", "limits.file_size",
 		"limits.oom_score_adj", "stderr_tail" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(global); i++)
 		if (conf_key_find(&conf_schema_global, global[i]) == NULL)
 			fail_msg("%s", global[i]);
@@ -132,7 +123,7 @@ static void the_vocabulary_is_known(void **state)
 
 /* ---- each key in a file ---- */
 
-static void any_other_value_is_taken(void **state)
+TEST(any_other_value_is_taken, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -168,7 +159,7 @@ static bool complains(struct conf_fixture *f, const struct conf_schema *schema, 
 	return conf_said(f, message);
 }
 
-static void ranges_hold_at_both_ends(void **state)
+TEST(ranges_hold_at_both_ends, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -184,7 +175,7 @@ static void ranges_hold_at_both_ends(void **state)
 	}
 }
 
-static void no_type_takes_another(void **state)
+TEST(no_type_takes_another, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	static const struct {
@@ -262,7 +253,7 @@ static const struct conf_raw *raw_other(const struct conf_key *key)
 	return &raw;
 }
 
-static void each_key_makes_a_difference(void **state)
+TEST(each_key_makes_a_difference, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	struct conf *a, *b;
@@ -285,7 +276,7 @@ static void each_key_makes_a_difference(void **state)
 	conf_free(a);
 }
 
-static void what_was_looked_up_makes_a_difference(void **state)
+TEST(what_was_looked_up_makes_a_difference, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	struct conf *a, *b;
@@ -318,11 +309,10 @@ static bool ends_with(const char *path, const char *end)
 }
 
 /* A new key for a secret must not be forgotten: its name shows what it is. */
-static void a_key_for_a_secret_is_marked(void **state)
+TEST(a_key_for_a_secret_is_marked, conf_fixture_setup, conf_fixture_teardown)
 {
 	static const char *const ends[] = { "password_file", "key_file", "token_file", "secret_file" };
 
-	(void)state;
 	for_each_key(schema, key) {
 		bool named = false;
 
@@ -336,21 +326,4 @@ static void a_key_for_a_secret_is_marked(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(every_key_has_a_place_of_its_own),
-		TEST(every_default_is_in_its_range),
-		TEST(what_is_inherited_is_of_one_kind),
-		TEST(the_vocabulary_is_known),
-		TEST(any_other_value_is_taken),
-		TEST(ranges_hold_at_both_ends),
-		TEST(no_type_takes_another),
-		TEST(each_key_makes_a_difference),
-		TEST(what_was_looked_up_makes_a_difference),
-		TEST(a_key_for_a_secret_is_marked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -5,19 +5,14 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/redis/redis.h"
 #include "tests/unit/conf/conf_fixture.h"
+#include "tests/unit/unit.h"
 
 static void as_root_only(void)
 {
@@ -25,7 +20,7 @@ static void as_root_only(void)
 		skip();
 }
 
-static void password_files(void **state)
+TEST(password_files, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char path[256];
@@ -62,7 +57,7 @@ static void password_files(void **state)
 }
 
 /* The command line, run by root, may read what belongs to the daemon's user; the daemon itself may not. */
-static void password_files_of_the_daemons_user(void **state)
+TEST(password_files_of_the_daemons_user, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char path[256];
@@ -77,7 +72,7 @@ static void password_files_of_the_daemons_user(void **state)
 }
 
 /* The command line does what needs no password. */
-static void a_lenient_load_does_without_the_password(void **state)
+TEST(a_lenient_load_does_without_the_password, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -90,7 +85,7 @@ static void a_lenient_load_does_without_the_password(void **state)
 	assert_said(f, "warning: quredis.conf:1: redis.password_file: \"credential\" is the name of a credential");
 }
 
-static void credentials(void **state)
+TEST(credentials, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -108,7 +103,7 @@ static void credentials(void **state)
 	assert_refused(f, "redis can be read by others");
 }
 
-static void a_password_in_the_address(void **state)
+TEST(a_password_in_the_address, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	static const char text[] = "redis = { url = \"redis://me:p@ss:w/rd@host:1/2\"; };";
@@ -134,7 +129,7 @@ static void a_password_in_the_address(void **state)
 	assert_refused(f, "pass cannot be used together with a password in redis.url");
 }
 
-static void an_encoded_password_in_the_address(void **state)
+TEST(an_encoded_password_in_the_address, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	char *printed;
@@ -154,7 +149,7 @@ static void an_encoded_password_in_the_address(void **state)
 	assert_false(conf_said(f, "p/q#"));
 }
 
-static void addresses_without_a_password(void **state)
+TEST(addresses_without_a_password, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 
@@ -174,7 +169,7 @@ static void addresses_without_a_password(void **state)
 }
 
 /* Sentinels decide which server gets the password. */
-static void sentinels_have_tls_with_redis(void **state)
+TEST(sentinels_have_tls_with_redis, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	static const char plain[] = "redis = { url = \"rediss:///0\"; sentinels = [ \"s\" ]; master = \"m\"; tls_verify = true;\n"
@@ -212,7 +207,7 @@ static void assert_warns_of_plain_text(struct conf_fixture *f, const char *redis
 		assert_said(f, whose);
 }
 
-static void passwords_in_plain_text(void **state)
+TEST(passwords_in_plain_text, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
 	static const char redis[] = "warning: quredis.conf:1: the password of Redis crosses the network in plain text";
@@ -235,20 +230,4 @@ static void passwords_in_plain_text(void **state)
 	assert_warns_of_plain_text(f, group, NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
-		TEST(password_files),
-		TEST(password_files_of_the_daemons_user),
-		TEST(a_lenient_load_does_without_the_password),
-		TEST(credentials),
-		TEST(a_password_in_the_address),
-		TEST(an_encoded_password_in_the_address),
-		TEST(addresses_without_a_password),
-		TEST(sentinels_have_tls_with_redis),
-		TEST(passwords_in_plain_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

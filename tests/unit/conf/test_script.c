@@ -2,25 +2,19 @@
  * Which argument of a command line is the script of its interpreter: without it the handler cannot run, and no message
  * may be charged.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "common/conf/conf.h"
+#include "tests/unit/unit.h"
 
 static struct conf_script script;
 #define SCRIPT(...) (conf_find_script((char *[]){ __VA_ARGS__, NULL }, &script) ? script.path : NULL)
 #define S(text) ((char *)(uintptr_t)(text))
 
-static void a_script_is_known(void **state)
+TEST(a_script_is_known)
 {
-	(void)state;
 	assert_string_equal(SCRIPT(S("/usr/bin/python3"), S("/opt/mail.py"), S("/etc/other")), "/opt/mail.py");
 	assert_string_equal(SCRIPT(S("/usr/bin/python3.11"), S("-u"), S("-BE"), S("/opt/mail.py")), "/opt/mail.py");
 	assert_string_equal(SCRIPT(S("/bin/sh"), S("-eu"), S("bin/mail")), "bin/mail");
@@ -29,9 +23,8 @@ static void a_script_is_known(void **state)
 	assert_int_equal(script.may, R_OK);
 }
 
-static void the_value_of_an_option_is_no_script(void **state)
+TEST(the_value_of_an_option_is_no_script)
 {
-	(void)state;
 	assert_string_equal(SCRIPT(S("/usr/bin/python3"), S("-W"), S("/x"), S("-Xdev"), S("/opt/mail.py")), "/opt/mail.py");
 	assert_string_equal(SCRIPT(S("/usr/bin/perl"), S("-I"), S("/opt/lib"), S("-I/x"), S("/opt/mail.pl")), "/opt/mail.pl");
 	assert_null(SCRIPT(S("/usr/bin/python3"), S("-W"), S("/x")));
@@ -39,9 +32,8 @@ static void the_value_of_an_option_is_no_script(void **state)
 	assert_null(SCRIPT(S("/usr/bin/python3"), S("-uW"), S("/x"), S("/opt/mail.py")));
 }
 
-static void env_runs_a_program_or_a_script(void **state)
+TEST(env_runs_a_program_or_a_script)
 {
-	(void)state;
 	assert_string_equal(SCRIPT(S("/usr/bin/env"), S("python3"), S("-u"), S("/opt/mail.py")), "/opt/mail.py");
 	assert_string_equal(SCRIPT(S("/usr/bin/env"), S("-i"), S("-u"), S("HOME"), S("--unset=X"), S("A=/b"), S("/usr/bin/sh"), S("/opt/mail")), "/opt/mail");
 	assert_string_equal(SCRIPT(S("/usr/bin/env"), S("-S"), S(" A=b  python3 -u"), S("/opt/mail.py")), "/opt/mail.py");
@@ -63,9 +55,8 @@ static bool by_script(const char *head)
 	return conf_runs_by_script(head, strlen(head), "/opt/mail");
 }
 
-static void a_first_line_names_a_known_interpreter(void **state)
+TEST(a_first_line_names_a_known_interpreter)
 {
-	(void)state;
 	assert_true(by_script("#!/bin/sh\nexit 1\n"));
 	assert_true(by_script("#! /usr/bin/env python3\n"));
 	assert_true(by_script("#!/usr/bin/env -S python3 -u\n"));
@@ -80,9 +71,8 @@ static void a_first_line_names_a_known_interpreter(void **state)
 }
 
 /* Then the handler starts as it is: a wrong guess would stop a queue whose handler is in order. */
-static void else_it_is_not_guessed(void **state)
+TEST(else_it_is_not_guessed)
 {
-	(void)state;
 	assert_null(SCRIPT(S("/opt/mail"), S("/var/spool/out")));
 	assert_null(SCRIPT(S("/opt/python3-wrapper"), S("/var/spool/out")));
 	assert_null(SCRIPT(S("/bin/sh"), S("-c"), S("/opt/mail | /opt/send")));
@@ -99,15 +89,4 @@ static void else_it_is_not_guessed(void **state)
 	assert_null(SCRIPT(S("/"), S("/opt/x")));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_script_is_known),
-		cmocka_unit_test(the_value_of_an_option_is_no_script),
-		cmocka_unit_test(env_runs_a_program_or_a_script),
-		cmocka_unit_test(a_first_line_names_a_known_interpreter),
-		cmocka_unit_test(else_it_is_not_guessed),
-	};
-
-	return cmocka_run_group_tests_name("script", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

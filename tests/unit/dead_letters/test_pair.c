@@ -1,17 +1,11 @@
-
 /* Which dead letters leave, and what has no counterpart: pages written by hand, a letter for each message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/dead_letters/pair.h"
 
 #include "common/queue/look.h"
+#include "tests/unit/unit.h"
 
 static struct dead_letters page;
 
@@ -63,11 +57,10 @@ static struct dead_letters_bounds older(int64_t ms)
 	return (struct dead_letters_bounds){ .oldest_ms = ms, .max_entries = -1 };
 }
 
-static void the_oldest_leave_until_the_cap_is_kept(void **state)
+TEST(the_oldest_leave_until_the_cap_is_kept)
 {
 	struct dead_letters_bounds b = cap(7);
 
-	(void)state;
 	make("abcd", 10, "abcd", 10);
 	assert_judged(&b, "LLL. ....");
 	assert_string_equal(page.records[0].reason, "max_entries");
@@ -75,11 +68,10 @@ static void the_oldest_leave_until_the_cap_is_kept(void **state)
 	assert_judged(&b, ".... ....");
 }
 
-static void each_leaves_at_its_own_age(void **state)
+TEST(each_leaves_at_its_own_age)
 {
 	struct dead_letters_bounds b = older(2);
 
-	(void)state;
 	make("abcd", 4, "abcd", 4);
 	assert_judged(&b, "LL.. ....");
 	assert_string_equal(page.records[1].reason, "ttl");
@@ -88,11 +80,10 @@ static void each_leaves_at_its_own_age(void **state)
 	assert_judged(&b, "LLL. ....");
 }
 
-static void equal_ones_go_the_oldest_with_the_oldest(void **state)
+TEST(equal_ones_go_the_oldest_with_the_oldest)
 {
 	struct dead_letters_bounds b = cap(3);
 
-	(void)state;
 	make("aaba", 5, "aaba", 5);
 	assert_judged(&b, "LL.. ....");
 	assert_int_equal(page.records[0].entry, 0);
@@ -100,11 +91,10 @@ static void equal_ones_go_the_oldest_with_the_oldest(void **state)
 	assert_int_equal(page.records[3].entry, 3);
 }
 
-static void what_lies_between_pairs_has_no_counterpart(void **state)
+TEST(what_lies_between_pairs_has_no_counterpart)
 {
 	struct dead_letters_bounds b = cap(8);
 
-	(void)state;
 	make("axbcd", 10, "a?ybcd", 10);
 	assert_judged(&b, "LooL.. .u...");
 	b = older(0);
@@ -112,22 +102,20 @@ static void what_lies_between_pairs_has_no_counterpart(void **state)
 	assert_judged(&b, "...... .u...");		/* an orphan waits for its time as others do */
 }
 
-static void behind_the_last_pair_nothing_is_known(void **state)
+TEST(behind_the_last_pair_nothing_is_known)
 {
 	struct dead_letters_bounds b = older(100);
 
-	(void)state;
 	make("a", 1000, "abc", 1001);		/* one entry is as large as a page */
 	assert_judged(&b, "L.. .");
 	make("abc", 1001, "a", 1000);
 	assert_judged(&b, "L ...");
 }
 
-static void a_list_or_log_that_is_seen_whole_tells_all(void **state)
+TEST(a_list_or_log_that_is_seen_whole_tells_all)
 {
 	struct dead_letters_bounds b = older(100);
 
-	(void)state;
 	make("", 0, "abc", 1000);
 	assert_judged(&b, "ooo ");
 	make("abc", 1000, "", 0);
@@ -136,11 +124,10 @@ static void a_list_or_log_that_is_seen_whole_tells_all(void **state)
 	assert_judged(&b, "oLo .");
 }
 
-static void without_a_pair_no_more_than_must_be_too_many(void **state)
+TEST(without_a_pair_no_more_than_must_be_too_many)
 {
 	struct dead_letters_bounds b = older(100);
 
-	(void)state;
 	make("abcd", 1000, "wxyz", 1002);
 	assert_judged(&b, "oo.. ....");
 	make("abcd", 1002, "wxyz", 1000);
@@ -149,13 +136,12 @@ static void without_a_pair_no_more_than_must_be_too_many(void **state)
 	assert_judged(&b, ".... u...");
 }
 
-static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
+TEST(what_the_archive_names_leaves_whatever_the_bounds_say)
 {
 	static const struct dead_letter_name named[] = { { "1-0", false, "a" }, { "2-0", false, "b" }, { "9-0", false, "x" } };
 	static const struct dead_letter_name orphans[] = { { "1-0", true, "a" } };
 	struct dead_letters_bounds b = { .oldest_ms = -1, .max_entries = 8, .named = named, .nnamed = 3 };
 
-	(void)state;
 	make("abcd", 10, "abcd", 10);
 	assert_judged(&b, "NN.. ....");
 	b.max_entries = 7;
@@ -174,14 +160,13 @@ static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 	assert_true(page.records[1].entry == 0 && page.records[2].entry == 1);
 }
 
-static void equal_messages_that_failed_differently_differ(void **state)
+TEST(equal_messages_that_failed_differently_differ)
 {
 	struct record_field then[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "1", 1 } } };
 	struct record_field now[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "2", 1 } } };
 	struct dead_letter_name named = { .id = "1-0" };
 	struct dead_letters_bounds b = { .oldest_ms = -1, .max_entries = -1, .named = &named, .nnamed = 1 };
 
-	(void)state;
 	make("a", 1, "a", 1);
 	page.records[0].fields = then;
 	page.records[0].nfields = 2;
@@ -196,11 +181,10 @@ static void equal_messages_that_failed_differently_differ(void **state)
 	assert_false(dead_letters_hides_named(&page, &named, 1));
 }
 
-static void what_is_not_forwarded_yet_stays(void **state)
+TEST(what_is_not_forwarded_yet_stays)
 {
 	struct dead_letters_bounds b = cap(0);
 
-	(void)state;
 	b.forwarded = "2-0";
 	make("abcd", 4, "abcd", 4);
 	assert_judged(&b, "LL.. ....");
@@ -226,9 +210,8 @@ static void assert_orphans(const char *fates, int64_t oldest_ms, const char *for
 	assert_string_equal(got, fates);
 }
 
-static void records_alone_leave_by_age_and_only_where_it_is_proven(void **state)
+TEST(records_alone_leave_by_age_and_only_where_it_is_proven)
 {
-	(void)state;
 	make("abc", 3, "axbyc", 5);
 	assert_orphans(".o.o.", 100, NULL);	/* also behind one that stays */
 	make("abc", 3, "axbyc", 5);
@@ -255,12 +238,11 @@ static void make_large(size_t first_size, size_t second_size, size_t record_size
 	page.records[0].size = record_size;
 }
 
-static void a_record_without_sha1_belongs_to_the_only_entry_of_its_size(void **state)
+TEST(a_record_without_sha1_belongs_to_the_only_entry_of_its_size)
 {
 	const size_t large = QUEUE_LOOK_SUM_MAX + 1;
 	struct dead_letters_bounds b = older(100);
 
-	(void)state;
 	make_large(large + 1, large, large);
 	assert_judged(&b, "L u.");
 	assert_int_equal(page.records[0].entry, 1);
@@ -273,11 +255,10 @@ static void a_record_without_sha1_belongs_to_the_only_entry_of_its_size(void **s
 	assert_judged(&b, "oo u");		/* two records */
 }
 
-static void ids_are_compared_as_numbers(void **state)
+TEST(ids_are_compared_as_numbers)
 {
 	uint64_t ms, serial;
 
-	(void)state;
 	assert_true(queue_record_id_compare("9-0", "10-0") < 0);
 	assert_true(queue_record_id_compare("10-10", "10-9") > 0);
 	assert_int_equal(queue_record_id_compare("10-1", "10-1"), 0);
@@ -288,23 +269,4 @@ static void ids_are_compared_as_numbers(void **state)
 		assert_int_equal(queue_record_id_parse(*bad, &ms, &serial), -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_oldest_leave_until_the_cap_is_kept),
-		cmocka_unit_test(each_leaves_at_its_own_age),
-		cmocka_unit_test(equal_ones_go_the_oldest_with_the_oldest),
-		cmocka_unit_test(what_lies_between_pairs_has_no_counterpart),
-		cmocka_unit_test(behind_the_last_pair_nothing_is_known),
-		cmocka_unit_test(a_list_or_log_that_is_seen_whole_tells_all),
-		cmocka_unit_test(without_a_pair_no_more_than_must_be_too_many),
-		cmocka_unit_test(what_the_archive_names_leaves_whatever_the_bounds_say),
-		cmocka_unit_test(equal_messages_that_failed_differently_differ),
-		cmocka_unit_test(what_is_not_forwarded_yet_stays),
-		cmocka_unit_test(records_alone_leave_by_age_and_only_where_it_is_proven),
-		cmocka_unit_test(a_record_without_sha1_belongs_to_the_only_entry_of_its_size),
-		cmocka_unit_test(ids_are_compared_as_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,20 +1,16 @@
 /* links: tests/unit/private_redis.c */
 
 /* The old end of escape on a private Redis: what leaves, and what must not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/string.h>
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/nitems.h"
 #include "common/dead_letters/removal.h"
 #include "tests/unit/private_redis.h"
+#include "tests/unit/unit.h"
 
 static struct private_redis server;
 static struct queue_keys keys;
@@ -71,9 +67,8 @@ static void assert_left(int64_t entries, int64_t records)
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), records);
 }
 
-static void a_dead_letter_leaves_with_its_record_once(void **state)
+TEST(a_dead_letter_leaves_with_its_record_once, setup)
 {
-	(void)state;
 	fail_with("same", "1-1");
 	fail_with("same", "2-1");
 	assert_int_equal(leave("same", "1-1", 5), 1);
@@ -84,9 +79,8 @@ static void a_dead_letter_leaves_with_its_record_once(void **state)
 	assert_left(1, 1);
 }
 
-static void nobody_is_looked_for_far_from_the_end(void **state)
+TEST(nobody_is_looked_for_far_from_the_end, setup)
 {
-	(void)state;
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	fail_with("c", "3-1");
@@ -95,12 +89,11 @@ static void nobody_is_looked_for_far_from_the_end(void **state)
 	assert_left(2, 2);
 }
 
-static void many_at_once(void **state)
+TEST(many_at_once, setup)
 {
 	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", NULL }, { { "gone", 4 }, "9-9", NULL }, { { "a", 1 }, "3-1", NULL },
 		{ { "", 0 }, "4-1", NULL } };
 
-	(void)state;
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	fail_with("a", "3-1");
@@ -123,13 +116,12 @@ static size_t claim(bool fresh, const struct queue_dead_letter *letters, size_t 
 }
 
 /* Who is not there is not claimed, of equal messages no more than there are; a claim goes with its letter. */
-static void claims(void **state)
+TEST(claims, setup)
 {
 	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "gone", 4 }, "9-9", "y" }, { { "a", 1 }, "3-1", "x" } };
 	struct queue_dead_letters_glance glance;
 	struct redis_reply reply;
 
-	(void)state;
 	REDIS(&server, "SET quredis:of:i:sweeper web1.1");
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
@@ -157,11 +149,10 @@ static void claims(void **state)
 }
 
 /* Another host has taken the lead meanwhile, and has claims of its own: they are neither dropped nor added to. */
-static void claims_of_the_next_leader_stay(void **state)
+TEST(claims_of_the_next_leader_stay, setup)
 {
 	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "b", 1 }, "2-1", "x" } };
 
-	(void)state;
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	REDIS(&server, "SET quredis:of:i:sweeper web2.1");
@@ -180,11 +171,10 @@ static void claims_of_the_next_leader_stay(void **state)
 	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 0);
 }
 
-static void what_is_refused_stays(void **state)
+TEST(what_is_refused_stays, setup)
 {
 	const struct queue_dead_letter letter = { { "a", 1 }, "1-1", NULL };
 
-	(void)state;
 	fail_with("a", "1-1");
 	REDIS(&server, "RENAME e:log aside");
 	REDIS(&server, "SET e:log x");
@@ -204,9 +194,8 @@ static bool adopt(const char *message, int64_t depth, const char *newest)
 	return private_redis_answer(&server).len > 0;
 }
 
-static void one_without_a_record_becomes_the_newest_with_it(void **state)
+TEST(one_without_a_record_becomes_the_newest_with_it, setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH e %s", "foreign");
 	fail_with("a", "1-1");
 	assert_true(adopt("foreign", 1, "1-1"));
@@ -218,9 +207,8 @@ static void one_without_a_record_becomes_the_newest_with_it(void **state)
 }
 
 /* Redis may execute the first call after the second one, if its connection was lost meanwhile. */
-static void one_gets_no_second_record(void **state)
+TEST(one_gets_no_second_record, setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH e %s", "foreign");
 	fail_with("a", "1-1");
 	assert_true(adopt("foreign", 2, "1-1"));
@@ -238,12 +226,11 @@ static void twenty_fail(void)
 	}
 }
 
-static void a_page_is_as_large_as_it_may_be(void **state)
+TEST(a_page_is_as_large_as_it_may_be, setup)
 {
 	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
-	(void)state;
 	twenty_fail();
 	queue_dead_letters_page(&server.r, &keys, 8, 8, 1 << 20);
 	reply = private_redis_answer(&server);
@@ -269,13 +256,12 @@ static void assert_record(const struct queue_dead_letters_page *page, size_t i, 
 	assert_string_equal(redis_element(&record, 0).str, id);
 }
 
-static void a_page_as_if_some_were_gone(void **state)
+TEST(a_page_as_if_some_were_gone, setup)
 {
 	const char *stay[] = { "2-1", "5-1", "7-9" };
 	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
-	(void)state;
 	twenty_fail();
 	queue_dead_letters_page_of(&server.r, &keys, 4, 4, 1 << 20, "9-0", stay, nitems(stay));
 	reply = private_redis_answer(&server);
@@ -287,11 +273,10 @@ static void a_page_as_if_some_were_gone(void **state)
 	assert_record(&page, 3, "10-1");
 }
 
-static void the_next_id(void **state)
+TEST(the_next_id)
 {
 	char next[QUEUE_RECORD_ID_SIZE];
 
-	(void)state;
 	assert_true(queue_record_id_next("10-1", next));
 	assert_string_equal(next, "10-2");
 	assert_true(queue_record_id_next("10-18446744073709551615", next));
@@ -303,12 +288,11 @@ static void the_next_id(void **state)
 }
 
 /* Ids beyond what a number of Lua holds exactly. */
-static void strange_ids_end_a_page(void **state)
+TEST(strange_ids_end_a_page, setup)
 {
 	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
-	(void)state;
 	fail_with("a", "1-18446744073709551615");
 	fail_with("b", "2-1");
 	fail_with("c", "18446744073709551615-1");
@@ -345,9 +329,8 @@ static const char *forwarded_is(const char *before, const char *last)
 	return position;
 }
 
-static void forwarding_goes_on_where_it_was(void **state)
+TEST(forwarding_goes_on_where_it_was, setup)
 {
-	(void)state;
 	assert_int_equal(to_forward(), 0);
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
@@ -366,9 +349,8 @@ static void forwarding_goes_on_where_it_was(void **state)
 }
 
 /* Between the copies and the word that they were made Redis returns to an earlier state, or another host goes on. */
-static void nothing_is_passed_over_when_redis_went_back(void **state)
+TEST(nothing_is_passed_over_when_redis_went_back, setup)
 {
-	(void)state;
 	for (int i = 1; i <= 4; i++)
 		fail_with("a", i == 1 ? "1-0" : i == 2 ? "2-0" : i == 3 ? "3-0" : "4-0");
 	assert_string_equal(forwarded_is("0-0", "2-0"), "2-0");
@@ -383,24 +365,4 @@ static void nothing_is_passed_over_when_redis_went_back(void **state)
 	assert_int_equal(to_forward(), 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_dead_letter_leaves_with_its_record_once, setup),
-		cmocka_unit_test_setup(nobody_is_looked_for_far_from_the_end, setup),
-		cmocka_unit_test_setup(many_at_once, setup),
-		cmocka_unit_test_setup(claims, setup),
-		cmocka_unit_test_setup(claims_of_the_next_leader_stay, setup),
-		cmocka_unit_test_setup(what_is_refused_stays, setup),
-		cmocka_unit_test_setup(one_without_a_record_becomes_the_newest_with_it, setup),
-		cmocka_unit_test_setup(one_gets_no_second_record, setup),
-		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
-		cmocka_unit_test_setup(a_page_as_if_some_were_gone, setup),
-		cmocka_unit_test(the_next_id),
-		cmocka_unit_test_setup(strange_ids_end_a_page, setup),
-		cmocka_unit_test_setup(forwarding_goes_on_where_it_was, setup),
-		cmocka_unit_test_setup(nothing_is_passed_over_when_redis_went_back, setup),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

@@ -1,16 +1,12 @@
 /* The table of counters in every document and metric. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "common/base/base.h"
 #include "common/facts/facts.h"
+#include "tests/unit/unit.h"
 
 /* Each figure has a number of its own, so that no two can be mistaken for each other. */
 static struct queue_figures different(void)
@@ -22,12 +18,11 @@ static struct queue_figures different(void)
 	return f;
 }
 
-static void each_figure_is_read_as_it_was_written(void **state)
+TEST(each_figure_is_read_as_it_was_written)
 {
 	struct queue_figures f = different(), read;
 	json_t *document = json_object();
 
-	(void)state;
 	counters_write(document, &f);
 	counters_read(&read, document);
 	for (int i = 0; i < SCOREBOARD_FIGURES; i++)
@@ -44,12 +39,11 @@ static char *page_of(enum metric m, const struct queue_figures *f)
 	return page.data;
 }
 
-static void each_counter_is_a_sample_of_the_outcomes(void **state)
+TEST(each_counter_is_a_sample_of_the_outcomes)
 {
 	struct queue_figures f = different();
 	char *page = page_of(METRIC_MESSAGES, &f), line[128];
 
-	(void)state;
 	for (int i = 0; i < COUNTERS; i++) {
 		snprintf(line, sizeof(line), "quredis_messages_total{queue=\"mail\",event=\"%s\"} %d\n",
 		    counters_table[i].name, 1000 + i * 17);
@@ -58,12 +52,11 @@ static void each_counter_is_a_sample_of_the_outcomes(void **state)
 	free(page);
 }
 
-static void what_was_purged_counts_once(void **state)
+TEST(what_was_purged_counts_once)
 {
 	struct queue_figures f = {0};
 	char *page;
 
-	(void)state;
 	f.n[COUNT_PURGED] = 7;
 	f.n[COUNT_PURGED_DELAYED] = 3;
 	f.n[COUNT_PURGED_DONE] = 5;
@@ -78,7 +71,7 @@ static void what_was_purged_counts_once(void **state)
 }
 
 /* A document of another program, or of another version: what it does not have is no 0. */
-static void an_unknown_figure_is_left_out(void **state)
+TEST(an_unknown_figure_is_left_out)
 {
 	static const enum metric all[] = {
 		METRIC_MESSAGES, METRIC_PURGED, METRIC_PURGE_DRY_RUN, METRIC_HANDLER_DURATION, METRIC_SWEEP_LAG
@@ -86,7 +79,6 @@ static void an_unknown_figure_is_left_out(void **state)
 	json_t *document = json_pack("{s:{s:s, s:i}, s:s}", "counters", "done", "x", "failed", -1, "durations", "x");
 	struct queue_figures f;
 
-	(void)state;
 	counters_read(&f, document);
 	for (size_t i = 0; i < nitems(all); i++) {
 		char *page = page_of(all[i], &f);
@@ -97,14 +89,4 @@ static void an_unknown_figure_is_left_out(void **state)
 	json_decref(document);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_figure_is_read_as_it_was_written),
-		cmocka_unit_test(each_counter_is_a_sample_of_the_outcomes),
-		cmocka_unit_test(what_was_purged_counts_once),
-		cmocka_unit_test(an_unknown_figure_is_left_out),
-	};
-
-	return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/facts/exposition.h"
+#include "tests/unit/unit.h"
 
 #define assert_written(b, expected) \
 	do { \
@@ -16,11 +11,10 @@
 		buffer_free(b); \
 	} while (0)
 
-static void a_metric_and_its_samples(void **state)
+TEST(a_metric_and_its_samples)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	assert_true(exposition_metric(&b, PAGE_CONSOLE, METRIC_QUEUE_MESSAGES));
 	assert_false(exposition_metric(&b, PAGE_FILE, METRIC_NODE_UP));
 	exposition_sample(&b, METRIC_QUEUE_MESSAGES, (const char *const[METRIC_LABELS]){ "mail", "ingress" }, INT64_MAX);
@@ -29,11 +23,10 @@ static void a_metric_and_its_samples(void **state)
 			   "quredis_queue_messages{queue=\"mail\",list=\"ingress\"} 9223372036854775807\nquredis_redis_up 0\n");
 }
 
-static void a_label_without_a_value_is_left_out(void **state)
+TEST(a_label_without_a_value_is_left_out)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	exposition_sample(&b, METRIC_WORKERS, (const char *const[METRIC_LABELS]){ NULL, "mail", "idle" }, 2);
 	exposition_sample(&b, METRIC_WORKERS, (const char *const[METRIC_LABELS]){ "host", "mail", "idle" }, 3);
 	exposition_sample(&b, METRIC_WORKERS, (const char *const[METRIC_LABELS]){ NULL }, 4);
@@ -41,31 +34,28 @@ static void a_label_without_a_value_is_left_out(void **state)
 			   "quredis_workers{node=\"host\",queue=\"mail\",state=\"idle\"} 3\nquredis_workers 4\n");
 }
 
-static void values_of_labels_are_escaped(void **state)
+TEST(values_of_labels_are_escaped)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	exposition_sample(&b, METRIC_MESSAGES, (const char *const[METRIC_LABELS]){ "a\"b\\c\nd{}=,\xc3\xa9", "" }, 1);
 	assert_written(&b, "quredis_messages_total{queue=\"a\\\"b\\\\c\\nd{}=,\xc3\xa9\",event=\"\"} 1\n");
 }
 
-static void milliseconds_become_seconds(void **state)
+TEST(milliseconds_become_seconds)
 {
 	struct buffer b = {0};
 
-	(void)state;
 	exposition_sample(&b, METRIC_WRITTEN, (const char *const[METRIC_LABELS]){ NULL }, 7);
 	exposition_sample(&b, METRIC_WRITTEN, (const char *const[METRIC_LABELS]){ NULL }, 1795208678244);
 	assert_written(&b, "quredis_written_timestamp_seconds 0.007\nquredis_written_timestamp_seconds 1795208678.244\n");
 }
 
-static void buckets_of_a_histogram_are_cumulative(void **state)
+TEST(buckets_of_a_histogram_are_cumulative)
 {
 	const struct exposition_bucket buckets[] = { { 0.001, 2 }, { 4194.304, 0 }, { INFINITY, 3 } };
 	struct buffer b = {0};
 
-	(void)state;
 	exposition_histogram(&b, METRIC_SWEEP_LAG, (const char *const[METRIC_LABELS]){ "mail" }, buckets, 3, 1500);
 	assert_written(&b, "quredis_sweep_lag_seconds_bucket{queue=\"mail\",le=\"0.001\"} 2\n"
 			   "quredis_sweep_lag_seconds_bucket{queue=\"mail\",le=\"4194.3\"} 2\n"
@@ -75,14 +65,6 @@ static void buckets_of_a_histogram_are_cumulative(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_metric_and_its_samples),
-		cmocka_unit_test(a_label_without_a_value_is_left_out),
-		cmocka_unit_test(values_of_labels_are_escaped),
-		cmocka_unit_test(milliseconds_become_seconds),
-		cmocka_unit_test(buckets_of_a_histogram_are_cumulative),
-	};
-
 	alarm(10);
-	return cmocka_run_group_tests_name("exposition", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* Each row of the table of figures, on each of its faces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "common/base/base.h"
 #include "common/board/board.h"
 #include "common/facts/facts.h"
+#include "tests/unit/unit.h"
 
 /* Each figure has a number of its own, so that no two can be mistaken for each other. */
 static struct facts different(void)
@@ -32,13 +28,12 @@ static json_t *report_of(enum fact_scope scope, const struct facts *f)
 	return report;
 }
 
-static void each_figure_is_read_as_it_was_written(void **state)
+TEST(each_figure_is_read_as_it_was_written)
 {
 	const struct facts f = different();
 	struct facts read = facts_unknown();
 	json_t *of_queue = report_of(FACT_OF_QUEUE, &f), *of_host = report_of(FACT_OF_HOST, &f);
 
-	(void)state;
 	facts_read(&read, FACT_OF_QUEUE, of_queue, 0);
 	facts_read(&read, FACT_OF_HOST, of_host, 0);
 	for (int i = 0; i < FACTS; i++)
@@ -49,9 +44,8 @@ static void each_figure_is_read_as_it_was_written(void **state)
 }
 
 /* Two rows with one member would overwrite each other. */
-static void each_figure_has_a_member_of_its_own(void **state)
+TEST(each_figure_has_a_member_of_its_own)
 {
-	(void)state;
 	for (int i = 0; i < FACTS; i++) {
 		struct facts one = facts_unknown();
 		json_t *report, *in;
@@ -92,9 +86,8 @@ static char *samples_of(enum metric_page which, const struct facts *f, const cha
 	return samples.data;
 }
 
-static void each_figure_has_its_sample(void **state)
+TEST(each_figure_has_its_sample)
 {
-	(void)state;
 	for (int i = 0; i < FACTS; i++) {
 		const struct fact_words *w = &facts_table[i];
 		struct facts one = facts_unknown();
@@ -119,13 +112,12 @@ static void each_figure_has_its_sample(void **state)
 	}
 }
 
-static void what_is_unknown_is_on_no_face(void **state)
+TEST(what_is_unknown_is_on_no_face)
 {
 	const struct facts f = facts_unknown();
 	char *samples = samples_of(PAGE_CONSOLE, &f, NULL);
 	json_t *report = report_of(FACT_OF_QUEUE, &f), *of_delayed = json_object_get(report, "delayed");
 
-	(void)state;
 	assert_true(json_is_object(of_delayed) && json_object_size(of_delayed) == 0);
 	assert_null(json_object_get(report, "paused"));
 	assert_string_equal(samples, "");
@@ -134,11 +126,10 @@ static void what_is_unknown_is_on_no_face(void **state)
 }
 
 /* Any program can write a report: a member of another type, or out of range, is not known. */
-static void a_wrong_member_is_not_known(void **state)
+TEST(a_wrong_member_is_not_known)
 {
 	static const char *const wrong[] = { "null", "\"7\"", "-1", "-0.5", "1e300", "9223372036854775807", "[]", "{}" };
 
-	(void)state;
 	for (size_t w = 0; w < nitems(wrong); w++)
 		for (int i = 0; i < FACTS; i++) {
 			const char *object = facts_table[i].object;
@@ -155,12 +146,11 @@ static void a_wrong_member_is_not_known(void **state)
 		}
 }
 
-static void what_became_due_since_the_report_is_not_known(void **state)
+TEST(what_became_due_since_the_report_is_not_known)
 {
 	json_t *report = json_pack("{s:i}", "next_attempt_ms", 5000);
 	struct facts f = facts_unknown();
 
-	(void)state;
 	facts_read(&f, FACT_OF_HOST, report, 2000);
 	assert_int_equal(f.n[FACT_NEXT_ATTEMPT], 3000);
 	facts_read(&f, FACT_OF_HOST, report, 5000);
@@ -172,11 +162,10 @@ static void what_became_due_since_the_report_is_not_known(void **state)
 	json_decref(report);
 }
 
-static void hosts_are_added_up(void **state)
+TEST(hosts_are_added_up)
 {
 	struct facts sum = facts_unknown(), host = facts_unknown();
 
-	(void)state;
 	host.n[FACT_RUNNING] = 3;
 	host.n[FACT_BREAKER] = 1;
 	facts_add(&sum, &host);
@@ -191,26 +180,11 @@ static void hosts_are_added_up(void **state)
 }
 
 /* The scoreboard has a word of the state, and the report has a figure for each state. */
-static void the_states_of_workers_are_those_of_the_scoreboard(void **state)
+TEST(the_states_of_workers_are_those_of_the_scoreboard)
 {
-	(void)state;
 	assert_int_equal(FACT_STOPPING - FACT_STARTING, SLOT_STOPPING - SLOT_STARTING);
 	for (int i = 0; i <= FACT_STOPPING - FACT_STARTING; i++)
 		assert_string_equal(facts_table[FACT_STARTING + i].key, slot_state_names[SLOT_STARTING + i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_figure_is_read_as_it_was_written),
-		cmocka_unit_test(each_figure_has_a_member_of_its_own),
-		cmocka_unit_test(each_figure_has_its_sample),
-		cmocka_unit_test(what_is_unknown_is_on_no_face),
-		cmocka_unit_test(a_wrong_member_is_not_known),
-		cmocka_unit_test(what_became_due_since_the_report_is_not_known),
-		cmocka_unit_test(hosts_are_added_up),
-		cmocka_unit_test(the_states_of_workers_are_those_of_the_scoreboard),
-	};
-
-	return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

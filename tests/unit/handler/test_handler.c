@@ -5,17 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -23,6 +17,7 @@
 #include "tests/unit/handler/handler_faults.h"
 #include "tests/unit/handler/handler_loop.h"
 #include "tests/unit/under_valgrind.h"
+#include "tests/unit/unit.h"
 
 /* ---- what it is given ---- */
 
@@ -42,9 +37,8 @@ static void has_line(const char *key, const char *rest)
 	assert_string_equal(got, want);
 }
 
-static void done(void **unused)
+TEST(done, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("cat; echo; echo oops >&2");
 	loop_exited_with(0);
 	assert_int_equal(loop.result.error, 0);
@@ -56,9 +50,8 @@ static void done(void **unused)
 	loop_logged(" stream=stderr line=oops\n");
 }
 
-static void exit_codes(void **unused)
+TEST(exit_codes, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("exit 3");
 	loop_exited_with(3);
 	loop_run_shell("exit 255");
@@ -72,9 +65,8 @@ static void exit_codes(void **unused)
 }
 
 /* Its status is not taken for 0. */
-static void exit_codes_of_interrupted_waits(void **unused)
+TEST(exit_codes_of_interrupted_waits, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_set_handler("/bin/sh", "-c", "read line; exit 75", NULL);
 	for (int n = 0; n < 3; n++) {
 		assert_int_equal(loop_start(), 0);
@@ -86,12 +78,11 @@ static void exit_codes_of_interrupted_waits(void **unused)
 	}
 }
 
-static void payload_arrives(void **unused)
+TEST(payload_arrives, loop_begin, loop_end)
 {
 	size_t len = 3 << 20;
 	char *big = alloc_zero(1, len);
 
-	(void)unused;
 	for (size_t i = 0; i < len; i++)
 		big[i] = (char)(i * 7 + i / 256);
 	loop_set_payload(big, len);
@@ -113,11 +104,10 @@ static void payload_arrives(void **unused)
 	assert_string_equal(file_text(loop_file), "");
 }
 
-static void does_not_read(void **unused)
+TEST(does_not_read, loop_begin, loop_end)
 {
 	char *big = alloc_zero(1, 1 << 20);
 
-	(void)unused;
 	loop_set_payload(big, 1 << 20);
 	loop_run_shell("exit 0");
 	loop_exited_with(0);
@@ -131,9 +121,8 @@ static void does_not_read(void **unused)
 	free(big);
 }
 
-static void argument(void **unused)
+TEST(argument, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.input = CONF_INPUT_ARGV;
 	loop_set_payload("a 'b' \"$HOME\" *\n", 16);
 	loop_run_shell("printf '<%s>' \"$0\"; readlink /proc/self/fd/0");
@@ -142,12 +131,11 @@ static void argument(void **unused)
 	loop_logged("line=>/dev/null\n");
 }
 
-static void unrepresentable(void **unused)
+TEST(unrepresentable, loop_begin, loop_end)
 {
 	size_t max = 100 * 1024;
 	char *big = alloc_zero(1, max + 1);
 
-	(void)unused;
 	loop.conf.input = CONF_INPUT_ARGV;
 	memset(big, 'x', max + 1);
 	loop_set_payload(big, max);
@@ -188,13 +176,12 @@ static void variable(const char *name, const char *value)
 		fail_msg("%s is %s, not %s", name, found == NULL ? "absent" : found, value);
 }
 
-static void environment(void **unused)
+TEST(environment, loop_begin, loop_end)
 {
 	static char *env[] = { (char *)"A=1 2", (char *)"PASSED", (char *)"ABSENT", (char *)"TZ=Mars", (char *)"QUREDIS_ID=evil",
 		(char *)"NOTIFY_SOCKET", NULL };
 	int64_t deadline_ms, before_ms = clock_realtime_ms();
 
-	(void)unused;
 	setenv("LANG", "de_DE.UTF-8", 1);
 	setenv("LC_CTYPE", "C", 1);
 	setenv("TZ", "UTC", 1);
@@ -257,15 +244,13 @@ static void has_0_to_2_only(void)
 	assert_int_equal(loop_logged_times("event=handler_output"), 4);
 }
 
-static void descriptors(void **unused)
+TEST(descriptors, loop_begin, loop_end)
 {
-	(void)unused;
 	has_0_to_2_only();
 }
 
-static void descriptors_on_an_old_kernel(void **unused)
+TEST(descriptors_on_an_old_kernel, loop_begin, loop_end)
 {
-	(void)unused;
 	handler_faults.old_kernel = true;
 	has_0_to_2_only();
 	loop_set_handler("/nonexistent", NULL);	/* and failures are heard of */
@@ -275,11 +260,10 @@ static void descriptors_on_an_old_kernel(void **unused)
 }
 
 /* The worker started with descriptors 0-2 closed: the pipes must not land there. */
-static void without_standard_descriptors(void **unused)
+TEST(without_standard_descriptors, loop_begin, loop_end)
 {
 	int saved[3];
 
-	(void)unused;
 	for (int fd = 0; fd < 3; fd++)
 		saved[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
 	for (int fd = 0; fd < 3; fd++)
@@ -294,13 +278,12 @@ static void without_standard_descriptors(void **unused)
 	loop_logged("stream=stderr line=err\n");
 }
 
-static void clean_state(void **unused)
+TEST(clean_state, loop_begin, loop_end)
 {
 	sigset_t some, old;
 	char session[64];
 	pid_t leader;
 
-	(void)unused;
 	sigemptyset(&some);
 	sigaddset(&some, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &some, &old);
@@ -327,11 +310,10 @@ static void clean_state(void **unused)
 	assert_memory_equal(file_text(loop_file), session, strlen(session));
 }
 
-static void limits(void **unused)
+TEST(limits, loop_begin, loop_end)
 {
 	char line[32];
 
-	(void)unused;
 	if (under_valgrind())
 		skip();
 	loop.conf.limits.memory = 512 << 20;
@@ -366,9 +348,8 @@ static void limits(void **unused)
 	assert_string_equal(loop.result.stage, "limits.open_files");
 }
 
-static void cpu_limit(void **unused)
+TEST(cpu_limit, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.limits.cpu_ms = 1000;
 	loop_run_shell("while :; do :; done");
 	assert_int_equal(loop.result.end, HANDLER_SIGNALED);
@@ -377,9 +358,8 @@ static void cpu_limit(void **unused)
 
 /* ---- another user ---- */
 
-static void another_user(void **unused)
+TEST(another_user, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_become_nobody();
 	setenv("HOME", "/root", 1);
 	loop_set_handler("/bin/cp", "/proc/self/status", loop_file, NULL);
@@ -399,14 +379,4 @@ static void another_user(void **unused)
 	variable("PATH", "/usr/local/bin:/usr/bin:/bin");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(done), TEST(exit_codes), TEST(exit_codes_of_interrupted_waits), TEST(payload_arrives), TEST(does_not_read),
-		TEST(argument), TEST(unrepresentable), TEST(environment), TEST(descriptors), TEST(descriptors_on_an_old_kernel),
-		TEST(without_standard_descriptors), TEST(clean_state), TEST(limits), TEST(cpu_limit), TEST(another_user),
-	};
-
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
-}
+UNIT_MAIN(loop_setup, loop_teardown)

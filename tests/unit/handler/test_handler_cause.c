@@ -1,19 +1,14 @@
 /* The cause of an open breaker: through one word, to a sentence and to a label. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/handler/cause.h"
 #include "common/handler/handler.h"
 #include "common/handler/spawn.h"
+#include "tests/unit/unit.h"
 
 static void assert_texts(uint64_t word, const char *text, const char *label)
 {
@@ -23,9 +18,8 @@ static void assert_texts(uint64_t word, const char *text, const char *label)
 	assert_string_equal(handler_cause_label(word, out), label);
 }
 
-static void what_cannot_be_executed(void **state)
+TEST(what_cannot_be_executed)
 {
-	(void)state;
 	assert_texts(handler_cause_unrunnable("execve", ENOENT),
 	    "its handler cannot be executed: execve /opt/mail: No such file or directory", "execve: No such file or directory");
 	assert_texts(handler_cause_unrunnable("interpreter", ENOENT),
@@ -42,30 +36,27 @@ static void what_cannot_be_executed(void **state)
 	    "start: Too many open files");
 }
 
-static void each_step_has_its_word(void **state)
+TEST(each_step_has_its_word)
 {
 	char text[HANDLER_CAUSE_SIZE];
 
-	(void)state;
 	for (int i = HANDLER_STAGE_NONE + 1; i < HANDLER_STAGES; i++) {
 		handler_cause_label(handler_cause_unrunnable(handler_stage_names[i], EPERM), text);
 		assert_true(strncmp(text, handler_stage_names[i], strlen(handler_stage_names[i])) == 0);
 	}
 }
 
-static void what_does_not_answer(void **state)
+TEST(what_does_not_answer)
 {
-	(void)state;
 	assert_texts(handler_cause_mute(3, 0), "its handler ended before its first answer, with exit status 3", "no answer");
 	assert_texts(handler_cause_mute(-1, SIGSEGV), "its handler ended before its first answer, with SIGSEGV", "no answer");
 	assert_texts(handler_cause_mute(-1, 0), "its handler ended before its first answer", "no answer");
 }
 
-static void what_fails_in_a_row(void **state)
+TEST(what_fails_in_a_row)
 {
 	struct handler_result r = { .end = HANDLER_EXITED, .code = 1 };
 
-	(void)state;
 	assert_texts(handler_cause_failures(20, &r), "20 different messages failed in a row, the last one with exit status 1", "failures");
 	r = (struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGKILL };
 	assert_texts(handler_cause_failures(2, &r), "2 different messages failed in a row, the last one with SIGKILL", "failures");
@@ -74,11 +65,10 @@ static void what_fails_in_a_row(void **state)
 	assert_texts(handler_cause_failures(100000, NULL), "65535 different messages failed in a row, the last one with a reply", "failures");
 }
 
-static void a_path_may_have_any_bytes(void **state)
+TEST(a_path_may_have_any_bytes)
 {
 	char out[HANDLER_CAUSE_SIZE], path[1000];
 
-	(void)state;
 	handler_cause_text(handler_cause_unrunnable("execve", EACCES), (char *[]){ (char *)"/opt/\xff\n\xc3\xa9", NULL }, out);
 	assert_string_equal(out, "its handler cannot be executed: execve /opt/????: Permission denied");
 	memset(path, 'x', sizeof(path));
@@ -88,12 +78,11 @@ static void a_path_may_have_any_bytes(void **state)
 }
 
 /* Any word of another process gives a text. */
-static void a_damaged_word_does_no_harm(void **state)
+TEST(a_damaged_word_does_no_harm)
 {
 	char out[HANDLER_CAUSE_SIZE], path[4096], *argv[] = { path, path, NULL };
 	uint64_t word = 88172645463325252u;
 
-	(void)state;
 	assert_texts(HANDLER_CAUSE_NONE, "its handler cannot be executed, or failed too often in a row", "unknown");
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
@@ -109,15 +98,6 @@ static void a_damaged_word_does_no_harm(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_cannot_be_executed),
-		cmocka_unit_test(each_step_has_its_word),
-		cmocka_unit_test(what_does_not_answer),
-		cmocka_unit_test(what_fails_in_a_row),
-		cmocka_unit_test(a_path_may_have_any_bytes),
-		cmocka_unit_test(a_damaged_word_does_no_harm),
-	};
-
 	alarm(10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,16 +5,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/clock.h"
 #include "common/base/process.h"
@@ -23,6 +17,7 @@
 #include "tests/unit/file_text.h"
 #include "tests/unit/handler/handler_faults.h"
 #include "tests/unit/handler/handler_loop.h"
+#include "tests/unit/unit.h"
 
 /* ---- what it leaves ---- */
 
@@ -40,9 +35,8 @@ static void leaves(const char *script)
 	assert_int_equal(descriptors_open(), before);
 }
 
-static void leaves_processes(void **unused)
+TEST(leaves_processes, loop_begin, loop_end)
 {
-	(void)unused;
 	leaves("sleep 600 & exit 0");				/* holds stdout open */
 	leaves("setsid sleep 600 & exit 0");
 	leaves("setsid sh -c 'exec </dev/null >/dev/null 2>&1; setsid sleep 600 & setsid sleep 600 & wait' & sleep 0.1");
@@ -52,15 +46,13 @@ static void leaves_processes(void **unused)
 }
 
 /* One that makes new ones all the time is outrun. */
-static void leaves_a_breeder(void **unused)
+TEST(leaves_a_breeder, loop_begin, loop_end)
 {
-	(void)unused;
 	leaves("setsid sh -c 'while :; do setsid sleep 600 & sleep 0.005; done' & sleep 0.1; exit 0");
 }
 
-static void reaps_while_running(void **unused)
+TEST(reaps_while_running, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_set_handler("/bin/sh", "-c",
 	    "for i in 1 2 3 4 5 6 7 8 9; do (setsid true &); done; : >\"$0\"; read x </dev/tty; sleep 600", loop_file, NULL);
 	assert_int_equal(loop_start(), 0);
@@ -82,9 +74,8 @@ static void timed_out_with(int code, int sig)
 	assert_true(loop.result.duration_ms >= loop.job.timeout_ms);
 }
 
-static void times_out(void **unused)
+TEST(times_out, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.job.timeout_ms = 200;
 	loop_run_shell("sleep 600");
 	timed_out_with(-1, SIGTERM);
@@ -102,11 +93,10 @@ static void times_out(void **unused)
 }
 
 /* Time in which the worker stood still is none of the handler's, neither of its timeout nor of its grace. */
-static void time_that_is_forgiven(void **unused)
+TEST(time_that_is_forgiven, loop_begin, loop_end)
 {
 	int64_t at;
 
-	(void)unused;
 	loop.job.timeout_ms = 20000;
 	loop.conf.kill_grace_ms = 1000;
 	loop_set_handler("/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done", NULL);
@@ -133,11 +123,10 @@ static void time_that_is_forgiven(void **unused)
 }
 
 /* A handler with the user of its worker may send that SIGSTOP and SIGCONT for ever. */
-static void not_all_time_is_forgiven(void **unused)
+TEST(not_all_time_is_forgiven, loop_begin, loop_end)
 {
 	int64_t at;
 
-	(void)unused;
 	loop.job.timeout_ms = 20000;
 	loop_set_handler("/bin/sleep", "600", NULL);
 	for (int run = 0; run < 2; run++) {		/* each run has its own count */
@@ -152,9 +141,8 @@ static void not_all_time_is_forgiven(void **unused)
 }
 
 /* What came first counts. */
-static void stopped_after_its_timeout(void **unused)
+TEST(stopped_after_its_timeout, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.job.timeout_ms = 100;
 	loop.stop_after_ms = 200;
 	loop_run_shell("trap 'sleep 0.3; exit 5' TERM; while :; do sleep 0.01; done");
@@ -162,17 +150,15 @@ static void stopped_after_its_timeout(void **unused)
 	assert_false(loop.result.exit_after_stop);
 }
 
-static void no_early_timeout(void **unused)
+TEST(no_early_timeout, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.job.timeout_ms = 30000;
 	loop_run_shell("sleep 0.2");
 	loop_exited_with(0);
 }
 
-static void dumps_core(void **unused)
+TEST(dumps_core, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("ulimit -c unlimited 2>/dev/null; kill -ABRT $$");
 	assert_int_equal(loop.result.end, HANDLER_SIGNALED);
 	assert_int_equal(loop.result.signal, SIGABRT);
@@ -189,9 +175,8 @@ static void stop_when_ready(const char *script)
 	loop_finish();
 }
 
-static void stopped(void **unused)
+TEST(stopped, loop_begin, loop_end)
 {
-	(void)unused;
 	stop_when_ready("trap 'exit 0' TERM; : >\"$0\"; while :; do sleep 0.01; done");
 	loop_exited_with(0);
 	assert_true(loop.result.exit_after_stop);
@@ -214,9 +199,8 @@ static void stopped(void **unused)
 	assert_false(loop.result.exit_after_stop);
 }
 
-static void killed(void **unused)
+TEST(killed, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_set_handler("/bin/sh", "-c", "trap '' TERM; setsid sleep 600 & : >\"$0\"; sleep 600", loop_file, NULL);
 	assert_int_equal(loop_start(), 0);
 	loop_until_ready();
@@ -229,12 +213,11 @@ static void killed(void **unused)
 }
 
 /* As in uninterruptible sleep: SIGKILL changes nothing. It is given up, logged, and reaped when it does die. */
-static void unkillable(void **unused)
+TEST(unkillable, loop_begin, loop_end)
 {
 	int64_t now_ms;
 	pid_t leader;
 
-	(void)unused;
 	loop_set_handler("/bin/sh", "-c", "[ -e \"$0\" ] && exit; trap '' TERM; : >\"$0\"; while :; do sleep 0.01; done",
 	    loop_file, NULL);
 	loop.job.timeout_ms = 0;
@@ -267,11 +250,10 @@ static void unkillable(void **unused)
 }
 
 /* The same for one that it left. */
-static void unkillable_orphan(void **unused)
+TEST(unkillable_orphan, loop_begin, loop_end)
 {
 	int64_t now_ms;
 
-	(void)unused;
 	loop_set_handler("/bin/sh", "-c", "setsid sleep 600 & exit 7", NULL);
 	assert_int_equal(loop_start(), 0);
 	handler_faults.deaf = true;
@@ -290,12 +272,11 @@ static void unkillable_orphan(void **unused)
 /* ---- the worker's death ---- */
 
 /* A worker that starts a handler and is killed: the handler dies at once. */
-static void follows_the_worker(void **unused)
+TEST(follows_the_worker, loop_begin, loop_end)
 {
 	pid_t worker, leader = 0;
 	int p[2], status;
 
-	(void)unused;
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	loop_set_handler("/bin/sh", "-c", "trap '' TERM HUP; : >\"$0\"; while :; do sleep 1; done", loop_file, NULL);
 	worker = fork();
@@ -320,15 +301,14 @@ static void follows_the_worker(void **unused)
 
 /* ---- another user ---- */
 
-static void another_user_follows(void **unused)
+TEST(another_user_follows, loop_begin, loop_end)
 {
 	loop_become_nobody();
-	follows_the_worker(unused);
+	follows_the_worker(state);
 }
 
-static void another_user_is_killed(void **unused)
+TEST(another_user_is_killed, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_become_nobody();
 	leaves("setsid sleep 600 & setsid sleep 600 & exit 0");
 }
@@ -341,13 +321,12 @@ static long resident_kb(void)
 }
 
 /* TEST_RUNS: fewer where every run is slow. */
-static void many_runs(void **unused)
+TEST(many_runs, loop_begin, loop_end)
 {
 	const char *wanted = getenv("TEST_RUNS");
 	long runs = wanted == NULL ? 10000 : strtol(wanted, NULL, 10), before_kb = 0;
 	size_t before = 0;
 
-	(void)unused;
 	loop_set_handler("/bin/true", NULL);
 	for (long i = 0; i < runs; i++) {
 		loop_run();
@@ -379,7 +358,7 @@ static int signal_of(enum handler_phase phase, void (*ask)(struct handler_proces
 }
 
 /* A phase that cannot follow the present one ends the worker: a signal sent to the group of a process that is gone could hit another one. */
-static void refuses_illegal_phases(void **unused)
+TEST(refuses_illegal_phases, loop_begin, loop_end)
 {
 	static const struct {
 		enum handler_phase phase;
@@ -389,23 +368,10 @@ static void refuses_illegal_phases(void **unused)
 		{ HANDLER_KILLING, SIGABRT, SIGABRT }, { HANDLER_CLEARING, SIGABRT, SIGABRT }, { HANDLER_GONE, SIGABRT, SIGABRT },
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		assert_int_equal(signal_of(known[i].phase, handler_process_terminate), known[i].on_term);
 		assert_int_equal(signal_of(known[i].phase, handler_process_force), known[i].on_kill);
 	}
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(leaves_processes), TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out),
-		TEST(time_that_is_forgiven), TEST(not_all_time_is_forgiven),
-		TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core), TEST(stopped), TEST(killed),
-		TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker), TEST(another_user_follows),
-		TEST(another_user_is_killed), TEST(refuses_illegal_phases), TEST(many_runs),
-	};
-
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
-}
+UNIT_MAIN(loop_setup, loop_teardown)

@@ -2,23 +2,17 @@
 /* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
 /* What handlers say: it is logged, line by line, and none hangs the loop by it. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/handler/output.h"
 #include "tests/unit/file_text.h"
 #include "tests/unit/handler/handler_loop.h"
+#include "tests/unit/unit.h"
 
-static void floods(void **unused)
+TEST(floods, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("yes out | head -c 10000000 & yes err | head -c 10000000 >&2; wait; echo last >&2; exit 6");
 	loop_exited_with(6);
 	assert_int_equal(loop.result.stderr_len, 8192);
@@ -28,20 +22,18 @@ static void floods(void **unused)
 	loop_logged("level=warning event=handler_output_dropped");
 }
 
-static void floods_without_lines(void **unused)
+TEST(floods_without_lines, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("head -c 10000000 /dev/zero; head -c 10000000 /dev/zero | tr '\\0' x >&2");
 	loop_exited_with(0);
 	assert_int_equal(loop.result.stderr_len, 8192);
 	assert_memory_equal(loop.result.stderr_tail, "xxxxxxxx", 8);
 }
 
-static void dropped_are_counted(void **unused)
+TEST(dropped_are_counted, loop_begin, loop_end)
 {
 	size_t lines, dropped = 0;
 
-	(void)unused;
 	loop_run_shell("seq 20000");
 	loop_exited_with(0);
 	lines = loop_logged_times("event=handler_output ");
@@ -51,9 +43,8 @@ static void dropped_are_counted(void **unused)
 	assert_true(lines >= HANDLER_OUTPUT_BURST);
 }
 
-static void lines(void **unused)
+TEST(lines, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("head -c 2500 /dev/zero | tr '\\0' a; echo; echo; printf '%01024d\\n' 5; printf end");
 	loop_exited_with(0);
 	assert_int_equal(loop_logged_times("event=handler_output "), 6);
@@ -64,9 +55,8 @@ static void lines(void **unused)
 	assert_int_equal(loop_logged_times("aaaaaaaaaa"), 2 * (1024 - 9) + 2500 - 2048 - 9);
 }
 
-static void tail(void **unused)
+TEST(tail, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.stderr_tail = 10;
 	loop_set_handler("/bin/sh", "-c", "[ -e \"$0\" ] && exec printf new >&2; : >\"$0\"; seq 100000 >&2; printf 0123456789abc >&2",
 	    loop_file, NULL);
@@ -81,18 +71,16 @@ static void tail(void **unused)
 	assert_int_equal(loop.result.stderr_len, 0);
 }
 
-static void closes_outputs(void **unused)
+TEST(closes_outputs, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_run_shell("exec >&- 2>&-; sleep 0.3; exit 4");
 	loop_exited_with(4);
 	assert_true(loop.turns < 50);
 }
 
 /* libuv makes its outputs non-blocking: the next run's are not. */
-static void outputs_are_as_new(void **unused)
+TEST(outputs_are_as_new, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_set_handler("/usr/bin/perl", "-e", "use Fcntl; fcntl(STDOUT, F_GETFL, 0) & O_NONBLOCK and exit 9; fcntl(STDOUT, F_SETFL, O_NONBLOCK)",
 	    NULL);
 	if (access(loop.argv[0], X_OK) == -1)
@@ -103,13 +91,4 @@ static void outputs_are_as_new(void **unused)
 	}
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(floods), TEST(floods_without_lines), TEST(dropped_are_counted), TEST(lines), TEST(tail),
-		TEST(closes_outputs), TEST(outputs_are_as_new),
-	};
-
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
-}
+UNIT_MAIN(loop_setup, loop_teardown)

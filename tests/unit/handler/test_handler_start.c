@@ -7,20 +7,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/handler/handler_loop.h"
 #include "tests/unit/under_valgrind.h"
+#include "tests/unit/unit.h"
 
 /* ---- what cannot be executed ---- */
 
@@ -35,11 +30,10 @@ static void unrunnable_with(int error, const char *stage)
 	assert_true(loop.turns < 20);
 }
 
-static void unrunnable(void **unused)
+TEST(unrunnable, loop_begin, loop_end)
 {
 	int fd;
 
-	(void)unused;
 	if (under_valgrind())
 		skip();
 	loop_set_handler("/nowhere/at/all", NULL);
@@ -70,11 +64,10 @@ static void write_file(const char *text, mode_t mode)
 }
 
 /* The program is there: then the error is of the interpreter that it names. */
-static void interpreter_missing(void **unused)
+TEST(interpreter_missing, loop_begin, loop_end)
 {
 	char file[HANDLER_FILE_SIZE];
 
-	(void)unused;
 	if (under_valgrind())
 		skip();
 	loop_set_handler(loop_file, NULL);
@@ -96,11 +89,10 @@ static void interpreter_missing(void **unused)
  * The interpreter is there, and its script is not, or not for the handler's user. Status 127 of a shell that runs is an
  * answer of the handler.
  */
-static void script_missing(void **unused)
+TEST(script_missing, loop_begin, loop_end)
 {
 	char file[HANDLER_FILE_SIZE];
 
-	(void)unused;
 	loop_set_handler("/bin/sh", "-e", loop_file, NULL);
 	unrunnable_with(ENOENT, "script");
 	assert_string_equal(handler_file_of("script", loop.argv, file), loop_file);
@@ -119,11 +111,10 @@ static void script_missing(void **unused)
  * 200 KiB in one string are too much for the kernel. A short message cannot be the reason, and one on standard input
  * never is.
  */
-static void environment_too_large(void **unused)
+TEST(environment_too_large, loop_begin, loop_end)
 {
 	char *big = alloc_zero(1, 200 * 1024), *text;
 
-	(void)unused;
 	if (under_valgrind())
 		skip();
 	memset(big, 'x', 200 * 1024 - 1);
@@ -160,11 +151,10 @@ static void starts_with_less_than(rlim_t needed)
 	close(spare);
 }
 
-static void no_descriptors(void **unused)
+TEST(no_descriptors, loop_begin, loop_end)
 {
 	size_t before = descriptors_open();
 
-	(void)unused;
 	if (getenv("QUREDIS_VALGRIND") != NULL)
 		skip();			/* it has a limit of its own */
 	loop_set_handler("/bin/true", NULL);
@@ -182,12 +172,11 @@ static void no_descriptors(void **unused)
 	loop_exited_with(0);
 }
 
-static void no_process(void **unused)
+TEST(no_process, loop_begin, loop_end)
 {
 	pid_t pid = fork();
 	int status;
 
-	(void)unused;
 	if (pid == 0) {
 		setrlimit(RLIMIT_NPROC, &(struct rlimit){ 0, 0 });
 		if (setgid(65534) == -1 || setuid(65534) == -1)
@@ -221,9 +210,8 @@ static bool is_refused_its_groups(void)
 	return loop.result.end == HANDLER_UNRUNNABLE && loop.result.error == EPERM && strcmp(loop.result.stage, "setgroups") == 0;
 }
 
-static void may_not_switch(void **unused)
+TEST(may_not_switch, loop_begin, loop_end)
 {
-	(void)unused;
 	if (getenv("QUREDIS_VALGRIND") != NULL)
 		skip();			/* fails under it only */
 	loop_become_nobody();
@@ -240,9 +228,8 @@ static bool adjusts_its_handler(void)
 }
 
 /* A worker that hides its memory from its own user can still adjust its handler. */
-static void not_dumpable(void **unused)
+TEST(not_dumpable, loop_begin, loop_end)
 {
-	(void)unused;
 	if (getenv("QUREDIS_VALGRIND") != NULL)
 		skip();			/* fails under it only */
 	loop_become_nobody();
@@ -252,13 +239,4 @@ static void not_dumpable(void **unused)
 	holds_for_nobody(adjusts_its_handler);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(unrunnable), TEST(interpreter_missing), TEST(script_missing), TEST(environment_too_large),
-		TEST(no_descriptors), TEST(no_process), TEST(may_not_switch), TEST(not_dumpable),
-	};
-
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
-}
+UNIT_MAIN(loop_setup, loop_teardown)

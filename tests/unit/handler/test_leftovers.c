@@ -9,20 +9,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <bsd/string.h>
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/leftovers.h"
 #include "common/base/process.h"
+#include "tests/unit/unit.h"
 
 #define STRANGER 4711
 
@@ -87,12 +85,17 @@ static void needs_pidfd(void)
 		skip();			/* valgrind does not know it */
 }
 
-static void a_token_is_of_key_and_boot(void **unused)
+static int leaves_nothing(void **unused)
+{
+	(void)unused;
+	return process_kill_children_wait(NULL, NULL, 10000);
+}
+
+TEST(a_token_is_of_key_and_boot)
 {
 	unsigned char other[LEFTOVERS_KEY_SIZE] = "b key";
 	char a[LEFTOVERS_TOKEN_SIZE], b[LEFTOVERS_TOKEN_SIZE];
 
-	(void)unused;
 	leftovers_token(key, 1, a);
 	leftovers_token(key, 1, b);
 	assert_string_equal(a, b);
@@ -103,14 +106,13 @@ static void a_token_is_of_key_and_boot(void **unused)
 	assert_string_not_equal(a, b);
 }
 
-static void by_token(void **unused)
+TEST(by_token, NULL, leaves_nothing)
 {
 	struct leftovers out;
 	char *longer = alloc_format("%s0", variable), *within = alloc_format("X=%s", variable);
 	pid_t a = start_with(variable), b = start_with(variable);
 	pid_t c = start_with(longer), d = start_with(within), e = start_with("QUREDIS_INCARNATION=web1.00000000000000b0.1.1");
 
-	(void)unused;
 	needs_pidfd();
 	assert_int_equal(kill_token(20000, &out), 0);
 	assert_int_equal(out.killed, 2);
@@ -123,13 +125,12 @@ static void by_token(void **unused)
 	free(within);
 }
 
-static void not_of_a_user_that_no_handler_has(void **unused)
+TEST(not_of_a_user_that_no_handler_has, NULL, leaves_nothing)
 {
 	char *env[] = { variable, NULL };
 	struct leftovers out;
 	pid_t stranger;
 
-	(void)unused;
 	needs_pidfd();
 	if (geteuid() != 0)
 		skip();
@@ -157,13 +158,12 @@ static int drop_kill(void)
 }
 
 /* Each that cannot be killed is counted and named, and none of them keeps another alive. */
-static void all_that_stay_are_told(void **unused)
+TEST(all_that_stay_are_told, NULL, leaves_nothing)
 {
 	char *env[] = { variable, NULL };
 	pid_t stay[3], own, killer;
 	int status;
 
-	(void)unused;
 	needs_pidfd();
 	if (geteuid() != 0)
 		skip();
@@ -192,13 +192,12 @@ static void all_that_stay_are_told(void **unused)
 }
 
 /* Each boot gets what is its own, and /proc is read twice, however many there are. */
-static void many_boots_are_one_look(void **unused)
+TEST(many_boots_are_one_look, NULL, leaves_nothing)
 {
 	static struct leftovers of[50];
 	char other[sizeof(variable)];
 	pid_t a, b;
 
-	(void)unused;
 	needs_pidfd();
 	for (size_t i = 0; i < 50; i++)
 		leftovers_token(key, 1000 + i, of[i].token);
@@ -218,13 +217,12 @@ static void many_boots_are_one_look(void **unused)
 }
 
 /* What cannot be examined may be a leftover: a scan without descriptors proves nothing, and is not repeated without a pause. */
-static void a_scan_without_descriptors_is_not_complete(void **unused)
+TEST(a_scan_without_descriptors_is_not_complete, NULL, leaves_nothing)
 {
 	struct rlimit before, low;
 	pid_t pid = start_with(variable);
 	struct leftovers found;
 
-	(void)unused;
 	needs_pidfd();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	for (int left = 0; left < 3; left++) {		/* for none, for /proc alone, for /proc and a pidfd */
@@ -249,12 +247,11 @@ static void a_scan_without_descriptors_is_not_complete(void **unused)
 }
 
 /* What forks while /proc is read can be missed by one look. */
-static void what_escapes_one_look_is_found_by_the_next(void **unused)
+TEST(what_escapes_one_look_is_found_by_the_next, NULL, leaves_nothing)
 {
 	struct leftovers out;
 	pid_t pid = start_with(variable);
 
-	(void)unused;
 	needs_pidfd();
 	looks = 0;
 	blind = 1;
@@ -277,13 +274,12 @@ static void what_escapes_one_look_is_found_by_the_next(void **unused)
  * them has a processor at each look.
  */
 #define BREEDERS 8
-static void who_breeds_is_told_in_time(void **unused)
+TEST(who_breeds_is_told_in_time, NULL, leaves_nothing)
 {
 	struct leftovers out = {0};
 	pid_t breeders[BREEDERS];
 	int rc = 0;
 
-	(void)unused;
 	needs_pidfd();
 	for (int i = 0; i < BREEDERS; i++) {
 		breeders[i] = fork();
@@ -306,29 +302,12 @@ static void who_breeds_is_told_in_time(void **unused)
 		;
 }
 
-static int leaves_nothing(void **unused)
-{
-	(void)unused;
-	return process_kill_children_wait(NULL, NULL, 10000);
-}
-
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_token_is_of_key_and_boot),
-		cmocka_unit_test_teardown(by_token, leaves_nothing),
-		cmocka_unit_test_teardown(not_of_a_user_that_no_handler_has, leaves_nothing),
-		cmocka_unit_test_teardown(all_that_stay_are_told, leaves_nothing),
-		cmocka_unit_test_teardown(a_scan_without_descriptors_is_not_complete, leaves_nothing),
-		cmocka_unit_test_teardown(who_breeds_is_told_in_time, leaves_nothing),
-		cmocka_unit_test_teardown(many_boots_are_one_look, leaves_nothing),
-		cmocka_unit_test_teardown(what_escapes_one_look_is_found_by_the_next, leaves_nothing),
-	};
-
 	if (process_become_subreaper() == -1)
 		return 1;
 	leftovers_token(key, 7, token);
 	snprintf(variable, sizeof(variable), LEFTOVERS_TOKEN_NAME "=%s", token);
 	leftovers_users_add(&users, getuid());
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* links: tests/unit/file_text.c tests/unit/handler/handler_faults.c tests/unit/handler/handler_loop.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
 /* What exec handlers reply on a descriptor of their own, and how it combines with their end. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/file_text.h"
 #include "tests/unit/handler/handler_loop.h"
+#include "tests/unit/unit.h"
 
 static void run(const char *script)
 {
@@ -34,9 +29,8 @@ static void replied(enum handler_verb verb, int64_t delay_ms, const char *class,
 	assert_memory_equal(r->reason, reason, r->reason_len);
 }
 
-static void verdicts(void **unused)
+TEST(verdicts, loop_begin, loop_end)
 {
-	(void)unused;
 	run("echo REJECT class=json no mail >&$QUREDIS_REPLY_FD");
 	replied(VERB_REJECT, -1, "json", "no mail");
 	run("echo RETRY 30s busy >&3; exit 3");
@@ -44,11 +38,10 @@ static void verdicts(void **unused)
 	assert_int_equal(loop.result.code, 3);
 }
 
-static void the_next_run_has_none(void **unused)
+TEST(the_next_run_has_none, loop_begin, loop_end)
 {
 	char script[256];
 
-	(void)unused;
 	snprintf(script, sizeof(script), "[ -e %s ] || { touch %s; echo REJECT >&3; }", loop_file, loop_file);
 	run(script);
 	replied(VERB_REJECT, -1, "", "");
@@ -56,18 +49,16 @@ static void the_next_run_has_none(void **unused)
 	assert_null(loop.result.verdict);
 }
 
-static void the_last_one_counts(void **unused)
+TEST(the_last_one_counts, loop_begin, loop_end)
 {
-	(void)unused;
 	run("echo REJECT no mail >&3; echo RETRY >&3");
 	replied(VERB_RETRY, -1, "", "");
 	loop_logged("level=warning event=handler_verdict_replaced ");
 	loop_logged(" queue=mail worker=mail/2 id=m-1 verdict=\"REJECT: no mail\" by=RETRY\n");
 }
 
-static void a_flood_of_verdicts_is_one_line_in_the_log(void **unused)
+TEST(a_flood_of_verdicts_is_one_line_in_the_log, loop_begin, loop_end)
 {
-	(void)unused;
 	for (int i = 1; i <= 2; i++) {
 		run("yes REJECT no mail | head -n 100000 >&3; echo RETRY >&3");
 		replied(VERB_RETRY, -1, "", "");
@@ -75,16 +66,14 @@ static void a_flood_of_verdicts_is_one_line_in_the_log(void **unused)
 	}
 }
 
-static void the_last_newline_may_be_missing(void **unused)
+TEST(the_last_newline_may_be_missing, loop_begin, loop_end)
 {
-	(void)unused;
 	run("printf 'FAIL half a' >&3; sleep 0.1; printf ' line' >&3");
 	replied(VERB_FAIL, -1, "", "half a line");
 }
 
-static void an_unknown_verb_is_a_failure(void **unused)
+TEST(an_unknown_verb_is_a_failure, loop_begin, loop_end)
 {
-	(void)unused;
 	run("echo REJCT no mail >&3; echo RETRY >&3");
 	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail");
 	loop_logged(" stream=reply line=RETRY\n");		/* it may be one of the bytes of that verb */
@@ -92,9 +81,8 @@ static void an_unknown_verb_is_a_failure(void **unused)
 	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS: OK");
 }
 
-static void other_lines_are_logged(void **unused)
+TEST(other_lines_are_logged, loop_begin, loop_end)
 {
-	(void)unused;
 	run("echo it works >&3; printf '\\000\\377\\n' >&3; printf 'no end' >&3; echo REJECT >&1");
 	assert_null(loop.result.verdict);
 	loop_logged(" stream=reply line=\"it works\"\n");
@@ -103,26 +91,23 @@ static void other_lines_are_logged(void **unused)
 }
 
 /* The worker always reads, and keeps little. */
-static void floods(void **unused)
+TEST(floods, loop_begin, loop_end)
 {
-	(void)unused;
 	run("yes words | head -c 10000000 >&3; head -c 10000000 /dev/zero >&3; echo >&3; echo REJECT at last >&3");
 	replied(VERB_REJECT, -1, "", "at last");
 	loop_logged("level=warning event=handler_output_dropped");
 }
 
-static void a_long_verdict_is_cut(void **unused)
+TEST(a_long_verdict_is_cut, loop_begin, loop_end)
 {
-	(void)unused;
 	run("(printf 'REJECT '; head -c 1048576 /dev/zero | tr '\\0' x; echo) >&3");
 	assert_int_equal(loop.result.verdict->verb, VERB_REJECT);
 	assert_int_equal(loop.result.verdict->reason_len, HANDLER_REASON_SHOWN);
 	assert_int_equal(loop_logged_times("stream=reply"), 0);
 }
 
-static void any_other_end_decides(void **unused)
+TEST(any_other_end_decides, loop_begin, loop_end)
 {
-	(void)unused;
 	run("echo REJECT >&3; kill -KILL $$");
 	assert_int_equal(loop.result.end, HANDLER_SIGNALED);
 	loop.job.timeout_ms = 200;
@@ -136,11 +121,10 @@ static void any_other_end_decides(void **unused)
 }
 
 /* Its timeout is 1 s; it works for 2 s, and says so each 100 ms. */
-static void signs_of_life(void **unused)
+TEST(signs_of_life, loop_begin, loop_end)
 {
 	static const char beats[] = "for i in $(seq 20); do echo \"PROGRESS ${i} step $i\" >&3; sleep 0.1; done; exit 7";
 
-	(void)unused;
 	loop.job.timeout_ms = 1000;
 	run(beats);
 	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);		/* without max_duration they extend nothing */
@@ -162,18 +146,16 @@ static void signs_of_life(void **unused)
 	assert_true(loop.result.duration_ms >= 500 && loop.result.duration_ms < 5000);
 }
 
-static void a_grandchild_cannot_reply_later(void **unused)
+TEST(a_grandchild_cannot_reply_later, loop_begin, loop_end)
 {
-	(void)unused;
 	run("(sleep 1000; echo REJECT >&3) & exit 0");
 	assert_null(loop.result.verdict);
 	run("closed=$(ls /proc/self/fd | tr '\\n' ' '); echo \"$closed\" >&2");
 	loop_logged("line=\"0 1 2 3 4 \"\n");		/* 4 is the directory itself */
 }
 
-static void without_a_descriptor(void **unused)
+TEST(without_a_descriptor, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.reply_fd = -1;
 	loop_run_shell("echo REJECT >&3 || exit 9; env");
 	loop_exited_with(9);
@@ -183,16 +165,4 @@ static void without_a_descriptor(void **unused)
 	loop_exited_with(0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	const struct CMUnitTest tests[] = {
-		TEST(verdicts), TEST(the_next_run_has_none), TEST(the_last_one_counts), TEST(a_flood_of_verdicts_is_one_line_in_the_log),
-		TEST(the_last_newline_may_be_missing),
-		TEST(an_unknown_verb_is_a_failure),
-		TEST(other_lines_are_logged), TEST(floods), TEST(a_long_verdict_is_cut), TEST(any_other_end_decides), TEST(signs_of_life),
-		TEST(a_grandchild_cannot_reply_later), TEST(without_a_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
-}
+UNIT_MAIN(loop_setup, loop_teardown)

@@ -1,18 +1,13 @@
-
 /* What is a reply, and what only looks like one, in both modes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
-#include <cmocka.h>
 
 #include "common/base/nitems.h"
 #include "common/handler/reply.h"
+#include "tests/unit/unit.h"
 
 #define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
 
@@ -85,9 +80,8 @@ static int begin_exec(void **state)
 	return 0;
 }
 
-static void verdicts(void **state)
+TEST(verdicts, begin_persistent)
 {
-	(void)state;
 	is("OK 1", VERB_OK, 1, -1, "");
 	is("OK 0", VERB_OK, 0, -1, "");
 	is("OK 007", VERB_OK, 7, -1, "");
@@ -102,9 +96,8 @@ static void verdicts(void **state)
 	is("RETRY 4 mail server away", VERB_RETRY, 4, -1, "mail server away");
 }
 
-static void delays(void **state)
+TEST(delays, begin_persistent)
 {
-	(void)state;
 	is("RETRY 4 5s", VERB_RETRY, 4, 5000, "");
 	is("RETRY 4 250ms", VERB_RETRY, 4, 250, "");
 	is("RETRY 4 2m greylisted, they say", VERB_RETRY, 4, 120000, "greylisted, they say");
@@ -123,9 +116,8 @@ static void delays(void **state)
 	is("RETRY 4 5s5s", VERB_RETRY, 4, -1, "5s5s");
 }
 
-static void ends_and_blanks(void **state)
+TEST(ends_and_blanks, begin_persistent)
 {
-	(void)state;
 	is("OK 1\r", VERB_OK, 1, -1, "");
 	is("OK 1  ", VERB_OK, 1, -1, "");
 	is("FAIL 1 why \r", VERB_FAIL, 1, -1, "why");
@@ -141,13 +133,12 @@ static void has_class(const char *line, const char *class, const char *reason)
 		fail_msg("%s: a class of %zu bytes, reason %s", line, reply.class_len, reason);
 }
 
-static void classes(void **state)
+TEST(classes, begin_persistent)
 {
 	static const char most[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 	static const char line[] = "FAIL 1234567890123456 class=smtp.Server:Gone_9-x away";
 	char longest[128];
 
-	(void)state;
 	assert_int_equal(handler_reply_parse(&reply, mode, line, strlen(line)), HANDLER_LINE_REPLY);
 	assert_memory_equal(reply.class, "smtp.Server:Gone_9-x", 20);
 	has_class("FAIL 1 class=a", "a", "");
@@ -173,13 +164,12 @@ static void classes(void **state)
 	assert_int_equal(reply.class_len, 0);
 }
 
-static void progress(void **state)
+TEST(progress, begin_persistent)
 {
 	static const char *const bad[] = { "PROGRESS 1", "PROGRESS 1 ", "PROGRESS 1 x", "PROGRESS 1 101", "PROGRESS 1 -1", "PROGRESS 1 4x",
 		"PROGRESS 1 40%%",
 		"PROGRESS 1 18446744073709551657", "PROGRESS 1 1e1" };
 
-	(void)state;
 	is("PROGRESS 1 40", VERB_PROGRESS, 1, -1, "");
 	assert_int_equal(reply.percent, 40);
 	is("PROGRESS 1 0 class=a begun", VERB_PROGRESS, 1, -1, "class=a begun");
@@ -193,11 +183,10 @@ static void progress(void **state)
 	assert_int_equal(reply.percent, 7);
 }
 
-static void any_bytes_in_a_reason(void **state)
+TEST(any_bytes_in_a_reason, begin_persistent)
 {
 	static const char line[] = "FAIL 1234567890123456 a\0b\xff %n\t\x1b[2J";
 
-	(void)state;
 	assert_int_equal(handler_reply_parse(&reply, mode, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
 	assert_int_equal(token_of(&reply), 1234567890123456);
 	assert_int_equal(reply.reason_len, sizeof(line) - 1 - 22);
@@ -207,7 +196,7 @@ static void any_bytes_in_a_reason(void **state)
 }
 
 /* Chatter must not acknowledge a message. */
-static void no_replies(void **state)
+TEST(no_replies, begin_persistent)
 {
 	static const char *const lines[] = { "", "O", "OK", "OK ", "OK x", "OK 1x", "OK 1 done", "OK 200 requests served", "OK-1", "OK  1",
 		" OK 1", "ok 1", "Ok 1", "OK +1", "OK -1", "OK 0x1", "OK 1.0", "OK 1,2", "OK 18446744073709551616",
@@ -215,7 +204,6 @@ static void no_replies(void **state)
 		"FAIL1", "FAIL 1why", "REJECT", "REJECT why", "\n", "OK 1\n", "OK\t1", "OK 1\t", "DEBUG it works", "A 1",
 		"ABCDEFGHIJKLMNOPQ 1", "EMIT" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(lines); i++)
 		if (parse(lines[i]) != HANDLER_LINE_OUTPUT)
 			fail_msg("no output: %s", lines[i]);
@@ -224,11 +212,10 @@ static void no_replies(void **state)
 }
 
 /* A verb of a later version, whose bytes may follow. */
-static void unknown_verbs(void **state)
+TEST(unknown_verbs, begin_persistent)
 {
 	static const char *const lines[] = { "EMIT 1 mail 300", "DONE 1", "JOB 1 1 0", "FAILED 1", "OKAY 1", "EMIT 1", "EMIT 1\r", "ABCDEFGHIJKLMNOP 1" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(lines); i++)
 		if (parse(lines[i]) != HANDLER_LINE_UNKNOWN)
 			fail_msg("not unknown: %s", lines[i]);
@@ -236,9 +223,8 @@ static void unknown_verbs(void **state)
 
 /* ---- exec mode: no serial ---- */
 
-static void verbs_of_exec(void **state)
+TEST(verbs_of_exec, begin_exec)
 {
-	(void)state;
 	is("RETRY", VERB_RETRY, 0, -1, "");
 	is("RETRY\r", VERB_RETRY, 0, -1, "");
 	is("RETRY 30s", VERB_RETRY, 0, 30000, "");
@@ -252,12 +238,11 @@ static void verbs_of_exec(void **state)
 	has_class("RETRY 30s class=a", "a", "");
 }
 
-static void other_lines_of_exec(void **state)
+TEST(other_lines_of_exec, begin_exec)
 {
 	static const char *const unknown[] = { "OK", "OK 1", "EMIT mail 300", "REJCT no mail", "DONE" };
 	static const char *const output[] = { "", "reject", "Reject it", "BEAT 1", "REJECT:", "REJECT\tno mail", " REJECT", "X", "\xff" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(unknown); i++)
 		if (parse(unknown[i]) != HANDLER_LINE_UNKNOWN)
 			fail_msg("not unknown: %s", unknown[i]);
@@ -269,12 +254,11 @@ static void other_lines_of_exec(void **state)
 
 /* ---- hostile lines ---- */
 
-static void a_nul_does_not_end_a_reason(void **state)
+TEST(a_nul_does_not_end_a_reason)
 {
 	static const char line[] = "FAIL 1234567890123456 class=A\0B no such user";
 	char text[HANDLER_REASON_SHOWN + 16], narrow[8];
 
-	(void)state;
 	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.class_len, 0);
 	handler_reply_describe(&reply, text, sizeof(text));
@@ -283,13 +267,12 @@ static void a_nul_does_not_end_a_reason(void **state)
 	assert_string_equal(narrow, "FAIL: c");
 }
 
-static void a_line_of_a_mebibyte(void **state)
+TEST(a_line_of_a_mebibyte)
 {
 	size_t len = 1 << 20;
 	char *line = malloc(len);
 	char text[HANDLER_REASON_SHOWN + 16];
 
-	(void)state;
 	memset(line, 'x', len);
 	memcpy(line, "FAIL 1234567890123456 ", 22);
 	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, len), HANDLER_LINE_REPLY);
@@ -307,7 +290,7 @@ static void a_line_of_a_mebibyte(void **state)
 
 /* Nothing a handler says reads too far or is taken for more than it is. */
 /* The mistakes of first handlers, and what looks like an answer. */
-static void lines_that_are_no_answers(void **state)
+TEST(lines_that_are_no_answers)
 {
 	static const struct {
 		const char *line, *mistake;
@@ -325,19 +308,17 @@ static void lines_that_are_no_answers(void **state)
 		{ "", "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(of); i++) {
 		assert_string_equal(handler_reply_mistake(of[i].line, strlen(of[i].line)), of[i].mistake);
 		assert_int_equal(handler_reply_is_like(of[i].line, strlen(of[i].line)), of[i].like);
 	}
 }
 
-static void an_unknown_verb_is_a_failure(void **state)
+TEST(an_unknown_verb_is_a_failure)
 {
 	char reason[HANDLER_REASON_SHOWN];
 	const char *line = "REJCT 1234567890123456 no mail";
 
-	(void)state;
 	handler_reply_unknown(&reply, CONF_MODE_PERSISTENT, line, strlen(line), reason);
 	assert_int_equal(reply.verb, VERB_FAIL);
 	assert_int_equal(reply.class_len, 0);
@@ -346,12 +327,11 @@ static void an_unknown_verb_is_a_failure(void **state)
 	assert_int_equal(reply.reason_len, strlen(reply.reason));
 }
 
-static void random_lines(void **state)
+TEST(random_lines)
 {
 	static const char *const pieces[] = { "OK ", "RETRY ", "FAIL ", "REJECT ", "BEAT ", "EMIT ",
 		"1", "23", " ", "5s", "ms", "\r", "\xff", "x", "-", "999999999999" };
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		char line[128] = "";
 
@@ -367,25 +347,4 @@ static void random_lines(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(verdicts, begin_persistent),
-		cmocka_unit_test_setup(delays, begin_persistent),
-		cmocka_unit_test_setup(ends_and_blanks, begin_persistent),
-		cmocka_unit_test_setup(classes, begin_persistent),
-		cmocka_unit_test_setup(progress, begin_persistent),
-		cmocka_unit_test_setup(any_bytes_in_a_reason, begin_persistent),
-		cmocka_unit_test_setup(no_replies, begin_persistent),
-		cmocka_unit_test_setup(unknown_verbs, begin_persistent),
-		cmocka_unit_test_setup(verbs_of_exec, begin_exec),
-		cmocka_unit_test_setup(other_lines_of_exec, begin_exec),
-		cmocka_unit_test(a_nul_does_not_end_a_reason),
-		cmocka_unit_test(a_line_of_a_mebibyte),
-		cmocka_unit_test(lines_that_are_no_answers),
-		cmocka_unit_test(an_unknown_verb_is_a_failure),
-		cmocka_unit_test(random_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

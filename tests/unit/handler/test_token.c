@@ -1,14 +1,9 @@
 /* The serials that handlers see: their form, and that nobody can guess them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/handler/token.h"
+#include "tests/unit/unit.h"
 
 #define DRAWN 20000
 
@@ -28,9 +23,8 @@ static uint64_t drawn(void)
 }
 
 /* Each language that computes with doubles keeps it exact, and prints it as it was. */
-static void are_exact_in_every_language(void **state)
+TEST(are_exact_in_every_language)
 {
-	(void)state;
 	for (int i = 0; i < DRAWN; i++) {
 		uint64_t n = drawn();
 
@@ -46,11 +40,10 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void are_different(void **state)
+TEST(are_different)
 {
 	static uint64_t all[DRAWN];
 
-	(void)state;
 	for (int i = 0; i < DRAWN; i++)
 		all[i] = drawn();
 	qsort(all, DRAWN, sizeof(all[0]), by_size);
@@ -59,12 +52,11 @@ static void are_different(void **state)
 }
 
 /* At each place behind the first every digit comes as often, within six standard deviations of 2000 in 20000. */
-static void have_every_digit_at_every_place(void **state)
+TEST(have_every_digit_at_every_place)
 {
 	int seen[HANDLER_TOKEN_LEN][10] = {{0}};
 	struct token token;
 
-	(void)state;
 	for (int i = 0; i < DRAWN; i++) {
 		token_draw(&source, &token);
 		for (int at = 0; at < HANDLER_TOKEN_LEN; at++)
@@ -76,13 +68,4 @@ static void have_every_digit_at_every_place(void **state)
 			assert_in_range(seen[at][digit], DRAWN / 10 - 255, DRAWN / 10 + 255);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(are_exact_in_every_language),
-		cmocka_unit_test(are_different),
-		cmocka_unit_test(have_every_digit_at_every_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "common/base/nitems.h"
 #include "common/queue/queue.h"
+#include "tests/unit/unit.h"
 
 static struct queues *qs = &m.queues;
 static const char *reason;
@@ -64,16 +59,14 @@ static struct slot *slot_of(int index)
 		assert_string_equal(reason, (text));                                               \
 	} while (0)
 
-static void a_queue_that_works_is_running_without_a_reason(void **state)
+TEST(a_queue_that_works_is_running_without_a_reason, setup, master_teardown)
 {
-	(void)state;
 	assert_int_equal(judge(), HOLD_NONE);
 	assert_null(reason);
 }
 
-static void crash_policies_come_before_all_errors(void **state)
+TEST(crash_policies_come_before_all_errors, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_WRONG_TYPE);
 	for (int i = 0; i < 5; i++)
 		master_end_worker(master_add_worker(MAIL, 2, 2000 * i), true, 2000 * i);
@@ -86,7 +79,7 @@ static void crash_policies_come_before_all_errors(void **state)
 	assert_hold(HOLD_ERROR, "one of its keys has the wrong type");
 }
 
-static void an_error_is_a_state_or_part_of_one(void **state)
+TEST(an_error_is_a_state_or_part_of_one, setup, master_teardown)
 {
 	static const struct { enum queue_error error; enum hold hold; const char *reason; } rows[] = {
 		{ QUEUE_ERROR_NONE, HOLD_NONE, NULL },
@@ -104,7 +97,6 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 		{ QUEUE_ERROR_LEFTOVERS, HOLD_NONE, NULL },
 	};
 
-	(void)state;
 	assert_int_equal(nitems(rows), QUEUE_ERROR_LEFTOVERS + 1);
 	for (size_t i = 0; i < nitems(rows); i++) {
 		atomic_store(&mail()->sweeper.error, rows[i].error);
@@ -116,9 +108,8 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 	}
 }
 
-static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
+TEST(a_queue_without_redis_is_one_whose_workers_all_lost_it, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&slot_of(0)->redis_down, 1);
 	assert_int_equal(judge(), HOLD_NONE);
 	atomic_store(&slot_of(1)->redis_down, 1);
@@ -131,26 +122,23 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 	assert_hold(HOLD_REFUSED, "one of its keys has the wrong type");
 }
 
-static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **state)
+TEST(a_worker_that_leaves_does_not_show_whether_redis_answers, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&slot_of(0)->redis_down, 1);
 	queues_scale(qs, MAIL, 1);
 	queues_dismiss_surplus(qs, MAIL, 0);
 	assert_int_equal(judge(), HOLD_NO_REDIS);
 }
 
-static void a_queue_without_workers_has_not_lost_redis(void **state)
+TEST(a_queue_without_workers_has_not_lost_redis, setup, master_teardown)
 {
-	(void)state;
 	queues_scale(qs, MAIL, 0);
 	queues_dismiss_surplus(qs, MAIL, 0);
 	assert_hold(HOLD_NONE, "scaled to no workers, until a reload");
 }
 
-static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
+TEST(a_gate_that_is_shut_for_an_error_shows_the_error, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_REFUSED);
 	assert_hold(HOLD_REFUSED, "Redis answers with an error");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_WRONG_TYPE);
@@ -159,34 +147,30 @@ static void a_gate_that_is_shut_for_an_error_shows_the_error(void **state)
 	assert_hold(HOLD_REFUSED, "Redis answers with an error");
 }
 
-static void the_breaker_comes_before_the_gate(void **state)
+TEST(the_breaker_comes_before_the_gate, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
 	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
 	atomic_store(&mail()->workers.breaker.step, 1);
 	assert_int_equal(judge(), HOLD_BREAKER);
 }
 
-static void a_queue_recovers_until_its_gate_opens(void **state)
+TEST(a_queue_recovers_until_its_gate_opens, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_RECOVERING);
 	assert_hold(HOLD_RECOVERING, "messages of dead workers are being returned");
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_LEFTOVERS);
 	assert_hold(HOLD_RECOVERING, "processes of a dead supervisor are being killed");
 }
 
-static void a_queue_that_left_drains(void **state)
+TEST(a_queue_that_left_drains, setup, master_teardown)
 {
-	(void)state;
 	queues_leave(qs, MAIL, 0, 0);
 	assert_hold(HOLD_DRAINING, "left the configuration");
 }
 
-static void a_queue_drains_while_the_supervisor_stops_and_misses_no_worker(void **state)
+TEST(a_queue_drains_while_the_supervisor_stops_and_misses_no_worker, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&m.board->master.stopping, 1);
 	assert_hold(HOLD_DRAINING, "the supervisor stops");
 	for (int i = 0; i < 2; i++)
@@ -194,12 +178,11 @@ static void a_queue_drains_while_the_supervisor_stops_and_misses_no_worker(void 
 	assert_hold(HOLD_DRAINING, "the supervisor stops");
 }
 
-static void all_holds_are_listed_the_worst_first(void **state)
+TEST(all_holds_are_listed_the_worst_first, setup, master_teardown)
 {
 	struct judged all[HOLDS];
 	struct hold_slots slots;
 
-	(void)state;
 	queues_set_quiet(qs, MAIL, true, 0);
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
 	atomic_store(&mail()->workers.breaker.step, 1);
@@ -212,9 +195,8 @@ static void all_holds_are_listed_the_worst_first(void **state)
 	assert_string_equal(all[2].reason, "an operator stopped its fetches");
 }
 
-static void a_pause_in_redis_is_shown_before_quiet(void **state)
+TEST(a_pause_in_redis_is_shown_before_quiet, setup, master_teardown)
 {
-	(void)state;
 	queues_set_quiet(qs, MAIL, true, 0);
 	assert_hold(HOLD_QUIET, "an operator stopped its fetches");
 	queues_set_quiet(qs, MAIL, false, 0);
@@ -224,11 +206,10 @@ static void a_pause_in_redis_is_shown_before_quiet(void **state)
 	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
 }
 
-static void a_running_queue_warns_of_the_most_important_of_several(void **state)
+TEST(a_running_queue_warns_of_the_most_important_of_several, setup, master_teardown)
 {
 	struct conf_queue none = *m.config.conf->queues[MAIL];
 
-	(void)state;
 	none.workers = 0;
 	atomic_store(&m.board->sweeper.leftovers, 1);
 	assert_hold(HOLD_NONE, "processes of a dead supervisor may still run: its messages may run twice");
@@ -240,9 +221,8 @@ static void a_running_queue_warns_of_the_most_important_of_several(void **state)
 	assert_hold(HOLD_NONE, doubt_text((enum doubt)0));
 }
 
-static void messages_set_aside_have_the_reason_of_redis(void **state)
+TEST(messages_set_aside_have_the_reason_of_redis, setup, master_teardown)
 {
-	(void)state;
 	assert_null(holds_aside(mail()));
 	atomic_store(&mail()->sweeper.aside_error, QUEUE_ERROR_WRONG_TYPE);
 	assert_null(holds_aside(mail()));		/* the last of them is gone */
@@ -253,9 +233,8 @@ static void messages_set_aside_have_the_reason_of_redis(void **state)
 	assert_null(holds_aside(&m.board->queues[LATER]));
 }
 
-static void a_doubt_names_why_a_worker_cannot_be_proven_dead(void **state)
+TEST(a_doubt_names_why_a_worker_cannot_be_proven_dead, setup, master_teardown)
 {
-	(void)state;
 	assert_null(holds_undecided(mail()));
 	atomic_store(&mail()->sweeper.undecided, 2);
 	assert_string_equal(holds_undecided(mail()), doubt_text((enum doubt)1));
@@ -272,9 +251,8 @@ static bool is_first_of_its_code(int hold)
 	return first == hold;
 }
 
-static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
+TEST(each_hold_has_its_words_and_a_name_of_its_own, setup, master_teardown)
 {
-	(void)state;
 	for (int h = 0; h < HOLDS; h++) {
 		assert_non_null(holds_table[h].setter);
 		assert_non_null(holds_table[h].end);
@@ -288,29 +266,4 @@ static void each_hold_has_its_words_and_a_name_of_its_own(void **state)
 	assert_int_equal(holds_by_name(NULL), HOLDS);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(each_hold_has_its_words_and_a_name_of_its_own),
-		T(a_queue_that_works_is_running_without_a_reason),
-		T(crash_policies_come_before_all_errors),
-		T(an_error_is_a_state_or_part_of_one),
-		T(a_queue_without_redis_is_one_whose_workers_all_lost_it),
-		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
-		T(a_queue_without_workers_has_not_lost_redis),
-		T(a_gate_that_is_shut_for_an_error_shows_the_error),
-		T(the_breaker_comes_before_the_gate),
-		T(a_queue_recovers_until_its_gate_opens),
-		T(a_queue_that_left_drains),
-		T(a_queue_drains_while_the_supervisor_stops_and_misses_no_worker),
-		T(all_holds_are_listed_the_worst_first),
-		T(a_pause_in_redis_is_shown_before_quiet),
-		T(a_running_queue_warns_of_the_most_important_of_several),
-		T(messages_set_aside_have_the_reason_of_redis),
-		T(a_doubt_names_why_a_worker_cannot_be_proven_dead),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,7 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/supervisor/master_fixture.h"
 
@@ -15,6 +9,7 @@
 #include "common/handler/handler.h"
 #include "common/holds/holds.h"
 #include "common/queue/queue.h"
+#include "tests/unit/unit.h"
 
 static int places[2];			/* the slots of the workers */
 static struct judged judged;		/* by the last call of explained() */
@@ -62,9 +57,8 @@ static void because(int slot, const char *why)
 	slot_text_set(&slot_of(slot)->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
 }
 
-static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
+TEST(a_lost_connection_has_its_error_and_the_next_attempt, setup, master_teardown)
 {
-	(void)state;
 	assert_null(explained(1000));
 	for (int i = 0; i < 2; i++)
 		atomic_store(&slot_of(i)->redis_down, 1);
@@ -78,9 +72,8 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
-static void a_server_that_refuses_has_its_answer_and_the_next_attempt(void **state)
+TEST(a_server_that_refuses_has_its_answer_and_the_next_attempt, setup, master_teardown)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&slot_of(i)->redis_down, 1);
 		atomic_store(&slot_of(i)->error, QUEUE_ERROR_TRANSIENT);
@@ -96,12 +89,11 @@ static void fails(int slot, const char *words, int64_t at_ms)
 	slot_note_failure(slot_of(slot), words, strlen(words), at_ms);
 }
 
-static void an_open_breaker_has_the_last_words_of_the_handler(void **state)
+TEST(an_open_breaker_has_the_last_words_of_the_handler, setup, master_teardown)
 {
 	struct queue_breaker *b = &mail()->workers.breaker;
 	struct handler_result last = { .end = HANDLER_EXITED, .code = 1 };
 
-	(void)state;
 	atomic_store(&b->step, 1);
 	atomic_store(&b->cause, handler_cause_failures(3, &last));
 	fails(1, "unable to open database file", 20);
@@ -114,12 +106,11 @@ static void an_open_breaker_has_the_last_words_of_the_handler(void **state)
 	assert_null(strstr(explained(0), "words"));
 }
 
-static void a_hold_does_not_hide_another(void **state)
+TEST(a_hold_does_not_hide_another, setup, master_teardown)
 {
 	static const char wrong_type[] = "one of its keys has the wrong type";
 	struct queue_breaker *b = &mail()->workers.breaker;
 
-	(void)state;
 	atomic_store(&b->step, 1);
 	atomic_store(&b->until_ms, 5000);
 	atomic_store(&b->cause, handler_cause_unrunnable("setsid", EPERM));
@@ -136,20 +127,18 @@ static void a_hold_does_not_hide_another(void **state)
 	    "; also paused (by an operator, until quredis resume); and 1 more");
 }
 
-static void what_passes_within_seconds_is_not_named_besides(void **state)
+TEST(what_passes_within_seconds_is_not_named_besides, setup, master_teardown)
 {
-	(void)state;
 	atomic_store(&mail()->sweeper.gate, QUEUE_RECOVERING);
 	atomic_store(&mail()->workers.breaker.step, 1);
 	atomic_store(&mail()->workers.breaker.cause, handler_cause_unrunnable("setsid", EPERM));
 	assert_string_equal(explained(1000), "its handler cannot be executed: setsid: Operation not permitted");
 }
 
-static void an_error_has_the_text_of_redis_or_the_key(void **state)
+TEST(an_error_has_the_text_of_redis_or_the_key, setup, master_teardown)
 {
 	static const char key[] = "quredis:of:ingress:mail:delayed is a string, but quredis needs a zset";
 
-	(void)state;
 	because(0, "OOM command not allowed");
 	atomic_store(&slot_of(0)->error, QUEUE_ERROR_TRANSIENT);
 	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");
@@ -163,11 +152,10 @@ static void an_error_has_the_text_of_redis_or_the_key(void **state)
 	assert_string_equal(explained(1000), "Redis refuses LPUSH, which quredis needs: this server lacks it or has renamed it");
 }
 
-static void the_text_of_an_error_that_ended_is_not_shown(void **state)
+TEST(the_text_of_an_error_that_ended_is_not_shown, setup, master_teardown)
 {
 	static const char old[] = "ERR of yesterday";
 
-	(void)state;
 	because(0, "ERR of today");
 	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_OTHER, old, strlen(old), SLOT_TEXT_MAX);
 	atomic_store(&mail()->sweeper.error, QUEUE_ERROR_OTHER);
@@ -177,11 +165,10 @@ static void the_text_of_an_error_that_ended_is_not_shown(void **state)
 	assert_string_equal(explained(1000), "Redis answers with an error: ERR of today");
 }
 
-static void an_open_breaker_has_its_cause_and_the_next_attempt(void **state)
+TEST(an_open_breaker_has_its_cause_and_the_next_attempt, setup, master_teardown)
 {
 	struct queue_breaker *b = &mail()->workers.breaker;
 
-	(void)state;
 	atomic_store(&b->step, 1);
 	atomic_store(&b->until_ms, 3500);
 	assert_string_equal(explained(0), "its handler cannot be executed, or failed too often in a row");
@@ -199,9 +186,8 @@ static void cannot_start(int slot, int error, int64_t next_ms)
 	atomic_store(&slot_of(slot)->not_started, (uint32_t)error);
 }
 
-static void a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks(void **state)
+TEST(a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks, setup, master_teardown)
 {
-	(void)state;
 	cannot_start(0, EMFILE, 9000);		/* the other one has not tried */
 	assert_string_equal(explained(1000), "its handler cannot be started: a worker may open no more files: raise the limit of the supervisor "
 	    "(LimitNOFILE=) (Too many open files); next attempt in 8.0s");
@@ -220,9 +206,8 @@ static void a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_la
 	assert_non_null(strstr(explained(0), "no process, descriptor or memory"));
 }
 
-static void a_queue_runs_while_one_of_its_workers_starts_handlers(void **state)
+TEST(a_queue_runs_while_one_of_its_workers_starts_handlers, setup, master_teardown)
 {
-	(void)state;
 	cannot_start(0, ENOMEM, 9000);
 	atomic_store(&slot_of(1)->serial, 1);
 	assert_int_equal(judge(), HOLD_NONE);
@@ -234,9 +219,8 @@ static void a_queue_runs_while_one_of_its_workers_starts_handlers(void **state)
 	assert_int_equal(judge(), HOLD_NO_PROCESS);
 }
 
-static void a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts(void **state)
+TEST(a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts, setup, master_teardown)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		master_end_worker(places[i], true, 1000);
 	assert_string_equal(explained(0), "no worker lives");
@@ -253,22 +237,4 @@ static void a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when
 	assert_int_equal(judge(), HOLD_BREAKER);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_lost_connection_has_its_error_and_the_next_attempt), T(a_server_that_refuses_has_its_answer_and_the_next_attempt),
-		T(an_open_breaker_has_the_last_words_of_the_handler),
-		T(a_hold_does_not_hide_another),
-		T(what_passes_within_seconds_is_not_named_besides),
-		T(an_error_has_the_text_of_redis_or_the_key),
-		T(the_text_of_an_error_that_ended_is_not_shown),
-		T(an_open_breaker_has_its_cause_and_the_next_attempt),
-		T(a_queue_whose_workers_cannot_start_its_handler_says_what_the_host_lacks),
-		T(a_queue_runs_while_one_of_its_workers_starts_handlers),
-		T(a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_next_starts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* links: tests/unit/log/log_fixture.c */
 /* Lines as they come out: both formats, hostile bytes, levels. test_log_target.c: where they go. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #define LIBBSD_NETBSD_VIS 1
@@ -18,12 +13,12 @@
 
 #include "common/log/log.h"
 #include "tests/unit/log/log_fixture.h"
+#include "tests/unit/unit.h"
 
-static void logfmt_line(void **unused)
+TEST(logfmt_line, log_fixture_setup)
 {
 	char pid[32];
 
-	(void)unused;
 	log_info("message_done", log_str("queue", "mail"), log_int("attempt", -3), log_str("absent", NULL));
 	log_taken();
 	snprintf(pid, sizeof(pid), "pid=%d queue=mail attempt=-3\n", (int)getpid());
@@ -43,9 +38,8 @@ static const char *behind_pid(void)
 }
 
 /* The fields of log_bind() stand before those of the event, which may replace or leave out each of them. */
-static void bound_fields(void **unused)
+TEST(bound_fields, log_fixture_setup)
 {
-	(void)unused;
 	log_bind("mail", "mail/0");
 	log_info("plain");
 	assert_string_equal(behind_pid(), " queue=mail worker=mail/0\n");
@@ -61,11 +55,10 @@ static void bound_fields(void **unused)
 	assert_string_equal(behind_pid(), "\n");
 }
 
-static void logfmt_quotes(void **unused)
+TEST(logfmt_quotes, log_fixture_setup)
 {
 	static const char hostile[] = "a b\"\\\n\t\0" "1\xff\x1b[m\xc2\x9b";
 
-	(void)unused;
 	log_info("e", log_bytes("v", hostile, sizeof(hostile) - 1), log_str("w", ""), log_str("x", "a=b"),
 	    log_str("y", "Käse"), log_str("z", "x\xe2\x80\xaey"));
 	log_taken();
@@ -73,12 +66,11 @@ static void logfmt_quotes(void **unused)
 }
 
 /* What was escaped reads back as it was, whatever it was. */
-static void logfmt_any_bytes(void **unused)
+TEST(logfmt_any_bytes, log_fixture_setup)
 {
 	unsigned char bytes[600];
 	char back[700];
 
-	(void)unused;
 	for (int round = 0; round < 2000; round++) {
 		size_t len = arc4random_uniform(sizeof(bytes));
 		char *begin_of, *end_of;
@@ -101,12 +93,11 @@ static void logfmt_any_bytes(void **unused)
 	}
 }
 
-static void caps_values(void **unused)
+TEST(caps_values, log_fixture_setup)
 {
 	static char big[300000];
 	struct log_field fields[40];
 
-	(void)unused;
 	memset(big, 'x', sizeof(big));
 	log_info("e", log_bytes("v", big, 1025));
 	log_taken();
@@ -137,11 +128,10 @@ static const char *field(json_t *json, const char *key)
 	return json_string_value(json_object_get(json, key));
 }
 
-static void json_line(void **unused)
+TEST(json_line, log_fixture_setup)
 {
 	json_t *json;
 
-	(void)unused;
 	log_open(log_path, LOG_FORMAT_JSON, LOG_LEVEL_INFO);
 	log_warning("e", log_bytes("v", "a\"\\\n\x01\xff\xed\xa0\x80\xc3\xa4\xf0\x9f\x98\x80", 15), log_int("n", INT64_MIN));
 	json = parsed();
@@ -152,12 +142,11 @@ static void json_line(void **unused)
 	json_decref(json);
 }
 
-static void json_any_bytes(void **unused)
+TEST(json_any_bytes, log_fixture_setup)
 {
 	unsigned char bytes[1500];
 	struct log_field fields[30];
 
-	(void)unused;
 	log_open(log_path, LOG_FORMAT_JSON, LOG_LEVEL_INFO);
 	for (int round = 0; round < 500; round++) {
 		size_t n = arc4random_uniform(30);
@@ -170,9 +159,8 @@ static void json_any_bytes(void **unused)
 	}
 }
 
-static void level_counts(void **unused)
+TEST(level_counts, log_fixture_setup)
 {
-	(void)unused;
 	log_open(log_path, LOG_FORMAT_LOGFMT, LOG_LEVEL_WARNING);
 	assert_false(log_enabled(LOG_LEVEL_INFO));
 	log_info("no", log_int("n", 1));
@@ -181,27 +169,11 @@ static void level_counts(void **unused)
 	log_assert_holds("event=yes");
 }
 
-static void errno_survives(void **unused)
+TEST(errno_survives, log_fixture_setup)
 {
-	(void)unused;
 	errno = ENOTTY;
 	log_info("e", log_int("n", 1));
 	assert_int_equal(errno, ENOTTY);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(logfmt_line, log_fixture_setup),
-		cmocka_unit_test_setup(bound_fields, log_fixture_setup),
-		cmocka_unit_test_setup(logfmt_quotes, log_fixture_setup),
-		cmocka_unit_test_setup(logfmt_any_bytes, log_fixture_setup),
-		cmocka_unit_test_setup(caps_values, log_fixture_setup),
-		cmocka_unit_test_setup(json_line, log_fixture_setup),
-		cmocka_unit_test_setup(json_any_bytes, log_fixture_setup),
-		cmocka_unit_test_setup(level_counts, log_fixture_setup),
-		cmocka_unit_test_setup(errno_survives, log_fixture_setup),
-	};
-
-	return cmocka_run_group_tests(tests, log_fixture_setup_all, log_fixture_teardown_all);
-}
+UNIT_MAIN(log_fixture_setup_all, log_fixture_teardown_all)

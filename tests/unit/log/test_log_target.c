@@ -7,23 +7,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/log/log.h"
 #include "tests/unit/log/log_fixture.h"
+#include "tests/unit/unit.h"
 
-static void bad_target_keeps_old(void **unused)
+TEST(bad_target_keeps_old, log_fixture_setup)
 {
-	(void)unused;
 	assert_int_equal(log_open("/nowhere/at/all", LOG_FORMAT_JSON, LOG_LEVEL_ERROR), -1);
 	assert_int_equal(errno, ENOENT);
 	assert_int_equal(log_open("relative", LOG_FORMAT_JSON, LOG_LEVEL_ERROR), -1);
@@ -33,11 +27,10 @@ static void bad_target_keeps_old(void **unused)
 }
 
 /* Nothing is written where another user could lead it, or reads it. */
-static void what_others_put_there_is_refused(void **unused)
+TEST(what_others_put_there_is_refused, log_fixture_setup)
 {
 	char other[80], target[80];
 
-	(void)unused;
 	snprintf(other, sizeof(other), "%s.other", log_path);
 	snprintf(target, sizeof(target), "%s.target", log_path);
 	assert_int_equal(symlink(other, target), 0);
@@ -63,11 +56,10 @@ static void what_others_put_there_is_refused(void **unused)
 	assert_int_equal(log_open("/dev/null", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
 }
 
-static void reopens(void **unused)
+TEST(reopens, log_fixture_setup)
 {
 	char old[80];
 
-	(void)unused;
 	log_info("first", log_int("n", 1));
 	snprintf(old, sizeof(old), "%s.1", log_path);
 	assert_int_equal(rename(log_path, old), 0);
@@ -79,13 +71,12 @@ static void reopens(void **unused)
 }
 
 /* The order comes after the fork, and before the first look of the child: as its master did, the child had followed the epoch before. */
-static void child_follows_an_order_before_its_first_look(void **unused)
+TEST(child_follows_an_order_before_its_first_look, log_fixture_setup)
 {
 	char old[80], byte;
 	int go[2];
 	pid_t pid;
 
-	(void)unused;
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(log_follow(7), 0);
 	pid = fork();
@@ -112,9 +103,8 @@ static void set_room(rlim_t limit)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, RLIM_INFINITY }), 0);
 }
 
-static void full_disk(void **unused)
+TEST(full_disk, log_fixture_setup)
 {
-	(void)unused;
 	set_room(10);
 	for (int i = 0; i < 5; i++)
 		log_info("lost", log_int("n", i));
@@ -130,11 +120,10 @@ static void full_disk(void **unused)
 }
 
 /* The writer of the next line is another process, or a later supervisor. */
-static void a_torn_line_of_another_process_is_ended(void **unused)
+TEST(a_torn_line_of_another_process_is_ended, log_fixture_setup)
 {
 	pid_t pid = fork();
 
-	(void)unused;
 	if (pid == 0) {
 		set_room(10);
 		log_info("lost", log_int("n", 1));
@@ -147,11 +136,10 @@ static void a_torn_line_of_another_process_is_ended(void **unused)
 	assert_memory_equal(log_text + 10, "\ntime=20", 8);
 }
 
-static void a_torn_end_of_a_file_is_ended(void **unused)
+TEST(a_torn_end_of_a_file_is_ended, log_fixture_setup)
 {
 	int fd = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
-	(void)unused;
 	assert_int_equal(write(fd, "time=2", 6), 6);
 	close(fd);
 	assert_int_equal(log_open(log_path, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
@@ -203,29 +191,26 @@ static void stalled(int rd, int wr)
 	close(wr);
 }
 
-static void stalled_pipe(void **unused)
+TEST(stalled_pipe, log_fixture_setup)
 {
 	int p[2];
 
-	(void)unused;
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	stalled(p[0], p[1]);
 }
 
-static void stalled_socket(void **unused)
+TEST(stalled_socket, log_fixture_setup)
 {
 	int p[2];
 
-	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	stalled(p[0], p[1]);
 }
 
-static void vanished_reader(void **unused)
+TEST(vanished_reader, log_fixture_setup)
 {
 	int p[2];
 
-	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	close(p[0]);
 	with_stderr(p[1], flood);		/* neither a signal nor a wait */
@@ -237,13 +222,12 @@ static void journal_body(void)
 	log_error("e", log_int("n", 1));
 }
 
-static void journal_priorities(void **unused)
+TEST(journal_priorities, log_fixture_setup)
 {
 	char stream[64];
 	struct stat st;
 	int p[2];
 
-	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	fstat(p[1], &st);
 	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
@@ -260,11 +244,10 @@ static void journal_priorities(void **unused)
 }
 
 /* Lines of several processes on one file stay whole. */
-static void many_writers(void **unused)
+TEST(many_writers, log_fixture_setup)
 {
 	size_t lines = 0, len = strlen("time=2026-11-20T14:31:07.123Z level=info event=");
 
-	(void)unused;
 	for (int i = 0; i < 4; i++) {
 		if (fork() == 0) {
 			for (int n = 0; n < 500; n++)
@@ -282,22 +265,4 @@ static void many_writers(void **unused)
 	assert_int_equal(lines, 2000);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bad_target_keeps_old, log_fixture_setup),
-		cmocka_unit_test_setup(what_others_put_there_is_refused, log_fixture_setup),
-		cmocka_unit_test_setup(reopens, log_fixture_setup),
-		cmocka_unit_test_setup(child_follows_an_order_before_its_first_look, log_fixture_setup),
-		cmocka_unit_test_setup(full_disk, log_fixture_setup),
-		cmocka_unit_test_setup(a_torn_line_of_another_process_is_ended, log_fixture_setup),
-		cmocka_unit_test_setup(a_torn_end_of_a_file_is_ended, log_fixture_setup),
-		cmocka_unit_test_setup(stalled_pipe, log_fixture_setup),
-		cmocka_unit_test_setup(stalled_socket, log_fixture_setup),
-		cmocka_unit_test_setup(vanished_reader, log_fixture_setup),
-		cmocka_unit_test_setup(journal_priorities, log_fixture_setup),
-		cmocka_unit_test_setup(many_writers, log_fixture_setup),
-	};
-
-	return cmocka_run_group_tests(tests, log_fixture_setup_all, log_fixture_teardown_all);
-}
+UNIT_MAIN(log_fixture_setup_all, log_fixture_teardown_all)

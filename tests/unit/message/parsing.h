@@ -6,6 +6,7 @@
 
 #include "common/message/message.h"
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 
 #define W "quredis/1 w=00000000000000ff"
 
@@ -49,8 +50,12 @@ static inline void assert_raw(const char *raw, size_t len)
 	assert_int_equal(m.max_attempts, -1);
 }
 
-/* Runs a program's tests. */
-#define MESSAGE_TESTS(tests) (keys = sealed_learn("ingress:mail"), cmocka_run_group_tests(tests, NULL, forget_sealed_bytes))
+static inline int learn_keys(void **state)
+{
+	(void)state;
+	keys = sealed_learn("ingress:mail");
+	return 0;
+}
 
 static inline int forget_sealed_bytes(void **state)
 {

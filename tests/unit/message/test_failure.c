@@ -1,14 +1,9 @@
 /* Why the last attempt of a message failed: what its wrapper keeps of it, and reads again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/message/parsing.h"
+#include "tests/unit/unit.h"
 
 static struct buffer wrapped;
 
@@ -42,11 +37,10 @@ static void assert_same(const struct message_failure *f)
 	assert_string_equal(again.text, f->text);
 }
 
-static void a_failure_is_read_again(void **state)
+TEST(a_failure_is_read_again)
 {
 	struct message_failure f;
 
-	(void)state;
 	message_failure_set(&f, 1700000000000, "HandlerExit", 1, NULL, "exit status 1: 450 4.2.1 <a@b.example>: try later");
 	assert_same(&f);
 	assert_true(line_has(" failed=1700000000000 class=HandlerExit exit=1 why=exit+20status+201:+20450+204.2.1+20+3ca+40b.example+3e:"));
@@ -60,12 +54,11 @@ static void a_failure_is_read_again(void **state)
 	assert_same(&f);
 }
 
-static void every_byte_of_a_text(void **state)
+TEST(every_byte_of_a_text)
 {
 	struct message_failure f;
 	char text[3] = "x?";
 
-	(void)state;
 	for (int c = 1; c < 256; c++) {
 		text[1] = (char)c;
 		message_failure_set(&f, 1, "a", 0, NULL, text);
@@ -75,12 +68,11 @@ static void every_byte_of_a_text(void **state)
 }
 
 /* Names of classes come from handlers. */
-static void a_name_keeps_only_bytes_of_values(void **state)
+TEST(a_name_keeps_only_bytes_of_values)
 {
 	struct message_failure f;
 	char longest[200];
 
-	(void)state;
 	message_failure_set(&f, 1, "a b=c\n\xff+/d", 0, "SIG KILL", "");
 	assert_string_equal(f.class, "a_b_c____d");
 	assert_string_equal(f.signal, "SIG_KILL");
@@ -94,12 +86,11 @@ static void a_name_keeps_only_bytes_of_values(void **state)
 	assert_same(&f);
 }
 
-static void a_long_text_ends_between_two_characters(void **state)
+TEST(a_long_text_ends_between_two_characters)
 {
 	struct message_failure f;
 	char text[MESSAGE_FAILURE_TEXT_MAX + 8];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	memcpy(text + MESSAGE_FAILURE_TEXT_MAX - 2, "\xe2\x82\xac\xe2\x82", 5);
 	text[sizeof(text) - 1] = '\0';
@@ -112,7 +103,7 @@ static void a_long_text_ends_between_two_characters(void **state)
 }
 
 /* The longest line that quredis can write is still one line, with every other pair, also when Redis adds the time. */
-static void the_longest_failure_fits_into_a_line(void **state)
+TEST(the_longest_failure_fits_into_a_line)
 {
 	char text[MESSAGE_FAILURE_TEXT_MAX + 1], class[MESSAGE_FAILURE_CLASS_MAX + 1];
 	struct wrapper w = { .attempts = INT32_MAX, .crashes = INT32_MAX, .redelivered = INT32_MAX, .outages = INT32_MAX, .solo = true, .own_ms = INT64_MAX,
@@ -120,7 +111,6 @@ static void the_longest_failure_fits_into_a_line(void **state)
 	struct message m = parse("x");
 	struct message_stamp stamp;
 
-	(void)state;
 	memset(text, 0xff, sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	memset(class, 'c', sizeof(class));
@@ -137,7 +127,7 @@ static void the_longest_failure_fits_into_a_line(void **state)
 }
 
 /* Another version may write other values: the wrapper counts, and only the cause is not known. */
-static void values_of_another_form(void **state)
+TEST(values_of_another_form)
 {
 	static const char *const lines[] = {
 		" failed=-1", " failed=x class=a", " failed=99999999999999999999", " failed=1 exit=-1", " failed=1 exit=2147483648", " failed=1 exit=x",
@@ -147,7 +137,6 @@ static void values_of_another_form(void **state)
 		" failed=1 why=1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		char line[MESSAGE_LINE_MAX];
 		struct message m;
@@ -162,11 +151,10 @@ static void values_of_another_form(void **state)
 	}
 }
 
-static void a_message_that_did_not_fail_has_none(void **state)
+TEST(a_message_that_did_not_fail_has_none)
 {
 	struct wrapper w;
 
-	(void)state;
 	w = read_again(&(struct message_failure){0});
 	assert_int_equal(w.failure.at_ms, 0);
 	assert_false(line_has(" failed="));
@@ -181,16 +169,6 @@ static int forget(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_failure_is_read_again),
-		cmocka_unit_test(every_byte_of_a_text),
-		cmocka_unit_test(a_name_keeps_only_bytes_of_values),
-		cmocka_unit_test(a_long_text_ends_between_two_characters),
-		cmocka_unit_test(the_longest_failure_fits_into_a_line),
-		cmocka_unit_test(values_of_another_form),
-		cmocka_unit_test(a_message_that_did_not_fail_has_none),
-	};
-
 	keys = sealed_learn("ingress:mail");
-	return cmocka_run_group_tests(tests, NULL, forget);
+	return unit_run(NULL, forget);
 }

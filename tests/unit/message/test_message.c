@@ -1,28 +1,21 @@
-
-
 /* Wrapper, header, payload: what is ours is understood, everything else is payload, byte for byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/encode.h"
 #include "tests/unit/message/parsing.h"
+#include "tests/unit/unit.h"
 
 /* ---- lines that are ours ---- */
 
-static void a_header_is_read_and_not_part_of_the_payload(void **state)
+TEST(a_header_is_read_and_not_part_of_the_payload)
 {
 	struct message m = parse("quredis/1 id=order-17 ttl=5m enqueued=1700000000000 timeout=30s max_attempts=3 request_id=r:1\nbody\n");
 
-	(void)state;
 	assert_string_equal(message_id(&m), "order-17");
 	assert_string_equal(m.request_id, "r:1");
 	assert_int_equal(m.ttl_ms, 300000);
@@ -35,11 +28,10 @@ static void a_header_is_read_and_not_part_of_the_payload(void **state)
 	assert_false(m.unknown_version);
 }
 
-static void a_wrapper_is_read_and_dropped(void **state)
+TEST(a_wrapper_is_read_and_dropped)
 {
 	struct message m = parse_sealed(W " attempts=2 crashes=1 redelivered=4 solo=1 own=5 redriven=6 mark=8 first_failed=7\nquredis/1 id=a\nb");
 
-	(void)state;
 	assert_int_equal(m.wrapper.nonce, 0xff);
 	assert_int_equal(m.wrapper.attempts, 2);
 	assert_int_equal(m.wrapper.crashes, 1);
@@ -53,11 +45,10 @@ static void a_wrapper_is_read_and_dropped(void **state)
 	assert_string_equal(message_payload(&m), "b");
 }
 
-static void the_smallest_lines(void **state)
+TEST(the_smallest_lines)
 {
 	struct message m = parse("quredis/1 id=a\n");
 
-	(void)state;
 	assert_int_equal(message_payload_len(&m), 0);
 	m = parse_sealed(W "\n");
 	assert_int_equal(m.wrapper_len, strlen(W) + strlen(" mac=") + SEAL_MAC_HEX + 1);
@@ -69,11 +60,10 @@ static void the_smallest_lines(void **state)
 	assert_int_equal(m.header_len, 0);
 }
 
-static void unknown_keys_are_the_producers_own(void **state)
+TEST(unknown_keys_are_the_producers_own)
 {
 	struct message m = parse("quredis/1 colour=red id=x\nb");
 
-	(void)state;
 	assert_string_equal(message_id(&m), "x");
 	m = parse_sealed(W " colour=red attempts=1\nb");
 	assert_int_equal(m.wrapper.attempts, 1);
@@ -81,18 +71,17 @@ static void unknown_keys_are_the_producers_own(void **state)
 }
 
 /* Only one wrapper is ever ours: a producer's text that looks like one stays. */
-static void a_second_wrapper_is_payload(void **state)
+TEST(a_second_wrapper_is_payload)
 {
 	struct message m = parse_sealed(W " attempts=1\n" W " attempts=9\nb");
 
-	(void)state;
 	assert_int_equal(m.wrapper.attempts, 1);
 	assert_string_equal(message_payload(&m), W " attempts=9\nb");
 }
 
 /* ---- lines that are not ---- */
 
-static void malformed_lines_are_payload(void **state)
+TEST(malformed_lines_are_payload)
 {
 	static const char *const raw[] = {
 		"q", "quredis", "quredis/", "quredis/1", "quredis/1\n", "quredis/1 ", "quredis/1 id=a", "quredis/1  id=a\n",
@@ -111,7 +100,6 @@ static void malformed_lines_are_payload(void **state)
 		"%n%s%s%s%n\n", "quredis/1 id=%n\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
 		assert_raw(raw[i], strlen(raw[i]));
 	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
@@ -122,22 +110,20 @@ static void malformed_lines_are_payload(void **state)
 }
 
 /* A header is what comes behind a good wrapper, so a bad one there is payload, and the wrapper still counts. */
-static void a_malformed_header_behind_a_wrapper(void **state)
+TEST(a_malformed_header_behind_a_wrapper)
 {
 	struct message m = parse_sealed(W " crashes=1\nquredis/1 id=a id=b\nx");
 
-	(void)state;
 	assert_int_equal(m.wrapper.crashes, 1);
 	assert_int_equal(m.header_len, 0);
 	assert_string_equal(message_payload(&m), "quredis/1 id=a id=b\nx");
 }
 
-static void lines_at_their_limits(void **state)
+TEST(lines_at_their_limits)
 {
 	char raw[3 * MESSAGE_LINE_MAX];
 	struct message m;
 
-	(void)state;
 	for (size_t len = MESSAGE_LINE_MAX - 2; len <= MESSAGE_LINE_MAX + 2; len++) {
 		memset(raw, 'a', sizeof(raw));
 		memcpy(raw, "quredis/1 x=", 12);
@@ -165,9 +151,8 @@ static void lines_at_their_limits(void **state)
 	assert_raw(raw, strlen(raw));
 }
 
-static void other_versions_are_known_as_such(void **state)
+TEST(other_versions_are_known_as_such)
 {
-	(void)state;
 	assert_true(parse("quredis/2 id=a\nb").unknown_version);
 	assert_true(parse("quredis/10 x\n").unknown_version);
 	assert_true(parse_sealed(W "\nquredis/2 id=a\nb").unknown_version);
@@ -183,11 +168,10 @@ static void other_versions_are_known_as_such(void **state)
 /* ---- wrapping ---- */
 
 /* A sum over every message would cost more than all else that is done with it. */
-static void an_id_is_worked_out_when_it_is_asked_for(void **state)
+TEST(an_id_is_worked_out_when_it_is_asked_for)
 {
 	struct message m = parse("body");
 
-	(void)state;
 	assert_string_equal(m.id, "");
 	assert_string_equal(message_id(&m), "sha1:02083f4579e08a612425c0c1a17ee47add783b94");
 	assert_ptr_equal(message_id(&m), m.id);
@@ -195,14 +179,13 @@ static void an_id_is_worked_out_when_it_is_asked_for(void **state)
 	assert_string_equal(m.id, "a");
 }
 
-static void wrapping_keeps_the_producers_bytes(void **state)
+TEST(wrapping_keeps_the_producers_bytes)
 {
 	const char original[] = "quredis/1 id=a ttl=1s\nbo\0dy\n%n \xff";
 	struct wrapper w = { .attempts = 1, .crashes = 2, .redelivered = 3, .outages = 4, .solo = true, .own_ms = 4, .redriven_ms = 5, .first_failed_ms = 6 };
 	struct buffer once = {0}, twice = {0};
 	struct message m, again;
 
-	(void)state;
 	message_parse(&m, &keys, original, sizeof(original) - 1);
 	message_wrap(&once, &keys, &m, &w);
 	message_parse(&again, &keys, once.data, once.len);
@@ -222,14 +205,13 @@ static void wrapping_keeps_the_producers_bytes(void **state)
 	buffer_free(&twice);
 }
 
-static void the_largest_wrapper_parses_again(void **state)
+TEST(the_largest_wrapper_parses_again)
 {
 	struct wrapper w = { .attempts = INT32_MAX, .crashes = 1000000, .redelivered = 1000001, .outages = INT32_MAX, .solo = true,
 		.own_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
 	struct buffer b = {0};
 	struct message m = parse("x");
 
-	(void)state;
 	message_wrap(&b, &keys, &m, &w);
 	message_parse(&m, &keys, b.data, b.len);
 	assert_int_equal(m.wrapper.own_ms, INT64_MAX);
@@ -249,7 +231,7 @@ static void assert_recalled(const struct wrapper *w)
 }
 
 /* What lies beside a message of a shared queue. */
-static void what_a_wrapper_says_without_a_line(void **state)
+TEST(what_a_wrapper_says_without_a_line)
 {
 	static const char *const not_so[] = { "", " ", "crashes", "crashes=", "crashes=-1", "crashes=1000001", "crashes=1 ", " crashes=1", "crashes=1\n",
 		"crashes=1  solo=1", "crashes=1 crashes=1", "solo=2", "Crashes=1", "own=99999999999999999999", "crashes=1=1" };
@@ -257,7 +239,6 @@ static void what_a_wrapper_says_without_a_line(void **state)
 		.own_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
 	char text[MESSAGE_MEMORY_SIZE], too_long[MESSAGE_LINE_MAX + 1];
 
-	(void)state;
 	assert_recalled(&w);
 	assert_recalled(&(struct wrapper){ .redelivered = 1 });
 	assert_string_equal(message_memory(&(struct wrapper){ .crashes = 2, .redelivered = 3, .solo = true }, text), "crashes=2 redelivered=3 solo=1");
@@ -275,12 +256,11 @@ static void what_a_wrapper_says_without_a_line(void **state)
 	assert_int_equal(w.crashes, 1);
 }
 
-static void headers_are_made_or_refused(void **state)
+TEST(headers_are_made_or_refused)
 {
 	struct buffer b = {0};
 	struct message m;
 
-	(void)state;
 	assert_int_equal(message_header(&b, "a.b", "r", 300000, 5, 1500, 2), 0);
 	buffer_append(&b, "body", 5);
 	m = parse(b.data);
@@ -320,12 +300,11 @@ static void assert_consistent(const char *raw, size_t len)
 }
 
 /* Pieces that nearly make lines, in any order, in exactly sized memory (so that a sanitizer sees a byte too far). */
-static void any_bytes(void **state)
+TEST(any_bytes)
 {
 	static const char *const pieces[] = { "quredis/1 ", "quredis/1", "quredis/2 ", "w=00000000000000aa", " ", "=", "\n", "id=x", "attempts=3",
 		"ttl=5m", "a", "0", "\xff", "%n", "solo=1", "max_attempts=2", "own=12345678901234567890" };
 
-	(void)state;
 	srandom(4711);
 	for (int round = 0; round < 200000; round++) {
 		char text[256] = "", *raw;
@@ -343,12 +322,11 @@ static void any_bytes(void **state)
 	}
 }
 
-static void a_megabyte(void **state)
+TEST(a_megabyte)
 {
 	size_t len = 1 << 20;
 	char *raw = malloc(len);
 
-	(void)state;
 	arc4random_buf(raw, len);
 	assert_consistent(raw, len);
 	memcpy(raw, "quredis/1 id=a\n", 15);
@@ -356,36 +334,12 @@ static void a_megabyte(void **state)
 	free(raw);
 }
 
-static void sha1_is_sha1(void **state)
+TEST(sha1_is_sha1)
 {
 	char hex[ENCODE_SHA1_SIZE];
 
-	(void)state;
 	encode_sha1("abc", 3, hex);
 	assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_is_read_and_not_part_of_the_payload),
-		cmocka_unit_test(a_wrapper_is_read_and_dropped),
-		cmocka_unit_test(the_smallest_lines),
-		cmocka_unit_test(unknown_keys_are_the_producers_own),
-		cmocka_unit_test(a_second_wrapper_is_payload),
-		cmocka_unit_test(malformed_lines_are_payload),
-		cmocka_unit_test(a_malformed_header_behind_a_wrapper),
-		cmocka_unit_test(lines_at_their_limits),
-		cmocka_unit_test(other_versions_are_known_as_such),
-		cmocka_unit_test(an_id_is_worked_out_when_it_is_asked_for),
-		cmocka_unit_test(wrapping_keeps_the_producers_bytes),
-		cmocka_unit_test(the_largest_wrapper_parses_again),
-		cmocka_unit_test(what_a_wrapper_says_without_a_line),
-		cmocka_unit_test(headers_are_made_or_refused),
-		cmocka_unit_test(any_bytes),
-		cmocka_unit_test(a_megabyte),
-		cmocka_unit_test(sha1_is_sha1),
-	};
-
-	return MESSAGE_TESTS(tests);
-}
+UNIT_MAIN(learn_keys, forget_sealed_bytes)

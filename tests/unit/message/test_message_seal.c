@@ -1,20 +1,14 @@
-
-
 /* Only a line that this installation sealed counts as ours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/encode.h"
 #include "tests/unit/message/parsing.h"
+#include "tests/unit/unit.h"
 
 static void assert_forged(const char *raw, bool doubtful)
 {
@@ -24,7 +18,7 @@ static void assert_forged(const char *raw, bool doubtful)
 	assert_int_equal(m.doubtful, doubtful);
 }
 
-static void a_line_without_a_seal_is_payload(void **state)
+TEST(a_line_without_a_seal_is_payload)
 {
 	static const char *const raw[] = {
 		W "\nb", W " attempts=7\nb", "quredis/1 w=0123456789abcdef own=1\nb", W " mac=\nb", W " mac=0\nb",
@@ -33,7 +27,6 @@ static void a_line_without_a_seal_is_payload(void **state)
 		W "\nquredis/1 id=a ttl=1s\nb",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
 		assert_forged(raw[i], false);
 	assert_forged(W " mac=0123456789abcdef0123456789abcdef\nb", true);
@@ -42,11 +35,10 @@ static void a_line_without_a_seal_is_payload(void **state)
 }
 
 /* Each byte of the line counts, and nothing may be moved from one line, or one kind of line, to another. */
-static void a_sealed_line_holds_only_as_it_was_sealed(void **state)
+TEST(a_sealed_line_holds_only_as_it_was_sealed)
 {
 	static const char *const lines[] = { W " own=55 attempts=1\nbody", W " attempts=1 own=55\nbody", W "\nbody" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct message m = parse_sealed(lines[i]);
 		size_t len = m.wrapper_len;
@@ -76,12 +68,11 @@ static void a_sealed_line_holds_only_as_it_was_sealed(void **state)
 	free(forged);
 }
 
-static void a_seal_counts_in_its_queue_only(void **state)
+TEST(a_seal_counts_in_its_queue_only)
 {
 	struct message_keys other = keys;
 	struct message m = parse_sealed(W " attempts=1\nb");
 
-	(void)state;
 	other.queue = "ingress:other";
 	assert_int_equal(m.wrapper.attempts, 1);
 	message_parse(&m, &other, sealed_bytes.data, sealed_bytes.len - 1);
@@ -90,23 +81,21 @@ static void a_seal_counts_in_its_queue_only(void **state)
 }
 
 /* HMAC-SHA256, as any other program reckons it: printf 'line\0ingress:mail\0%s' LINE | openssl mac -digest SHA256 … */
-static void a_seal_is_an_hmac(void **state)
+TEST(a_seal_is_an_hmac)
 {
 	struct message m = parse_sealed(W " attempts=1\nb");
 
-	(void)state;
 	assert_int_equal(m.wrapper.attempts, 1);
 	assert_memory_equal(strstr(sealed_bytes.data, " mac=") + 5, "3f69e0642ad38eaefc9128d9d47ef704", SEAL_MAC_HEX);
 }
 
-static void every_secret_verifies_and_the_first_one_seals(void **state)
+TEST(every_secret_verifies_and_the_first_one_seals)
 {
 	struct seal_secrets two = *seal_known();
 	struct message_keys rotated = { .queue = keys.queue, .secrets = &two, .headers = true };
 	struct message m = parse_sealed(W " attempts=1\nb");
 	struct buffer b = {0};
 
-	(void)state;
 	memcpy(two.secret[1], two.secret[0], SEAL_SECRET_BYTES);
 	two.secret[0][0] ^= 1;
 	two.n = 2;
@@ -125,7 +114,7 @@ static void every_secret_verifies_and_the_first_one_seals(void **state)
 }
 
 /* A process wrote its line before one whose secret it did not know, so that both are the wrapper once the secret is back. */
-static void all_lines_of_ours_are_the_wrapper(void **state)
+TEST(all_lines_of_ours_are_the_wrapper)
 {
 	struct message m = parse_sealed(W " attempts=2 first_failed=7 own=5\nb");
 	struct seal_secrets none = {0};
@@ -133,7 +122,6 @@ static void all_lines_of_ours_are_the_wrapper(void **state)
 	char *inner = alloc_string(sealed_bytes.data), *both;
 	size_t inner_len = m.wrapper_len, outer_len;
 
-	(void)state;
 	message_parse(&m, &lost, inner, strlen(inner));
 	assert_true(m.doubtful && m.wrapper_len == 0);
 	both = alloc_format(W " crashes=1 redriven=9 own=8\n%s", inner);
@@ -151,12 +139,11 @@ static void all_lines_of_ours_are_the_wrapper(void **state)
 	free(inner);
 }
 
-static void secrets_are_learnt_in_their_order(void **state)
+TEST(secrets_are_learnt_in_their_order)
 {
 	char list[SEAL_LIST_SIZE], many[SEAL_LIST_SIZE + 200] = "";
 	const char *fourth = SEALED_SECRET;
 
-	(void)state;
 	seal_list(list);
 	assert_string_equal(list, fourth);
 	assert_int_equal(seal_learn(""), -1);
@@ -178,12 +165,11 @@ static void secrets_are_learnt_in_their_order(void **state)
 	assert_int_equal(seal_known()->n, 5);
 }
 
-static void without_headers_a_producer_says_nothing(void **state)
+TEST(without_headers_a_producer_says_nothing)
 {
 	struct message_keys deaf = keys;
 	struct message m;
 
-	(void)state;
 	deaf.headers = false;
 	message_parse(&m, &deaf, "quredis/1 id=a ttl=1s\nb", 23);
 	assert_int_equal(m.header_len, 0);
@@ -198,18 +184,4 @@ static void without_headers_a_producer_says_nothing(void **state)
 	assert_string_equal(message_payload(&m), "quredis/1 id=a\nb");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_without_a_seal_is_payload),
-		cmocka_unit_test(a_sealed_line_holds_only_as_it_was_sealed),
-		cmocka_unit_test(a_seal_counts_in_its_queue_only),
-		cmocka_unit_test(a_seal_is_an_hmac),
-		cmocka_unit_test(every_secret_verifies_and_the_first_one_seals),
-		cmocka_unit_test(all_lines_of_ours_are_the_wrapper),
-		cmocka_unit_test(without_headers_a_producer_says_nothing),
-		cmocka_unit_test(secrets_are_learnt_in_their_order),
-	};
-
-	return MESSAGE_TESTS(tests);
-}
+UNIT_MAIN(learn_keys, forget_sealed_bytes)

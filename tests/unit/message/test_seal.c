@@ -2,19 +2,14 @@
 #include <sys/wait.h>
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/board/scoreboard.h"
 #include "common/message/seal.h"
+#include "tests/unit/unit.h"
 
 #define RACES 20000
 
@@ -79,7 +74,7 @@ static void wait_for_all(int n)
 	}
 }
 
-static void what_one_process_learns_another_knows(void **state)
+TEST(what_one_process_learns_another_knows, setup, teardown)
 {
 	struct seal_shared *s = &((struct scoreboard *)*state)->secrets;
 	char list[SEAL_LIST_SIZE], want[2 * SEAL_SECRET_BYTES + 1];
@@ -119,12 +114,11 @@ static void fork_racer(struct races *r, int first, int second)
 }
 
 /* Two processes learn the same secrets in opposite orders: each is there once, and whole. */
-static void processes_that_learn_at_once_leave_each_secret_once(void **state)
+TEST(processes_that_learn_at_once_leave_each_secret_once, setup, teardown)
 {
 	struct races *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char list[SEAL_LIST_SIZE], want[2 * SEAL_SECRET_BYTES + 1];
 
-	(void)state;
 	assert_ptr_not_equal(r, MAP_FAILED);
 	fork_racer(r, 0, 1);
 	fork_racer(r, 1, 0);
@@ -143,7 +137,7 @@ static void processes_that_learn_at_once_leave_each_secret_once(void **state)
 }
 
 /* Its writer was killed in the middle: nobody takes it for a secret, and the next one who learns it completes it. */
-static void a_secret_that_is_not_whole_is_completed(void **state)
+TEST(a_secret_that_is_not_whole_is_completed, setup, teardown)
 {
 	struct seal_shared *s = &((struct scoreboard *)*state)->secrets;
 	char list[SEAL_LIST_SIZE], want[2 * SEAL_SECRET_BYTES + 1];
@@ -160,7 +154,7 @@ static void a_secret_that_is_not_whole_is_completed(void **state)
 	assert_string_equal(list, secret(want, 5));
 }
 
-static void there_is_room_for_eight(void **state)
+TEST(there_is_room_for_eight, setup, teardown)
 {
 	struct seal_shared *s = &((struct scoreboard *)*state)->secrets;
 	char list[SEAL_LIST_SIZE];
@@ -173,14 +167,4 @@ static void there_is_room_for_eight(void **state)
 	assert_int_equal(strlen(list), SEAL_LIST_SIZE - 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_one_process_learns_another_knows, setup, teardown),
-		cmocka_unit_test_setup_teardown(processes_that_learn_at_once_leave_each_secret_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_secret_that_is_not_whole_is_completed, setup, teardown),
-		cmocka_unit_test_setup_teardown(there_is_room_for_eight, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -6,16 +6,10 @@
 #include <sys/wait.h>
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/buffer.h"
@@ -24,14 +18,14 @@
 #include "tests/unit/file_text.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
+#include "tests/unit/unit.h"
 
 /* ---- answers ---- */
 
-static void all_verdicts(void **unused)
+TEST(all_verdicts, loop_begin, loop_end)
 {
 	struct pollfd p[PERSISTENT_POLLFDS];
 
-	(void)unused;
 	loop_start();
 	assert_true(persistent_alive(loop.p));
 	assert_int_equal(persistent_room(loop.p), 1);
@@ -78,28 +72,24 @@ static void any_order(int window)
 	loop_drain();
 }
 
-static void any_order_1(void **unused)
+TEST(any_order_1, loop_begin, loop_end)
 {
-	(void)unused;
 	any_order(1);
 }
 
-static void any_order_8(void **unused)
+TEST(any_order_8, loop_begin, loop_end)
 {
-	(void)unused;
 	any_order(8);
 }
 
-static void any_order_64(void **unused)
+TEST(any_order_64, loop_begin, loop_end)
 {
-	(void)unused;
 	any_order(64);
 }
 
 /* One that is never answered does not stop the others, whatever their number. */
-static void one_is_left(void **unused)
+TEST(one_is_left, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 4;
 	loop_start();
 	loop_give("nap 0");
@@ -116,9 +106,8 @@ static void one_is_left(void **unused)
 	assert_true(loop.end.unanswered >= 1);
 }
 
-static void in_pieces(void **unused)
+TEST(in_pieces, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("part O\nnap 20\npart K\nnap 20\npart  @\nnap 20\nsay ");
 	loop_until_answers(1);
@@ -131,9 +120,8 @@ static void in_pieces(void **unused)
 	loop_logged(" stream=stdout line=more\n");
 }
 
-static void half_an_answer_is_none(void **unused)
+TEST(half_an_answer_is_none, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("part OK @\nexit 0");
 	loop_until_end();
@@ -146,11 +134,10 @@ static void half_an_answer_is_none(void **unused)
 }
 
 /* What it said is read even if nobody looked before it was gone. */
-static void last_words_are_in_the_pipe(void **unused)
+TEST(last_words_are_in_the_pipe, loop_begin, loop_end)
 {
 	siginfo_t info;
 
-	(void)unused;
 	loop_start();
 	loop_give("say OK @\nexit 0");
 	persistent_flush(loop.p);
@@ -163,9 +150,8 @@ static void last_words_are_in_the_pipe(void **unused)
 	assert_int_equal(loop.end.unanswered, 0);
 }
 
-static void last_words_count(void **unused)
+TEST(last_words_count, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 8;
 	loop_start();
 	for (int i = 0; i < 7; i++)
@@ -219,25 +205,22 @@ static void any_bytes(int window)
 	loop_drain();
 }
 
-static void any_bytes_1(void **unused)
+TEST(any_bytes_1, loop_begin, loop_end)
 {
-	(void)unused;
 	any_bytes(1);
 }
 
-static void any_bytes_8(void **unused)
+TEST(any_bytes_8, loop_begin, loop_end)
 {
-	(void)unused;
 	any_bytes(8);
 }
 
-static void keys(void **unused)
+TEST(keys, loop_begin, loop_end)
 {
 	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s\nbody";
 	int64_t deadline_ms, now_ms;
 	const char *at;
 
-	(void)unused;
 	loop_start_with("sum");
 	loop.job.timeout_ms = -1;
 	loop_give("x");
@@ -256,12 +239,11 @@ static void keys(void **unused)
 	loop_drain();
 }
 
-static void the_longest_head(void **unused)
+TEST(the_longest_head, loop_begin, loop_end)
 {
 	struct buffer raw = {0};
 	char id[MESSAGE_ID_MAX + 1];
 
-	(void)unused;
 	memset(id, 'i', sizeof(id) - 1);
 	id[sizeof(id) - 1] = '\0';
 	assert_int_equal(message_header(&raw, id, id, -1, -1, -1, -1), 0);
@@ -278,14 +260,13 @@ static void the_longest_head(void **unused)
 }
 
 /* It reads the head, answers, and reads the rest when the message is gone. The next frame must begin where it expects it. */
-static void answered_before_it_was_read(void **unused)
+TEST(answered_before_it_was_read, loop_begin, loop_end)
 {
 	char path[] = "/tmp/persistent-answered-XXXXXX", script[128];
 	const size_t len = 4 << 20;
 	char *payload = alloc_zero(len, 1);
 	int fd = mkstemp(path);
 
-	(void)unused;
 	assert_int_not_equal(fd, -1);
 	close(fd);
 	snprintf(script, sizeof(script), "read -r _ serial _; echo OK $serial; exec /bin/cat >%s", path);
@@ -307,9 +288,8 @@ static void answered_before_it_was_read(void **unused)
 	free(payload);
 }
 
-static void environment(void **unused)
+TEST(environment, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.argv[0] = (char *)"/bin/sh";
 	loop.argv[1] = (char *)"-c";
 	loop.argv[2] = (char *)"env >&2; ls /proc/self/fd >&2; umask >&2; cat >/dev/null";
@@ -347,9 +327,8 @@ static void replies_on(int fd)
 	loop_logged("stream=reply line=\"not an answer\"\n");
 }
 
-static void reply_fd(void **unused)
+TEST(reply_fd, loop_begin, loop_end)
 {
-	(void)unused;
 	for (int fd = 3; fd <= 9; fd += 3) {
 		replies_on(fd);
 		loop_end(NULL);
@@ -357,9 +336,8 @@ static void reply_fd(void **unused)
 	}
 }
 
-static void closes_stdout_but_answers_elsewhere(void **unused)
+TEST(closes_stdout_but_answers_elsewhere, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.reply_fd = 3;
 	loop_start();
 	loop_give("out bye\nsay OK @");
@@ -370,9 +348,8 @@ static void closes_stdout_but_answers_elsewhere(void **unused)
 
 /* ---- standard error ---- */
 
-static void stderr_of_the_job(void **unused)
+TEST(stderr_of_the_job, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("err ready\nsay OK @");
 	loop_until_answers(1);
@@ -390,12 +367,11 @@ static void stderr_of_the_job(void **unused)
 }
 
 /* What stderr said before the answer is in the pipe at the latest when the answer is. */
-static void stderr_comes_with_the_answer(void **unused)
+TEST(stderr_comes_with_the_answer, loop_begin, loop_end)
 {
 	struct pollfd p[PERSISTENT_POLLFDS], replies;
 	size_t n;
 
-	(void)unused;
 	loop_start();
 	loop_give("err no such user\nsay FAIL @");
 	persistent_flush(loop.p);
@@ -412,15 +388,7 @@ static void stderr_comes_with_the_answer(void **unused)
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(all_verdicts), TEST(any_order_1), TEST(any_order_8), TEST(any_order_64), TEST(one_is_left), TEST(in_pieces),
-		TEST(half_an_answer_is_none), TEST(last_words_are_in_the_pipe), TEST(last_words_count), TEST(any_bytes_1),
-		TEST(any_bytes_8), TEST(keys), TEST(the_longest_head), TEST(answered_before_it_was_read), TEST(environment), TEST(reply_fd),
-		TEST(closes_stdout_but_answers_elsewhere), TEST(stderr_of_the_job), TEST(stderr_comes_with_the_answer),
-	};
-
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
 		return scripted_handler(argv[2]);
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+	return unit_run(loop_setup, loop_teardown);
 }

@@ -1,23 +1,17 @@
 /* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
 /* A handler that stays dies: what is known of the messages it had. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
+#include "tests/unit/unit.h"
 
-static void dies_idle(void **unused)
+TEST(dies_idle, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("say OK @\nexit 4");
 	loop_until_end();
@@ -32,9 +26,8 @@ static void dies_idle(void **unused)
 	loop_drain();
 }
 
-static void dies_of_one(void **unused)
+TEST(dies_of_one, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("die");
 	loop_until_end();
@@ -47,9 +40,8 @@ static void dies_of_one(void **unused)
 }
 
 /* Which ones it cannot have begun, as far as can be seen: here it reads no byte ahead. */
-static void dies_with_many(void **unused)
+TEST(dies_with_many, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 8;
 	loop_start_with("bytewise");
 	loop_give("say OK @");
@@ -64,9 +56,8 @@ static void dies_with_many(void **unused)
 	assert_int_equal(loop.end.unread_from, 3);
 }
 
-static void dies_having_read_all(void **unused)
+TEST(dies_having_read_all, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 3;
 	loop_start();
 	loop_give("nap 0");
@@ -78,11 +69,10 @@ static void dies_having_read_all(void **unused)
 }
 
 /* With a large payload half written. */
-static void dies_while_it_is_fed(void **unused)
+TEST(dies_while_it_is_fed, loop_begin, loop_end)
 {
 	char *big = alloc_zero(1, 4 << 20);
 
-	(void)unused;
 	loop.conf.window = 3;
 	loop_start_with("bytewise");
 	loop_give("nap 100\ndie");
@@ -100,12 +90,11 @@ static void dies_while_it_is_fed(void **unused)
 }
 
 /* What is not in its pipe may be taken back; the rest of a job that is in part must follow. */
-static void takes_back_what_was_not_written(void **unused)
+TEST(takes_back_what_was_not_written, loop_begin, loop_end)
 {
 	char *big = alloc_zero(1, 4 << 20);
 	uint64_t first;
 
-	(void)unused;
 	loop.conf.window = 4;
 	loop.conf.recycle.jobs = 5;
 	loop_start_with("ok");
@@ -137,9 +126,8 @@ static void takes_back_what_was_not_written(void **unused)
 	free(big);
 }
 
-static void dies_before_it_reads(void **unused)
+TEST(dies_before_it_reads, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.argv[0] = (char *)"/bin/false";
 	loop.argv[1] = NULL;
 	loop_start();
@@ -152,11 +140,10 @@ static void dies_before_it_reads(void **unused)
 	assert_int_equal(loop.end.unread_from, 1);
 }
 
-static void unrunnable(void **unused)
+TEST(unrunnable, loop_begin, loop_end)
 {
 	char *self = loop.argv[0];
 
-	(void)unused;
 	loop.argv[0] = (char *)"/nonexistent";
 	loop_start();
 	loop_until_end();
@@ -174,9 +161,8 @@ static void unrunnable(void **unused)
 }
 
 /* It is to be replaced, but has not been asked to exit yet. */
-static void dies_of_a_job_when_it_is_to_be_recycled(void **unused)
+TEST(dies_of_a_job_when_it_is_to_be_recycled, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.recycle.age_ms = 1;
 	loop_start();
 	loop_give("nap 100\ndie");
@@ -186,9 +172,8 @@ static void dies_of_a_job_when_it_is_to_be_recycled(void **unused)
 	assert_int_equal(loop.end.suspects, 1);
 }
 
-static void leaves_a_process(void **unused)
+TEST(leaves_a_process, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("spawn\nsay OK @");
 	loop_until_answers(1);
@@ -198,14 +183,7 @@ static void leaves_a_process(void **unused)
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(dies_idle), TEST(dies_of_one), TEST(dies_with_many), TEST(dies_having_read_all), TEST(dies_while_it_is_fed),
-		TEST(takes_back_what_was_not_written), TEST(dies_before_it_reads), TEST(unrunnable),
-		TEST(dies_of_a_job_when_it_is_to_be_recycled), TEST(leaves_a_process),
-	};
-
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
 		return scripted_handler(argv[2]);
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+	return unit_run(loop_setup, loop_teardown);
 }

@@ -1,27 +1,21 @@
 /* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
 /* A handler that stays says what is no answer, or closes an end: what it is told of, and what ends it. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/handler/lines.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
+#include "tests/unit/unit.h"
 
 /* ---- what is no answer ---- */
 
-static void chatter_is_logged(void **unused)
+TEST(chatter_is_logged, loop_begin, loop_end)
 {
 	static const char header[] = "quredis/1 id=order-7\nsay OK 200 requests served\nsay OK @";
 
-	(void)unused;
 	loop_start();
 	loop_give_bytes(header, sizeof(header) - 1);
 	loop_until_answers(1);
@@ -33,9 +27,8 @@ static void chatter_is_logged(void **unused)
 	loop_drain();
 }
 
-static void huge_lines(void **unused)
+TEST(huge_lines, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("fill 300000\nsay \nsay OK @");
 	loop_until_answers(1);
@@ -46,9 +39,8 @@ static void huge_lines(void **unused)
 	loop_drain();
 }
 
-static void huge_answers(void **unused)
+TEST(huge_answers, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("part FAIL @ \nfill 300000\nsay \nsay chatter");
 	loop_until_answers(1);
@@ -65,14 +57,13 @@ static void huge_answers(void **unused)
 }
 
 /* A part of a line that was read behind a whole one. */
-static void lines_in_parts(void **unused)
+TEST(lines_in_parts, loop_begin, loop_end)
 {
 	struct handler_lines l;
 	const char *line;
 	size_t len;
 	int p[2];
 
-	(void)unused;
 	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
 	handler_lines_init(&l);
 	handler_lines_begin(&l, p[0]);
@@ -106,9 +97,8 @@ static void is_desync(const char *error)
 }
 
 /* Lines that only look like answers settle nothing, end nothing, and are counted. */
-static void an_answer_to_nothing(void **unused)
+TEST(an_answer_to_nothing, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("hold");
@@ -128,11 +118,10 @@ static void an_answer_to_nothing(void **unused)
 }
 
 /* The second answer settles nothing. The log names the message that it was about, once. */
-static void two_answers_to_one(void **unused)
+TEST(two_answers_to_one, loop_begin, loop_end)
 {
 	static const char header[] = "quredis/1 id=order-7\nsay OK @\nsay FAIL @ after all\nsay OK @\nsay BEAT @";
 
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give_bytes(header, sizeof(header) - 1);
@@ -149,9 +138,8 @@ static void two_answers_to_one(void **unused)
 }
 
 /* Its id is the digest of its payload, which is computed from what was kept of it. */
-static void a_second_answer_about_a_raw_message(void **unused)
+TEST(a_second_answer_about_a_raw_message, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("say OK @\nsay OK @");
 	loop_until_answers(1);
@@ -160,11 +148,10 @@ static void a_second_answer_about_a_raw_message(void **unused)
 }
 
 /* More than is kept of it: only a header has its id. */
-static void a_second_answer_about_a_long_message(void **unused)
+TEST(a_second_answer_about_a_long_message, loop_begin, loop_end)
 {
 	static char raw[70000], header[70000];
 
-	(void)unused;
 	memset(raw, '\n', sizeof(raw));
 	memcpy(raw, "say OK @\nsay FAIL @ raw", 24);
 	memset(header, '\n', sizeof(header));
@@ -180,9 +167,8 @@ static void a_second_answer_about_a_long_message(void **unused)
 }
 
 /* It fails its job, and no other. What follows it is no part of it. */
-static void an_unknown_verb(void **unused)
+TEST(an_unknown_verb, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.reply_fd = 3;
 	loop.conf.window = 2;
 	loop_start();
@@ -197,9 +183,8 @@ static void an_unknown_verb(void **unused)
 	loop_logged("stream=reply line=\"EMIT 1234567890123456 mail 5\"\n");
 }
 
-static void an_unknown_verb_on_stdout(void **unused)
+TEST(an_unknown_verb_on_stdout, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("say EMIT @ mail 5\nsay REJECT @ no mail");
 	loop_until_answers(1);
@@ -211,9 +196,8 @@ static void an_unknown_verb_on_stdout(void **unused)
 
 /* ---- closed ends ---- */
 
-static void closes_stdin_when_idle(void **unused)
+TEST(closes_stdin_when_idle, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("closein\nsay OK @\nnap 50\nexit 5");
@@ -225,9 +209,8 @@ static void closes_stdin_when_idle(void **unused)
 }
 
 /* It takes no more, finishes what it has, and goes: the rest was never begun. */
-static void closes_stdin_and_finishes(void **unused)
+TEST(closes_stdin_and_finishes, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 4;
 	loop.conf.kill_grace_ms = 100;
 	loop_start_with("bytewise");
@@ -241,9 +224,8 @@ static void closes_stdin_and_finishes(void **unused)
 	assert_int_equal(loop.end.unread_from, 2);
 }
 
-static void closes_stdin_and_stays(void **unused)
+TEST(closes_stdin_and_stays, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop.conf.kill_grace_ms = 100;
 	loop_start_with("bytewise");
@@ -256,9 +238,8 @@ static void closes_stdin_and_stays(void **unused)
 	assert_int_equal(loop.end.unread_from, 2);
 }
 
-static void closes_stdout_and_goes_on(void **unused)
+TEST(closes_stdout_and_goes_on, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop.conf.kill_grace_ms = 100;
 	loop_start();
@@ -269,9 +250,8 @@ static void closes_stdout_and_goes_on(void **unused)
 	assert_int_equal(loop.end.unanswered, 1);
 }
 
-static void closes_stdout_when_idle(void **unused)
+TEST(closes_stdout_when_idle, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.kill_grace_ms = 100;
 	loop_start();
 	loop_give("say OK @\ncloseout\nstuck");
@@ -283,15 +263,7 @@ static void closes_stdout_when_idle(void **unused)
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(chatter_is_logged), TEST(huge_lines), TEST(huge_answers), TEST(lines_in_parts), TEST(an_answer_to_nothing),
-		TEST(two_answers_to_one), TEST(a_second_answer_about_a_raw_message), TEST(a_second_answer_about_a_long_message),
-		TEST(an_unknown_verb), TEST(an_unknown_verb_on_stdout), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
-		TEST(closes_stdin_and_stays), TEST(closes_stdout_and_goes_on), TEST(closes_stdout_when_idle),
-	};
-
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
 		return scripted_handler(argv[2]);
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+	return unit_run(loop_setup, loop_teardown);
 }

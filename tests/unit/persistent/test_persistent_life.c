@@ -3,26 +3,20 @@
 #include <sys/wait.h>
 
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/alloc.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
+#include "tests/unit/unit.h"
 
 /* ---- time ---- */
 
-static void timed_out(void **unused)
+TEST(timed_out, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 8;
 	loop.job.timeout_ms = 300;
 	loop_start();
@@ -42,9 +36,8 @@ static void timed_out(void **unused)
 	loop_logged(" processes=1\n");
 }
 
-static void ignores_term(void **unused)
+TEST(ignores_term, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.job.timeout_ms = 200;
 	loop.conf.kill_grace_ms = 200;
 	loop_start();
@@ -55,9 +48,8 @@ static void ignores_term(void **unused)
 }
 
 /* Its own answer comes too late, those of the others count. */
-static void answers_after_its_time(void **unused)
+TEST(answers_after_its_time, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop.job.timeout_ms = 300;
 	loop_start();
@@ -72,11 +64,10 @@ static void answers_after_its_time(void **unused)
 }
 
 /* What one waits behind others is not its own time. */
-static void time_counts_from_the_front(void **unused)
+TEST(time_counts_from_the_front, loop_begin, loop_end)
 {
 	int64_t first;
 
-	(void)unused;
 	loop.conf.window = 3;
 	loop.job.timeout_ms = LOOP_HANG_MS;
 	loop_start();
@@ -99,11 +90,10 @@ static void time_counts_from_the_front(void **unused)
 	loop_drain();
 }
 
-static void beats(void **unused)
+TEST(beats, loop_begin, loop_end)
 {
 	int64_t first, before;
 
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("nap 20\nsay BEAT @\nsay beaten @\nnap 20\nsay BEAT 2\nsay BEAT 1000\nsay other\nhold");
@@ -126,11 +116,10 @@ static void beats(void **unused)
 	loop_drain();
 }
 
-static void progress(void **unused)
+TEST(progress, loop_begin, loop_end)
 {
 	const struct handler_reply *seen;
 
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("nap 20\nsay PROGRESS @ 10 first\nsay PROGRESS @ 20 page 2\nsay PROGRESS 99 30\nsay PROGRESS @ 101\nsay beaten @\nhold");
@@ -150,11 +139,10 @@ static void progress(void **unused)
 }
 
 /* A handler that works for ever, and says so. */
-static void max_duration(void **unused)
+TEST(max_duration, loop_begin, loop_end)
 {
 	static char commands[8192];
 
-	(void)unused;
 	loop.conf.max_duration_ms = 400;
 	loop.job.timeout_ms = LOOP_HANG_MS;
 	for (int i = 0; i < 200; i++)
@@ -169,12 +157,11 @@ static void max_duration(void **unused)
 }
 
 /* A worker that was held up itself sees the deadline before the answer. */
-static void an_answer_in_the_pipe_is_in_time(void **unused)
+TEST(an_answer_in_the_pipe_is_in_time, loop_begin, loop_end)
 {
 	struct pollfd p[PERSISTENT_POLLFDS];
 	size_t n;
 
-	(void)unused;
 	loop.job.timeout_ms = 5000;
 	loop.argv[2] = (char *)"ok";
 	loop_start();
@@ -200,9 +187,8 @@ static void an_answer_in_the_pipe_is_in_time(void **unused)
 	assert_int_equal(loop.end.how, PERSISTENT_TIMED_OUT);
 }
 
-static void floods_and_never_answers(void **unused)
+TEST(floods_and_never_answers, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.job.timeout_ms = 500;
 	loop_start();
 	loop_give("flood");
@@ -225,9 +211,8 @@ static void was_recycled(const char *why)
 	loop_logged(want);
 }
 
-static void recycled_by_jobs(void **unused)
+TEST(recycled_by_jobs, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 8;
 	loop.conf.recycle.jobs = 3;
 	for (int round = 0; round < 3; round++) {
@@ -248,9 +233,8 @@ static void recycled_by_jobs(void **unused)
 	}
 }
 
-static void recycled_by_rss(void **unused)
+TEST(recycled_by_rss, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.recycle.rss = 1 << 20;
 	loop_start();
 	loop_give("say OK @");
@@ -263,9 +247,8 @@ static void recycled_by_rss(void **unused)
 	was_recycled("rss");
 }
 
-static void recycled_by_age(void **unused)
+TEST(recycled_by_age, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.recycle.age_ms = 300;
 	loop.conf.window = 2;
 	loop_start();
@@ -278,9 +261,8 @@ static void recycled_by_age(void **unused)
 }
 
 /* What it holds it would answer at the end of the file: that does not come before. */
-static void recycled_between_jobs(void **unused)
+TEST(recycled_between_jobs, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop.conf.recycle.jobs = 2;
 	loop.job.timeout_ms = 300;
@@ -293,9 +275,8 @@ static void recycled_between_jobs(void **unused)
 	assert_int_equal(loop.end.unanswered, 2);
 }
 
-static void lingers_after_eof(void **unused)
+TEST(lingers_after_eof, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.argv[0] = (char *)"/bin/sleep";
 	loop.argv[1] = (char *)"1000";
 	loop.argv[2] = NULL;
@@ -312,11 +293,10 @@ static void lingers_after_eof(void **unused)
 
 /* ---- orders ---- */
 
-static void drains(void **unused)
+TEST(drains, loop_begin, loop_end)
 {
 	char *big = alloc_zero(1, 1 << 20);
 
-	(void)unused;
 	loop.conf.window = 8;
 	loop_start_with("sum");
 	for (int i = 0; i < 3; i++)
@@ -327,9 +307,8 @@ static void drains(void **unused)
 	free(big);
 }
 
-static void stopped(void **unused)
+TEST(stopped, loop_begin, loop_end)
 {
-	(void)unused;
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("say OK @");
@@ -347,9 +326,8 @@ static void stopped(void **unused)
 	assert_int_equal(loop.end.oldest, 2);
 }
 
-static void finishes_when_stopped(void **unused)
+TEST(finishes_when_stopped, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("deaf\nsay words\nnap 200\nsay OK @\nexit 0");
 	loop_until_logged("line=words");
@@ -361,9 +339,8 @@ static void finishes_when_stopped(void **unused)
 	loop_got_ok(0, 1);
 }
 
-static void killed(void **unused)
+TEST(killed, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	loop_give("deaf\nspawn\nsay words\nstuck");
 	loop_until_logged("line=words");
@@ -373,12 +350,11 @@ static void killed(void **unused)
 	assert_int_equal(loop.end.signal, SIGKILL);
 }
 
-static void freed_while_it_runs(void **unused)
+TEST(freed_while_it_runs, loop_begin, loop_end)
 {
 	pid_t leader;
 	int status;
 
-	(void)unused;
 	loop_start();
 	loop_give("deaf\nsay words\nstuck");
 	loop_until_logged("line=words");
@@ -399,9 +375,8 @@ static void stop_handler(void)
 }
 
 /* Nothing is answered: that it takes bytes out of its pipe is enough. */
-static void is_ready_when_it_reads(void **unused)
+TEST(is_ready_when_it_reads, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	stop_handler();
 	loop_give("stuck");
@@ -419,9 +394,8 @@ static void is_ready_when_it_reads(void **unused)
 	assert_false(persistent_ready(loop.p));
 }
 
-static void dies_before_it_reads(void **unused)
+TEST(dies_before_it_reads, loop_begin, loop_end)
 {
-	(void)unused;
 	loop_start();
 	stop_handler();
 	loop_give("say OK @");
@@ -434,17 +408,7 @@ static void dies_before_it_reads(void **unused)
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(timed_out), TEST(ignores_term), TEST(answers_after_its_time), TEST(time_counts_from_the_front), TEST(beats),
-		TEST(progress), TEST(max_duration),
-		TEST(an_answer_in_the_pipe_is_in_time), TEST(floods_and_never_answers), TEST(recycled_by_jobs),
-		TEST(recycled_by_rss), TEST(recycled_by_age), TEST(recycled_between_jobs), TEST(lingers_after_eof), TEST(drains),
-		TEST(stopped), TEST(finishes_when_stopped), TEST(killed), TEST(freed_while_it_runs),
-		TEST(is_ready_when_it_reads), TEST(dies_before_it_reads),
-	};
-
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
 		return scripted_handler(argv[2]);
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+	return unit_run(loop_setup, loop_teardown);
 }

@@ -6,16 +6,10 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -24,16 +18,16 @@
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
 #include "tests/unit/under_valgrind.h"
+#include "tests/unit/unit.h"
 
 /* It writes more than a pipe holds before it reads on, and so do we. */
-static void both_write_at_once(void **unused)
+TEST(both_write_at_once, loop_begin, loop_end)
 {
 	static const char commands[] = "nap 30\nfill 1000000\nsay \nsay OK @\npad ";
 	size_t len = 1 << 20;
 	char *payload = alloc_zero(1, len + 1);
 	int given = 0;
 
-	(void)unused;
 	memset(payload, 'p', len);
 	memcpy(payload, commands, sizeof(commands) - 1);
 	loop.conf.window = 8;
@@ -51,13 +45,12 @@ static void both_write_at_once(void **unused)
 }
 
 /* The buffer of frames is limited however wide the window is. */
-static void room_is_bounded(void **unused)
+TEST(room_is_bounded, loop_begin, loop_end)
 {
 	size_t len = 60000;
 	char *payload = alloc_zero(1, len);
 	int n = 0;
 
-	(void)unused;
 	memset(payload, 'p', len);
 	loop.conf.window = 1000;
 	loop.argv[0] = (char *)"/bin/sleep";
@@ -78,7 +71,7 @@ static void room_is_bounded(void **unused)
 }
 
 /* Written to, but never empty: what was written does not stay in the buffer. */
-static void always_behind(void **unused)
+TEST(always_behind, loop_begin, loop_end)
 {
 	struct persistent_input in;
 	struct message m;
@@ -86,7 +79,6 @@ static void always_behind(void **unused)
 	char payload[1000] = "", sink[sizeof(payload)];
 	int p[2];
 
-	(void)unused;
 	message_parse(&m, &(struct message_keys){ .queue = "q", .secrets = seal_known(), .headers = true }, payload, sizeof(payload));
 	loop.job.message = &m;
 	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
@@ -127,7 +119,7 @@ static void feed(long n, long *given, const char *payload, size_t len)
 	}
 }
 
-static void many(void **unused)
+TEST(many, loop_begin, loop_end)
 {
 	const char *wanted = getenv("TEST_JOBS");
 	long n = wanted != NULL ? strtol(wanted, NULL, 10) : under_valgrind() ? 2000 : 100000, given;
@@ -135,7 +127,6 @@ static void many(void **unused)
 	size_t memory, descriptors;
 	int64_t begun_us;
 
-	(void)unused;
 	loop.conf.window = 64;
 	loop.count_only = true;
 	loop_start_with("ok");
@@ -156,11 +147,10 @@ static void many(void **unused)
 	free(big);
 }
 
-static void many_starts(void **unused)
+TEST(many_starts, loop_begin, loop_end)
 {
 	size_t descriptors = 0, memory = 0;
 
-	(void)unused;
 	loop.argv[0] = (char *)"/bin/true";
 	loop.argv[1] = NULL;
 	for (int i = 0; i < 300; i++) {
@@ -177,12 +167,11 @@ static void many_starts(void **unused)
 	assert_true(allocated() <= memory + 1000);
 }
 
-static void no_descriptors(void **unused)
+TEST(no_descriptors, loop_begin, loop_end)
 {
 	struct rlimit old;
 	size_t before;
 
-	(void)unused;
 	loop_start();
 	loop_drain();
 	before = descriptors_open();
@@ -207,12 +196,11 @@ static void no_descriptors(void **unused)
 }
 
 /* It says BEAT so often that there is one in each turn of the worker, of 100 ms here. */
-static void beats_in_each_turn_beyond_max_duration(void **unused)
+TEST(beats_in_each_turn_beyond_max_duration, loop_begin, loop_end)
 {
 	struct pollfd p[PERSISTENT_POLLFDS];
 	static char commands[2048];
 
-	(void)unused;
 	for (int i = 0; i < 50; i++)
 		strcat(commands, "nap 5\nsay BEAT @\n");
 	strcat(commands, "stuck");
@@ -239,13 +227,7 @@ static void beats_in_each_turn_beyond_max_duration(void **unused)
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(both_write_at_once), TEST(room_is_bounded), TEST(always_behind), TEST(many), TEST(many_starts),
-		TEST(no_descriptors), TEST(beats_in_each_turn_beyond_max_duration),
-	};
-
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
 		return scripted_handler(argv[2]);
-	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+	return unit_run(loop_setup, loop_teardown);
 }

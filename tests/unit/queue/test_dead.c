@@ -1,13 +1,8 @@
 /* An owner is dead by its lease: what two looks prove, what breaks the proof, and what stays undecided. Clocks and replies are parameters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/dead.h"
+#include "tests/unit/unit.h"
 
 #define LEASE 30000
 
@@ -36,11 +31,10 @@ static struct absence missed_from(int64_t ms)
 	return a;
 }
 
-static void two_looks_a_lease_apart(void **state)
+TEST(two_looks_a_lease_apart)
 {
 	struct absence a = missed_from(1000);
 
-	(void)state;
 	assert_false(dead_missed(&a, 1001, 1005, LEASE));
 	assert_int_equal(a.since_ms, 1005);		/* it may have come while it was asked for */
 	calm_from(&a.calm, 1000 + LEASE / 4, 1000 + LEASE);
@@ -63,11 +57,10 @@ static void assert_disturbed_by(struct pulse p, enum doubt why)
 	assert_int_equal(a.since_ms, 46003 + LEASE + 30000);
 }
 
-static void what_breaks_the_calm(void **state)
+TEST(what_breaks_the_calm)
 {
 	struct pulse p;
 
-	(void)state;
 	p = at(53500);
 	p.server = (struct redis_identity){ .run_id = "another", .replid = "first" };
 	assert_disturbed_by(p, DOUBT_SERVER);
@@ -88,11 +81,10 @@ static void what_breaks_the_calm(void **state)
 }
 
 /* A Redis with `timeout` closes what is idle: the same server, asked often enough, is proof all the same. */
-static void one_server_over_many_connections(void **state)
+TEST(one_server_over_many_connections)
 {
 	struct absence a = missed_from(1000);
 
-	(void)state;
 	assert_false(dead_missed(&a, 1001, 1002, LEASE));
 	for (int i = 1; i <= 4; i++) {
 		struct pulse p = at(1000 + i * LEASE / 4);
@@ -104,11 +96,10 @@ static void one_server_over_many_connections(void **state)
 	assert_true(dead_missed(&a, 1002 + LEASE, 1003 + LEASE, LEASE));
 }
 
-static void one_connection_to_a_server_that_hides_who_it_is(void **state)
+TEST(one_connection_to_a_server_that_hides_who_it_is)
 {
 	struct pulse p = at(1000);
 
-	(void)state;
 	p.server = (struct redis_identity){0};
 	for (int breaks = 0; breaks < 2; breaks++) {
 		struct absence a = { .lease_ms = LEASE };
@@ -128,11 +119,10 @@ static void one_connection_to_a_server_that_hides_who_it_is(void **state)
 }
 
 /* Four leases, whatever happens in between; three more than one of our own may be silent. */
-static void what_cannot_be_decided_is_told(void **state)
+TEST(what_cannot_be_decided_is_told)
 {
 	struct absence a = missed_from(1000);
 
-	(void)state;
 	assert_false(dead_is_undecided(&a, 1000 + 100 * LEASE, LEASE));	/* no look missed it yet */
 	assert_false(dead_missed(&a, 1001, 1002, LEASE));
 	for (int i = 1; i <= 4; i++) {
@@ -147,11 +137,10 @@ static void what_cannot_be_decided_is_told(void **state)
 	assert_non_null(strstr(doubt_text(a.calm.doubt), "keeps stalling"));
 }
 
-static void a_look_that_was_cut_short_proves_nothing(void **state)
+TEST(a_look_that_was_cut_short_proves_nothing)
 {
 	struct absence a = missed_from(1000);
 
-	(void)state;
 	assert_false(dead_missed(&a, 1001, 1002, LEASE));
 	calm_from(&a.calm, 1000 + LEASE / 4, 1000 + LEASE);
 	dead_unseen(&a);
@@ -163,23 +152,21 @@ static void a_look_that_was_cut_short_proves_nothing(void **state)
 	assert_int_equal(a.calm.doubt, DOUBT_LOOK);
 }
 
-static void what_does_not(void **state)
+TEST(what_does_not)
 {
 	struct absence a = missed_from(46000);
 	struct pulse p = at(46000 + LEASE / 2);
 
-	(void)state;
 	assert_false(dead_missed(&a, 46001, 46002, LEASE));
 	p.server_ms += LEASE / 8;
 	calm_pulse(&a.calm, &p, LEASE);
 	assert_true(dead_missed(&a, 46002 + LEASE, 46003 + LEASE, LEASE));
 }
 
-static void a_refused_pulse_breaks_it_too(void **state)
+TEST(a_refused_pulse_breaks_it_too)
 {
 	struct absence a = missed_from(46000);
 
-	(void)state;
 	assert_false(dead_missed(&a, 46001, 46002, LEASE));
 	calm_broken(&a.calm, DOUBT_REFUSED);
 	assert_false(dead_missed(&a, 90000, 90001, LEASE));
@@ -190,12 +177,11 @@ static void a_refused_pulse_breaks_it_too(void **state)
 }
 
 /* What is much for one of a short lease is nothing for another. */
-static void each_owner_is_disturbed_by_its_own_measure(void **state)
+TEST(each_owner_is_disturbed_by_its_own_measure)
 {
 	struct absence brief = missed_from(1000), patient = { .lease_ms = 10 * LEASE };
 	struct pulse p = at(1000);
 
-	(void)state;
 	calm_pulse(&patient.calm, &p, patient.lease_ms);
 	assert_false(dead_missed(&brief, 1001, 1002, brief.lease_ms));
 	assert_false(dead_missed(&patient, 1001, 1002, patient.lease_ms));
@@ -208,12 +194,11 @@ static void each_owner_is_disturbed_by_its_own_measure(void **state)
 	assert_true(dead_missed(&patient, 1002 + 10 * LEASE, 1003 + 10 * LEASE, patient.lease_ms));
 }
 
-static void small_steps_of_a_clock_add_up(void **state)
+TEST(small_steps_of_a_clock_add_up)
 {
 	struct calm c = {0};
 	struct pulse p;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		p = at(1000 + i * 7000);
 		p.server_ms += i * 1300;
@@ -222,31 +207,13 @@ static void small_steps_of_a_clock_add_up(void **state)
 	assert_int_equal(c.since_boottime_ms, 1000 + 3 * 7000);	/* 3900 > lease / 8: a new beginning */
 }
 
-static void without_calm_nobody_is_dead(void **state)
+TEST(without_calm_nobody_is_dead)
 {
 	struct absence a = { .lease_ms = LEASE };
 
-	(void)state;
 	assert_false(dead_missed(&a, 1000, 1001, LEASE));
 	assert_false(dead_missed(&a, 1000000, 1000001, LEASE));
 	assert_int_equal(a.since_ms, 1000001);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_looks_a_lease_apart),
-		cmocka_unit_test(what_breaks_the_calm),
-		cmocka_unit_test(what_does_not),
-		cmocka_unit_test(one_server_over_many_connections),
-		cmocka_unit_test(one_connection_to_a_server_that_hides_who_it_is),
-		cmocka_unit_test(what_cannot_be_decided_is_told),
-		cmocka_unit_test(a_look_that_was_cut_short_proves_nothing),
-		cmocka_unit_test(a_refused_pulse_breaks_it_too),
-		cmocka_unit_test(each_owner_is_disturbed_by_its_own_measure),
-		cmocka_unit_test(small_steps_of_a_clock_add_up),
-		cmocka_unit_test(without_calm_nobody_is_dead),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

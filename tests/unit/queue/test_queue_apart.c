@@ -1,25 +1,19 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
 
 /* Large messages that are delayed: the payload lies apart from its line, and comes back with it. test_queue_apart_errors.c: what can go wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/queue/admin.h"
 #include "common/queue/look.h"
 #include "common/queue/waiting.h"
 #include "tests/unit/queue/apart_fixture.h"
+#include "tests/unit/unit.h"
 
-static void a_large_one_is_renamed_and_comes_back_whole(void **state)
+TEST(a_large_one_is_renamed_and_comes_back_whole, apart_setup)
 {
 	struct redis_reply lates;
 
-	(void)state;
 	apart_put(0);
 	apart_assert_is(0);
 	assert_int_equal(atoi(REDIS(&server, "HGET %s %s", owner.lease, owner.trays[0]).str), 1);
@@ -30,11 +24,10 @@ static void a_large_one_is_renamed_and_comes_back_whole(void **state)
 	apart_assert_nothing_delayed();
 }
 
-static void an_older_line_is_dropped(void **state)
+TEST(an_older_line_is_dropped, apart_setup)
 {
 	struct buffer older = {0};
 
-	(void)state;
 	message_wrapper(&older, &keys.lines, &(struct wrapper){ .attempts = 1, .apart = true });
 	size_t strip = older.len;
 	buffer_append(&older, payload, LARGE);
@@ -46,9 +39,8 @@ static void an_older_line_is_dropped(void **state)
 	buffer_free(&older);
 }
 
-static void what_is_not_due_waits_unless_all_is_wanted(void **state)
+TEST(what_is_not_due_waits_unless_all_is_wanted, apart_setup)
 {
-	(void)state;
 	apart_put(60000);
 	assert_int_equal(apart_due(false).n, 0);
 	apart_assert_is(0);
@@ -57,12 +49,11 @@ static void what_is_not_due_waits_unless_all_is_wanted(void **state)
 }
 
 /* Other programs fetch from ingress, too: no line of ours may stand there. */
-static void where_the_queue_is_shared_the_line_is_left_out(void **state)
+TEST(where_the_queue_is_shared_the_line_is_left_out, apart_setup)
 {
 	struct redis_reply first;
 	void *kept;
 
-	(void)state;
 	apart_put(0);
 	keys.shared = true;
 	queue_glance_delayed(&server.r, &keys, 0, 9);
@@ -76,14 +67,13 @@ static void where_the_queue_is_shared_the_line_is_left_out(void **state)
 	apart_assert_nothing_delayed();
 }
 
-static void readers_see_one_message(void **state)
+TEST(readers_see_one_message, apart_setup)
 {
 	struct queue_glanced glanced;
 	struct queue_looked looked;
 	struct redis_reply reply;
 	struct message m;
 
-	(void)state;
 	apart_put(60000);
 	queue_glance_delayed(&server.r, &keys, 0, 9);
 	reply = private_redis_answer(&server);
@@ -101,12 +91,11 @@ static void readers_see_one_message(void **state)
 	assert_memory_equal(looked.tail.str, "x", 2);
 }
 
-static void what_is_too_old_escapes_with_its_payload(void **state)
+TEST(what_is_too_old_escapes_with_its_payload, apart_setup)
 {
 	struct buffer whole = {0};
 	struct message m;
 
-	(void)state;
 	apart_put(60000);
 	buffer_append(&whole, line.data, line.len);
 	buffer_append(&whole, payload, LARGE);
@@ -123,9 +112,8 @@ static void what_is_too_old_escapes_with_its_payload(void **state)
 	buffer_free(&whole);
 }
 
-static void a_purge_and_destroy_leave_nothing(void **state)
+TEST(a_purge_and_destroy_leave_nothing, apart_setup)
 {
-	(void)state;
 	apart_put(60000);
 	queue_purge_delayed(&server.r, &keys);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
@@ -138,12 +126,11 @@ static void a_purge_and_destroy_leave_nothing(void **state)
 	apart_assert_nothing_delayed();
 }
 
-static void another_answer_is_no_move(void **state)
+TEST(another_answer_is_no_move, apart_setup)
 {
 	struct redis_reply reply = REDIS(&server, "PING");
 	struct queue_due_moved moved;
 
-	(void)state;
 	assert_int_equal(queue_due_moved(&reply, &moved), -1);
 	REDIS(&server, "ZADD quredis:of:i:delayed 1 small");
 	reply = REDIS(&server, "ZRANGE quredis:of:i:delayed 0 -1");
@@ -151,11 +138,10 @@ static void another_answer_is_no_move(void **state)
 }
 
 /* An empty message, and one whose payload is such a line. */
-static void only_a_member_without_a_payload_is_apart(void **state)
+TEST(only_a_member_without_a_payload_is_apart, apart_setup)
 {
 	struct buffer plain = {0}, nested = {0};
 
-	(void)state;
 	message_wrapper(&plain, &keys.lines, &(struct wrapper){ .attempts = 1 });
 	buffer_append(&nested, plain.data, plain.len);
 	buffer_append(&nested, line.data, line.len);
@@ -167,21 +153,4 @@ static void only_a_member_without_a_payload_is_apart(void **state)
 	buffer_free(&nested);
 }
 
-#define T(f) cmocka_unit_test_setup(f, apart_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_large_one_is_renamed_and_comes_back_whole),
-		T(an_older_line_is_dropped),
-		T(what_is_not_due_waits_unless_all_is_wanted),
-		T(where_the_queue_is_shared_the_line_is_left_out),
-		T(readers_see_one_message),
-		T(what_is_too_old_escapes_with_its_payload),
-		T(a_purge_and_destroy_leave_nothing),
-		T(another_answer_is_no_move),
-		T(only_a_member_without_a_payload_is_apart),
-	};
-
-	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
-}
+UNIT_MAIN(apart_setup_all, apart_teardown_all)

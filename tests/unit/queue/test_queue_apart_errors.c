@@ -1,17 +1,12 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
 
 /* Large messages that are delayed while Redis refuses a command, the tray holds something else, or the payload is gone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/waiting.h"
 #include "tests/unit/queue/apart_fixture.h"
+#include "tests/unit/unit.h"
 
 static void assert_moved_whole(void)
 {
@@ -24,12 +19,11 @@ static void assert_moved_whole(void)
 	apart_assert_holds("i", &line);
 }
 
-static void what_redis_refuses_is_undone_and_the_message_moves_whole(void **state)
+TEST(what_redis_refuses_is_undone_and_the_message_moves_whole, apart_setup)
 {
 	static const char *const refused[] = { "SET " APART " 1", "ACL SETUSER default -memory", "ACL SETUSER default -rename -ltrim",
 		"ACL SETUSER default -rpush -zrem" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		apart_setup(NULL);
 		REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE);
@@ -42,12 +36,11 @@ static void what_redis_refuses_is_undone_and_the_message_moves_whole(void **stat
 	}
 }
 
-static void one_beside_others_moves_whole(void **state)
+TEST(one_beside_others_moves_whole, apart_setup)
 {
 	const struct queue_entry entry = { .raw = payload, .len = LARGE, .at = -1, .of = 2 };
 	const struct queue_change change = { &line, 0 };
 
-	(void)state;
 	REDIS(&server, "LPUSH %s %b other", owner.trays[0], payload, LARGE);
 	queue_retry(&server.r, &owner, 0, &entry, &change, 0);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
@@ -57,9 +50,8 @@ static void one_beside_others_moves_whole(void **state)
 }
 
 /* Redis went back in time, or the message is of another size. */
-static void a_tray_that_holds_something_else_is_left_alone(void **state)
+TEST(a_tray_that_holds_something_else_is_left_alone, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE / 2);
 	assert_int_equal(apart_retry(payload, LARGE, 0, 0), QUEUE_CANNOT_TELL);
 	REDIS(&server, "DEL %s", owner.trays[0]);
@@ -72,12 +64,11 @@ static void a_tray_that_holds_something_else_is_left_alone(void **state)
 	apart_assert_nothing_delayed();
 }
 
-static void one_whose_payload_is_gone_makes_no_empty_dead_letter(void **state)
+TEST(one_whose_payload_is_gone_makes_no_empty_dead_letter, apart_setup)
 {
 	char *list = apart_list();
 	struct message m;
 
-	(void)state;
 	apart_put(60000);
 	REDIS(&server, "DEL %s", list);
 	message_parse(&m, &keys.lines, line.data, line.len);
@@ -89,12 +80,11 @@ static void one_whose_payload_is_gone_makes_no_empty_dead_letter(void **state)
 }
 
 /* Its line alone would run as an empty message. */
-static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
+TEST(one_whose_payload_is_gone_is_deleted_and_told, apart_setup)
 {
 	static const char *const lost[] = { "DEL %s", "SET %s 1" };
 	char *list;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct queue_due_moved moved;
 		struct redis_reply lates;
@@ -119,12 +109,11 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 }
 
 /* An older message of about the same size lies in the tray. retry.lua cannot tell, since it does not read it; due.lua reads it and can. */
-static void another_message_in_its_place_comes_back_as_it_was(void **state)
+TEST(another_message_in_its_place_comes_back_as_it_was, apart_setup)
 {
 	static const struct wrapper again = { .attempts = 1, .apart = true };
 	struct buffer older = {0};
 
-	(void)state;
 	message_wrapper(&older, &keys.lines, &again);
 	size_t strip = older.len;
 	buffer_append(&older, payload, LARGE);
@@ -146,12 +135,11 @@ static void another_message_in_its_place_comes_back_as_it_was(void **state)
 }
 
 /* Without a seal it is a producer's message: only the seal proves that there was a payload which is gone. */
-static void a_line_without_a_seal_is_moved_as_it_is(void **state)
+TEST(a_line_without_a_seal_is_moved_as_it_is, apart_setup)
 {
 	static const char raw[] = "quredis/1 w=00000000000000aa apart=1\n";
 	struct redis_reply lates;
 
-	(void)state;
 	REDIS(&server, "ZADD quredis:of:i:delayed 1 %s 2 small", raw);
 	queue_due(&server.r, &keys, false, 10, NULL);		/* nobody has looked at the line: it stays */
 	lates = private_redis_answer(&server);
@@ -166,11 +154,10 @@ static void a_line_without_a_seal_is_moved_as_it_is(void **state)
 }
 
 /* The secret may have been lost, or is news: whoever fetches it judges the line, with the whole message behind it. */
-static void a_line_whose_secret_is_unknown_leaves_with_its_payload(void **state)
+TEST(a_line_whose_secret_is_unknown_leaves_with_its_payload, apart_setup)
 {
 	char *digit = &line.data[line.len - 2];
 
-	(void)state;
 	*digit = *digit == '0' ? '1' : '0';
 	apart_put(0);
 	assert_int_equal(apart_due(false).n, 1);
@@ -179,12 +166,11 @@ static void a_line_whose_secret_is_unknown_leaves_with_its_payload(void **state)
 }
 
 /* It is not gone. */
-static void one_whose_payload_may_not_be_read_stays(void **state)
+TEST(one_whose_payload_may_not_be_read_stays, apart_setup)
 {
 	struct redis_reply first;
 	void *kept;
 
-	(void)state;
 	apart_put(0);
 	queue_glance_delayed(&server.r, &keys, 0, 9);
 	first = private_redis_answer(&server);
@@ -199,9 +185,8 @@ static void one_whose_payload_may_not_be_read_stays(void **state)
 	apart_assert_holds("i", &line);
 }
 
-static void where_unlink_is_forbidden_nothing_is_left_either(void **state)
+TEST(where_unlink_is_forbidden_nothing_is_left_either, apart_setup)
 {
-	(void)state;
 	apart_put(0);
 	REDIS(&server, "ACL SETUSER default -unlink");
 	assert_int_equal(apart_due(false).n, 1);
@@ -211,11 +196,10 @@ static void where_unlink_is_forbidden_nothing_is_left_either(void **state)
 }
 
 /* If Redis refuses HDEL, a name stays in the hash. A later move removes it. */
-static void a_name_whose_list_is_gone_leaves_with_a_later_move(void **state)
+TEST(a_name_whose_list_is_gone_leaves_with_a_later_move, apart_setup)
 {
 	char *list;
 
-	(void)state;
 	redis_appendf(&server.r, "HRANDFIELD " APART);
 	if (private_redis_answer_or_error(&server).type == REDIS_ERROR)
 		skip();		/* before Redis 6.2 */
@@ -238,9 +222,8 @@ static void a_name_whose_list_is_gone_leaves_with_a_later_move(void **state)
 }
 
 /* Each payload whose message is still delayed keeps its name. */
-static void a_name_whose_list_is_there_stays(void **state)
+TEST(a_name_whose_list_is_there_stays, apart_setup)
 {
-	(void)state;
 	apart_put(0);
 	REDIS(&server, "HSET " APART " 0123456789abcdef 1");
 	REDIS(&server, "RPUSH " APART ":0123456789abcdef payload");
@@ -248,24 +231,4 @@ static void a_name_whose_list_is_there_stays(void **state)
 	assert_int_equal(REDIS_INT(&server, "HEXISTS " APART " 0123456789abcdef"), 1);
 }
 
-#define T(f) cmocka_unit_test_setup(f, apart_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(what_redis_refuses_is_undone_and_the_message_moves_whole),
-		T(one_beside_others_moves_whole),
-		T(a_tray_that_holds_something_else_is_left_alone),
-		T(one_whose_payload_is_gone_makes_no_empty_dead_letter),
-		T(one_whose_payload_is_gone_is_deleted_and_told),
-		T(another_message_in_its_place_comes_back_as_it_was),
-		T(a_line_without_a_seal_is_moved_as_it_is),
-		T(a_line_whose_secret_is_unknown_leaves_with_its_payload),
-		T(one_whose_payload_may_not_be_read_stays),
-		T(where_unlink_is_forbidden_nothing_is_left_either),
-		T(a_name_whose_list_is_gone_leaves_with_a_later_move),
-		T(a_name_whose_list_is_there_stays),
-	};
-
-	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
-}
+UNIT_MAIN(apart_setup_all, apart_teardown_all)

@@ -4,19 +4,15 @@
  * The classes of failed attempts in Redis: two hosts are added, strangers' names stay bounded, and the text names the most
  * frequent and the latest.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "common/queue/queue.h"
 #include "tests/unit/private_queue.h"
+#include "tests/unit/unit.h"
 
 #define MINUTE 29000000
 #define LATEST_MS "1740000000123"
@@ -71,11 +67,17 @@ static uint64_t sum_of(const struct queue_failed *f)
 	return n;
 }
 
-static void two_hosts_are_added(void **state)
+static int clear(void **state)
+{
+	(void)state;
+	private_queue_clear();
+	return 0;
+}
+
+TEST(two_hosts_are_added, clear)
 {
 	struct queue_failed f = {0};
 
-	(void)state;
 	NOTE(MINUTE, LATEST_MS " Refused connect to mail:25: refused", { "Refused", 400 }, { "Timeout", 2 });
 	NOTE(MINUTE, "", { "Refused", 90 });
 	NOTE(MINUTE + 1, "", { "Refused", 8 });
@@ -91,11 +93,10 @@ static void two_hosts_are_added(void **state)
 	assert_string_equal(queue_failed_text(&f, text), "498 Refused, 2 Timeout; the latest: Refused: connect to mail:25: refused");
 }
 
-static void one_class_alone_has_its_text(void **state)
+TEST(one_class_alone_has_its_text, clear)
 {
 	struct queue_failed f = {0};
 
-	(void)state;
 	assert_string_equal(queue_failed_text(&f, text), "");
 	NOTE(MINUTE, LATEST_MS " Refused connect to mail:25: refused", { "Refused", 498 });
 	read_totals(&f);
@@ -104,11 +105,10 @@ static void one_class_alone_has_its_text(void **state)
 }
 
 /* A host writes what it saw some seconds ago after another one has written what came later. Times far ahead are of a clock that was set. */
-static void the_latest_is_not_the_last_that_was_written(void **state)
+TEST(the_latest_is_not_the_last_that_was_written, clear)
 {
 	struct queue_failed f = {0};
 
-	(void)state;
 	NOTE(MINUTE, "1740000004000 Later b", { "Later", 1 });
 	NOTE(MINUTE, "1740000000000 Earlier a", { "Earlier", 1 });
 	read_totals(&f);
@@ -135,12 +135,11 @@ static void note_users(int64_t minute, int first, int n)
 }
 
 /* Ten thousand names first; then a class that fails has its place in the minute and in the totals, and the names stay bounded. */
-static void strangers_names_stay_bounded(void **state)
+TEST(strangers_names_stay_bounded, clear)
 {
 	struct queue_failed minute = {0}, totals = {0};
 	int64_t size;
 
-	(void)state;
 	note_users(MINUTE, 0, 10000);
 	size = REDIS_INT(&server, "HLEN %s", keys.stats);
 	assert_true(size <= FAILED_NAMES + 2);
@@ -159,11 +158,10 @@ static void strangers_names_stay_bounded(void **state)
 }
 
 /* A window of minutes with many names each: bounded here, too, and none of the many has a line. */
-static void a_window_stays_bounded(void **state)
+TEST(a_window_stays_bounded, clear)
 {
 	struct queue_failed f = {0};
 
-	(void)state;
 	for (int i = 0; i < 60; i++) {
 		note_users(MINUTE + i, 1000 * i, 32);
 		NOTE(MINUTE + i, "", { "Refused", 4 });
@@ -179,12 +177,11 @@ static void a_window_stays_bounded(void **state)
 }
 
 /* Other programs write to Redis, too. */
-static void what_no_handler_could_write_is_not_shown(void **state)
+TEST(what_no_handler_could_write_is_not_shown, clear)
 {
 	struct queue_failed f = {0};
 	json_t *o = json_object();
 
-	(void)state;
 	REDIS(&server, "HSET %s failed:--all 7 failed: 1 failed:a/b 2 failed:Good 5 failed:Bad x failed:Worse -3 failed:other 4 "
 		       "failed 99 failed_latest %b", keys.stats, "17 Good \xff\x1b[31m\nred", sizeof("17 Good \xff\x1b[31m\nred") - 1);
 	read_totals(&f);
@@ -208,12 +205,11 @@ static void what_no_handler_could_write_is_not_shown(void **state)
 }
 
 /* Redis refuses one of the keys: nothing is counted, since the caller counts all of it again. */
-static void a_refused_key_counts_nothing(void **state)
+TEST(a_refused_key_counts_nothing, clear)
 {
 	struct class_figure one[FAILED_FIGURES] = { { "Refused", 1 } };
 	char *rate = queue_rate_key(&keys, MINUTE);
 
-	(void)state;
 	REDIS(&server, "SET %s x", rate);
 	queue_failed_note(&server.r, &keys, MINUTE, one, LATEST_MS " Refused x");
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
@@ -228,21 +224,4 @@ static int setup(void **state)
 	return 0;
 }
 
-static int clear(void **state)
-{
-	(void)state;
-	private_queue_clear();
-	return 0;
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, clear)
-	const struct CMUnitTest tests[] = {
-		TEST(two_hosts_are_added), TEST(one_class_alone_has_its_text),
-		TEST(the_latest_is_not_the_last_that_was_written), TEST(strangers_names_stay_bounded), TEST(a_window_stays_bounded),
-		TEST(what_no_handler_could_write_is_not_shown), TEST(a_refused_key_counts_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, setup, private_queue_stop);
-}
+UNIT_MAIN(setup, private_queue_stop)

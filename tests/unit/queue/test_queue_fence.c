@@ -3,26 +3,20 @@
 /*
  * A fence takes the tray and the lease of a dead worker, and remembers how many messages lay there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 static void fence(void)
 {
 	queue_fence(&server.r, &keys, owner.incarnation, TRAY, RESCUE);
 }
 
-static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
+TEST(a_fence_takes_tray_and_lease_and_remembers_how_many, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "SET " LEASE " 1");
 	fence();
 	assert_int_equal(private_redis_answer(&server).integer, 0);
@@ -46,9 +40,8 @@ static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
 }
 
 /* Two trays with one message each: neither is known to be the one. */
-static void a_fence_counts_what_lies_in_all_trays(void **state)
+TEST(a_fence_counts_what_lies_in_all_trays, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH " TRAY " a");
 	REDIS(&server, "RPUSH t:n.00000000000000b0.4.1:1 b");
 	REDIS(&server, "SET t:n.00000000000000b0.4.1:2 x");
@@ -63,9 +56,8 @@ static void a_fence_counts_what_lies_in_all_trays(void **state)
 	assert_string_equal(private_redis_answer(&server).str, "2");
 }
 
-static void a_fence_leaves_what_is_being_rescued_alone(void **state)
+TEST(a_fence_leaves_what_is_being_rescued_alone, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH " RESCUE " old");
 	REDIS(&server, "RPUSH " TRAY " new");
 	fence();
@@ -74,9 +66,8 @@ static void a_fence_leaves_what_is_being_rescued_alone(void **state)
 	moves_assert_holds("fence", TRAY, "new", 3);
 }
 
-static void a_fence_among_keys_of_other_types(void **state)
+TEST(a_fence_among_keys_of_other_types, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "SET " TRAY " x");
 	fence();
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
@@ -89,9 +80,8 @@ static void a_fence_among_keys_of_other_types(void **state)
 	moves_assert_holds("fence", TRAY, "a", 1);
 }
 
-static void a_fence_at_maxmemory(void **state)
+TEST(a_fence_at_maxmemory, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH " TRAY " a");
 	REDIS(&server, "CONFIG SET maxmemory 1");
 	fence();
@@ -99,17 +89,4 @@ static void a_fence_at_maxmemory(void **state)
 	moves_assert_holds("fence", RESCUE, "a", 1);
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_fence_takes_tray_and_lease_and_remembers_how_many),
-		T(a_fence_counts_what_lies_in_all_trays),
-		T(a_fence_leaves_what_is_being_rescued_alone),
-		T(a_fence_among_keys_of_other_types),
-		T(a_fence_at_maxmemory),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

@@ -4,18 +4,13 @@
  * Every move against a real server: what it does, and that a message that is not there, keys of other
  * types, a full server and equal messages lose and double nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/notes.h"
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 /* ---- the moves under test, each with the places it takes from and puts to ---- */
 
@@ -148,9 +143,8 @@ static struct redis_reply run(const struct move *m)
 
 /* ---- every move ---- */
 
-static void a_move_takes_and_puts(void **state)
+TEST(a_move_takes_and_puts, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		moves_setup(NULL);
 		moves_put(m->from, RAW, RAW_LEN);
@@ -163,9 +157,8 @@ static void a_move_takes_and_puts(void **state)
 	}
 }
 
-static void what_is_not_there_is_not_moved(void **state)
+TEST(what_is_not_there_is_not_moved, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		if (!m->names_it)
 			continue;
@@ -179,9 +172,8 @@ static void what_is_not_there_is_not_moved(void **state)
 }
 
 /* What was at the destination before is not taken for what an undone move put there. */
-static void undoing_takes_only_its_own(void **state)
+TEST(undoing_takes_only_its_own, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		if (!m->names_it)
 			continue;
@@ -192,9 +184,8 @@ static void undoing_takes_only_its_own(void **state)
 	}
 }
 
-static void a_destination_of_another_type_loses_nothing(void **state)
+TEST(a_destination_of_another_type_loses_nothing, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		moves_setup(NULL);
 		moves_put(m->from, RAW, RAW_LEN);
@@ -208,9 +199,8 @@ static void a_destination_of_another_type_loses_nothing(void **state)
 }
 
 /* The copy came first, and is undone: else there would be one more each time it is tried. */
-static void a_source_of_another_type_makes_no_copies(void **state)
+TEST(a_source_of_another_type_makes_no_copies, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		moves_setup(NULL);
 		REDIS(&server, "SET %s x", m->from);
@@ -221,11 +211,10 @@ static void a_source_of_another_type_makes_no_copies(void **state)
 }
 
 /* The same where the server does not let us remove. */
-static void without_the_right_to_remove_no_copies_are_made(void **state)
+TEST(without_the_right_to_remove_no_copies_are_made, moves_setup)
 {
 	static const char *const without[] = { "-lrem", "-zrem", "-lpop", "-rpop" };
 
-	(void)state;
 	for (EACH_MOVE(m)) {
 		for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
 			bool failed;
@@ -242,9 +231,8 @@ static void without_the_right_to_remove_no_copies_are_made(void **state)
 	}
 }
 
-static void every_move_runs_at_maxmemory(void **state)
+TEST(every_move_runs_at_maxmemory, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		moves_setup(NULL);
 		moves_put(m->from, RAW, RAW_LEN);
@@ -255,9 +243,8 @@ static void every_move_runs_at_maxmemory(void **state)
 	}
 }
 
-static void of_equal_messages_one_is_moved(void **state)
+TEST(of_equal_messages_one_is_moved, moves_setup)
 {
-	(void)state;
 	for (EACH_MOVE(m)) {
 		if (moves_is_set(m->from))
 			continue;
@@ -270,20 +257,4 @@ static void of_equal_messages_one_is_moved(void **state)
 	}
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_move_takes_and_puts),
-		T(what_is_not_there_is_not_moved),
-		T(undoing_takes_only_its_own),
-		T(a_destination_of_another_type_loses_nothing),
-		T(a_source_of_another_type_makes_no_copies),
-		T(without_the_right_to_remove_no_copies_are_made),
-		T(every_move_runs_at_maxmemory),
-		T(of_equal_messages_one_is_moved),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

@@ -3,26 +3,20 @@
 /*
  * Moves one by one, against a real server: what a fetch, a retry, an escape and the others do beyond what all of them promise.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/queue/admin.h"
 #include "common/queue/watch.h"
 #include "tests/unit/sealed.h"
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 /* ---- fetch, done ---- */
 
-static void fetch_moves_the_oldest_into_the_tray(void **state)
+TEST(fetch_moves_the_oldest_into_the_tray, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH i a b");
 	queue_fetch(&server.r, &owner, 0, 0);
 	assert_string_equal(private_redis_answer(&server).str, "a");
@@ -37,9 +31,8 @@ static void fetch_moves_the_oldest_into_the_tray(void **state)
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 }
 
-static void a_batch_is_fetched_in_order_and_answered_one_by_one(void **state)
+TEST(a_batch_is_fetched_in_order_and_answered_one_by_one, moves_setup)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		owner.blmove = i == 1;
 		REDIS(&server, "LPUSH i a b");
@@ -54,9 +47,8 @@ static void a_batch_is_fetched_in_order_and_answered_one_by_one(void **state)
 	owner.blmove = false;
 }
 
-static void fetch_at_maxmemory(void **state)
+TEST(fetch_at_maxmemory, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH i a");
 	REDIS(&server, "CONFIG SET maxmemory 1");
 	queue_fetch(&server.r, &owner, 0, 0);
@@ -70,9 +62,8 @@ static void fetch_at_maxmemory(void **state)
 	assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
 }
 
-static void a_tray_of_another_type_stops_the_fetch_before_the_pop(void **state)
+TEST(a_tray_of_another_type_stops_the_fetch_before_the_pop, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH i a");
 	REDIS(&server, "SET " TRAY " x");
 	queue_fetch(&server.r, &owner, 0, 0);
@@ -84,12 +75,11 @@ static void a_tray_of_another_type_stops_the_fetch_before_the_pop(void **state)
 
 /* ---- details of single moves ---- */
 
-static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
+TEST(a_retry_is_due_after_its_delay_by_the_servers_clock, moves_setup)
 {
 	struct redis_reply score;
 	int64_t due, now;
 
-	(void)state;
 	moves_put(TRAY, RAW, RAW_LEN);
 	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
@@ -101,21 +91,19 @@ static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
 }
 
 /* A wrapper's nonce makes members distinct; should one come twice nevertheless, undoing must not take the first. */
-static void an_undone_retry_leaves_an_equal_member_alone(void **state)
+TEST(an_undone_retry_leaves_an_equal_member_alone, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "ZADD quredis:of:i:delayed 5 %b", wrapped.data, wrapped.len);
 	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
 }
 
-static void only_what_is_due_and_only_so_many(void **state)
+TEST(only_what_is_due_and_only_so_many, moves_setup)
 {
 	struct redis_reply time = REDIS(&server, "TIME"), late;
 	int64_t now = queue_time_parse(&time);
 
-	(void)state;
 	for (int64_t i = 0; i < 25; i++)
 		REDIS(&server, "ZADD quredis:of:i:delayed %d %d", now - 100 + i, i);
 	REDIS(&server, "ZADD quredis:of:i:delayed %d later", now + 60000);
@@ -138,11 +126,10 @@ static void only_what_is_due_and_only_so_many(void **state)
 }
 
 /* Redis copies each several times: a hundred large ones would keep it from everybody else for seconds. */
-static void large_ones_are_due_one_by_one(void **state)
+TEST(large_ones_are_due_one_by_one, moves_setup)
 {
 	static char large[600000];
 
-	(void)state;
 	for (int64_t i = 0; i < 5; i++) {
 		large[0] = (char)('a' + i);
 		REDIS(&server, "ZADD quredis:of:i:delayed %d %b", i, large, sizeof(large));
@@ -156,7 +143,7 @@ static void large_ones_are_due_one_by_one(void **state)
 		assert_int_equal(REDIS(&server, "LINDEX i %d", (int64_t)(-1 - i)).str[0], 'a' + i);
 }
 
-static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
+TEST(escape_keeps_the_producers_bytes_and_writes_the_record, moves_setup)
 {
 	static const char *const want[RECORD_FIELDS][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
 		{ "error_class", "HandlerExit" }, { "error_message", "said no" }, { "failed_at", "2023-11-14T22:13:20.123Z" },
@@ -169,7 +156,6 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 	struct redis_reply entries, fields;
 	struct message m;
 
-	(void)state;
 	sealed_append(&raw, &keys.lines, text, strlen(text));
 	message_parse(&m, &keys.lines, raw.data, raw.len);
 	assert_string_equal(message_id(&m), "order-1");
@@ -195,13 +181,12 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 	buffer_free(&raw);
 }
 
-static void a_big_message_is_left_out_of_its_record(void **state)
+TEST(a_big_message_is_left_out_of_its_record, moves_setup)
 {
 	char big[200];
 	struct redis_reply entries, fields;
 	struct message m;
 
-	(void)state;
 	memset(big, 'x', sizeof(big));
 	message_parse(&m, &keys.lines, big, sizeof(big));
 	moves_put(TRAY, big, sizeof(big));
@@ -216,9 +201,8 @@ static void a_big_message_is_left_out_of_its_record(void **state)
 	assert_string_equal(redis_element(&fields, 39).str, "200");
 }
 
-static void a_record_that_cannot_be_written_does_not_hold_the_message(void **state)
+TEST(a_record_that_cannot_be_written_does_not_hold_the_message, moves_setup)
 {
-	(void)state;
 	moves_put(TRAY, RAW, RAW_LEN);
 	REDIS(&server, "SET e:log x");
 	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
@@ -227,9 +211,8 @@ static void a_record_that_cannot_be_written_does_not_hold_the_message(void **sta
 	assert_int_equal(moves_count(TRAY), 0);
 }
 
-static void return_takes_the_left_end_only(void **state)
+TEST(return_takes_the_left_end_only, moves_setup)
 {
-	(void)state;
 	moves_put(RESCUE, "other", 5);
 	moves_put(RESCUE, RAW, RAW_LEN);
 	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
@@ -242,9 +225,8 @@ static void return_takes_the_left_end_only(void **state)
 	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);	/* popped next */
 }
 
-static void what_is_handed_back_is_fetched_next(void **state)
+TEST(what_is_handed_back_is_fetched_next, moves_setup)
 {
-	(void)state;
 	moves_put("i", "waiting", 7);
 	moves_put(TRAY, RAW, RAW_LEN);
 	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
@@ -252,12 +234,11 @@ static void what_is_handed_back_is_fetched_next(void **state)
 	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);
 }
 
-static void redrive_takes_the_record_along(void **state)
+TEST(redrive_takes_the_record_along, moves_setup)
 {
 	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
 	char text[64];
 
-	(void)state;
 	snprintf(text, sizeof(text), "%s", id.str);
 	moves_put("e", RAW, RAW_LEN);
 	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
@@ -270,12 +251,11 @@ static void redrive_takes_the_record_along(void **state)
 	assert_int_equal(moves_count("i"), 1);
 }
 
-static void discard_takes_the_record_along(void **state)
+TEST(discard_takes_the_record_along, moves_setup)
 {
 	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
 	char text[64];
 
-	(void)state;
 	snprintf(text, sizeof(text), "%s", id.str);
 	moves_put("e", RAW, RAW_LEN);
 	queue_discard(&server.r, &keys, &by_value, text);
@@ -287,27 +267,4 @@ static void discard_takes_the_record_along(void **state)
 	assert_int_equal(moves_count("e"), 1);
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(fetch_moves_the_oldest_into_the_tray),
-		T(a_batch_is_fetched_in_order_and_answered_one_by_one),
-		T(fetch_at_maxmemory),
-		T(a_tray_of_another_type_stops_the_fetch_before_the_pop),
-		T(a_retry_is_due_after_its_delay_by_the_servers_clock),
-		T(an_undone_retry_leaves_an_equal_member_alone),
-		T(only_what_is_due_and_only_so_many),
-		T(large_ones_are_due_one_by_one),
-		T(escape_keeps_the_producers_bytes_and_writes_the_record),
-		T(a_big_message_is_left_out_of_its_record),
-		T(a_record_that_cannot_be_written_does_not_hold_the_message),
-		T(return_takes_the_left_end_only),
-		T(what_is_handed_back_is_fetched_next),
-		T(redrive_takes_the_record_along),
-		T(discard_takes_the_record_along),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

@@ -4,15 +4,9 @@
  * What is remembered beside the messages of a shared queue, against a real server: it is written, and forgotten, with the
  * move it belongs to or not at all.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/queue/admin.h"
 #include "common/queue/history.h"
@@ -20,6 +14,7 @@
 #include "common/queue/waiting.h"
 #include "tests/unit/sealed.h"
 #include "tests/unit/private_queue.h"
+#include "tests/unit/unit.h"
 
 #define RAW "bytes\0and\nmore \xff"
 #define RAW_LEN (sizeof(RAW) - 1)
@@ -104,9 +99,8 @@ static void assert_where(const char *from, int64_t n, int64_t waiting)
 	assert_int_equal(REDIS_INT(&server, "LLEN i"), waiting);
 }
 
-static void a_note_is_written_with_the_move_and_kept_for_a_week(void **state)
+TEST(a_note_is_written_with_the_move_and_kept_for_a_week, setup)
 {
-	(void)state;
 	for (EACH_BACK(b)) {
 		setup(NULL);
 		put(b->from);
@@ -138,9 +132,8 @@ static void another_is_there(const struct back *b)
 	assert_int_equal(run(b).integer, b->placed ? QUEUE_CANNOT_TELL : 0);
 }
 
-static void what_did_not_move_is_not_noted(void **state)
+TEST(what_did_not_move_is_not_noted, setup)
 {
-	(void)state;
 	each_leaves_all_as_it_was(another_is_there);
 }
 
@@ -153,15 +146,13 @@ static void may_not_be_removed(const struct back *b)
 }
 
 /* Else it would be charged again at the next try. */
-static void what_is_refused_is_noted_as_before(void **state)
+TEST(what_is_refused_is_noted_as_before, setup)
 {
-	(void)state;
 	each_leaves_all_as_it_was(may_not_be_removed);
 }
 
-static void without_its_note_nothing_moves(void **state)
+TEST(without_its_note_nothing_moves, setup)
 {
-	(void)state;
 	for (EACH_BACK(b)) {
 		setup(NULL);
 		put(b->from);
@@ -179,9 +170,8 @@ static void without_its_note_nothing_moves(void **state)
 	}
 }
 
-static void notes_are_written_at_maxmemory(void **state)
+TEST(notes_are_written_at_maxmemory, setup)
 {
-	(void)state;
 	for (EACH_BACK(b)) {
 		setup(NULL);
 		put(b->from);
@@ -228,9 +218,8 @@ static void redrive(void)
 static const struct back ends[] = { { .from = TRAY, .append = escape }, { .from = TRAY, .append = done_all },
 	{ .from = TRAY, .append = done_one }, { .from = "e", .append = redrive } };
 
-static void what_is_over_is_forgotten(void **state)
+TEST(what_is_over_is_forgotten, setup)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		setup(NULL);
 		REDIS(&server, "HSET " NOTES " %s crashes=1", note.field);
@@ -243,9 +232,8 @@ static void what_is_over_is_forgotten(void **state)
 }
 
 /* Another has it: what is known of it is his to know. */
-static void what_was_another_s_is_not_forgotten(void **state)
+TEST(what_was_another_s_is_not_forgotten, setup)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		setup(NULL);
 		REDIS(&server, "HSET " NOTES " %s crashes=1", note.field);
@@ -254,12 +242,11 @@ static void what_was_another_s_is_not_forgotten(void **state)
 	}
 }
 
-static void history_and_notes_together(void **state)
+TEST(history_and_notes_together, setup)
 {
 	struct queue_history *h = queue_history_new(2);
 	struct message m = message;
 
-	(void)state;
 	REDIS(&server, "HSET " NOTES " %s crashes=1", note.field);
 	put(TRAY);
 	queue_history_add(h, &m, 1700000000000, 5, 100);
@@ -272,9 +259,8 @@ static void history_and_notes_together(void **state)
 	assert_note(NULL);
 }
 
-static void a_dead_letter_may_be_put_back_with_a_note(void **state)
+TEST(a_dead_letter_may_be_put_back_with_a_note, setup)
 {
-	(void)state;
 	put("e");
 	queue_redrive(&server.r, &keys, &entry, &change, &note, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
@@ -284,7 +270,7 @@ static void a_dead_letter_may_be_put_back_with_a_note(void **state)
 
 /* ---- what goes back ---- */
 
-static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
+TEST(what_is_remembered_is_before_a_message_or_beside_it, setup)
 {
 	static const char line[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
 	struct buffer wrapped = {0};
@@ -294,7 +280,6 @@ static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
 	struct queue_keys own = keys;
 	struct message m, back;
 
-	(void)state;
 	sealed_append(&wrapped, &keys.lines, line, sizeof(line) - 1);
 	message_parse(&m, &keys.lines, wrapped.data, wrapped.len);
 	own.shared = false;
@@ -316,7 +301,7 @@ static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
 
 /* ---- reading ---- */
 
-static void notes_are_read_by_what_the_producer_pushed(void **state)
+TEST(notes_are_read_by_what_the_producer_pushed, setup)
 {
 	static const char line[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
 	struct queue_bytes asked[] = { { "none", 4 }, { RAW, RAW_LEN }, { NULL, 0 }, { "", 0 }, { "bad", 3 } };
@@ -326,7 +311,6 @@ static void notes_are_read_by_what_the_producer_pushed(void **state)
 	struct wrapper w;
 	struct message m;
 
-	(void)state;
 	sealed_append(&wrapped, &keys.lines, line, sizeof(line) - 1);
 	asked[2] = (struct queue_bytes){ wrapped.data, wrapped.len };
 	message_parse(&m, &keys.lines, "bad", 3);
@@ -345,14 +329,13 @@ static void notes_are_read_by_what_the_producer_pushed(void **state)
 }
 
 /* What was delayed before the queue was shared; and what a producer made up to look like that. */
-static void what_is_due_leaves_its_wrapper_behind(void **state)
+TEST(what_is_due_leaves_its_wrapper_behind, setup)
 {
 	static const char *const delayed[] = { "quredis/1 w=0000000000000001 attempts=1\nquredis/1 id=a\nbody", "as it was",
 		"quredis/1 w=not a line of ours", "quredis/1 w=0000000000000002\n", "quredis/1 w=0000000000000003 attempts=1\nforged" };
 	static const char *const due[] = { "quredis/1 id=a\nbody", "as it was", "quredis/1 w=not a line of ours", "",
 		"quredis/1 w=0000000000000003 attempts=1\nforged" };
 
-	(void)state;
 	for (int hurried = 0; hurried < 2; hurried++) {
 		struct redis_reply first;
 		void *kept;
@@ -388,14 +371,13 @@ static void what_is_due_leaves_its_wrapper_behind(void **state)
 	}
 }
 
-static void who_is_registered_says_that_it_is_shared(void **state)
+TEST(who_is_registered_says_that_it_is_shared, setup)
 {
 	char *json = queue_registration("lock", "n", 7, 9, 30000, true);
 	struct queue_worker *w;
 	struct redis_reply all;
 	struct queue_keys known;
 
-	(void)state;
 	REDIS(&server, "HSET t:workers n.00000000000000b0.4.1 %s", json);
 	free(json);
 	all = REDIS(&server, "HGETALL t:workers");
@@ -419,24 +401,4 @@ static void who_is_registered_says_that_it_is_shared(void **state)
 	queue_keys_free(&known);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-		TEST(a_note_is_written_with_the_move_and_kept_for_a_week),
-		TEST(what_did_not_move_is_not_noted),
-		TEST(what_is_refused_is_noted_as_before),
-		TEST(without_its_note_nothing_moves),
-		TEST(notes_are_written_at_maxmemory),
-		TEST(what_is_over_is_forgotten),
-		TEST(what_was_another_s_is_not_forgotten),
-		TEST(history_and_notes_together),
-		TEST(a_dead_letter_may_be_put_back_with_a_note),
-		TEST(what_is_remembered_is_before_a_message_or_beside_it),
-		TEST(notes_are_read_by_what_the_producer_pushed),
-		TEST(what_is_due_leaves_its_wrapper_behind),
-		TEST(who_is_registered_says_that_it_is_shared),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, private_queue_stop);
-}
+UNIT_MAIN(setup_all, private_queue_stop)

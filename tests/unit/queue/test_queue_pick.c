@@ -1,18 +1,13 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
 
 /* An operator picks one waiting or delayed message, or one that a producer delayed, while lists change and Redis refuses commands. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/admin.h"
 #include "tests/unit/queue/apart_fixture.h"
+#include "tests/unit/unit.h"
 
 static int64_t pick_waiting(enum queue_pick pick, const char *raw, int64_t at)
 {
@@ -38,9 +33,8 @@ static void assert_waiting(const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void a_waiting_message_by_its_value(void **state)
+TEST(a_waiting_message_by_its_value, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH i d c b a");
 	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "c", QUEUE_ANYWHERE), 1);
 	assert_waiting("d b a c");
@@ -51,9 +45,8 @@ static void a_waiting_message_by_its_value(void **state)
 }
 
 /* A worker has fetched it since the operator's command looked. */
-static void one_that_left_comes_not_back(void **state)
+TEST(one_that_left_comes_not_back, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH i b a");
 	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", QUEUE_ANYWHERE), 0);
 	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "gone", QUEUE_ANYWHERE), 0);
@@ -67,9 +60,8 @@ static void one_that_left_comes_not_back(void **state)
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
 }
 
-static void a_waiting_message_that_redis_refuses_to_move_stays(void **state)
+TEST(a_waiting_message_that_redis_refuses_to_move_stays, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "RPUSH i b a");
 	redis_appendf(&server.r, "ACL SETUSER default -lrem");
 	private_redis_answer(&server);
@@ -79,9 +71,8 @@ static void a_waiting_message_that_redis_refuses_to_move_stays(void **state)
 	assert_waiting("b a");
 }
 
-static void a_delayed_message_that_was_seen(void **state)
+TEST(a_delayed_message_that_was_seen, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "ZADD quredis:of:i:delayed 5 five 6 six 7 seven");
 	REDIS(&server, "RPUSH i b a");
 	assert_int_equal(pick_delayed(QUEUE_PICK_FIRST, 1, "6", "six", 3), 1);
@@ -92,14 +83,13 @@ static void a_delayed_message_that_was_seen(void **state)
 }
 
 /* Its rank, its time or its bytes have changed since the look. */
-static void another_delayed_message_is_left_alone(void **state)
+TEST(another_delayed_message_is_left_alone, apart_setup)
 {
 	static const struct { int64_t rank; const char *due, *raw; size_t len; } wrong[] = {
 		{ 0, "6", "six", 3 }, { 2, "6", "six", 3 }, { 3, "6", "six", 3 }, { 1, "60", "six", 3 }, { 1, "6", "siX", 3 }, { 1, "6", "six", 2 },
 		{ 1, "6", "six\0x", 4 },
 	};
 
-	(void)state;
 	REDIS(&server, "ZADD quredis:of:i:delayed 5 five 6 six 7 seven");
 	for (size_t i = 0; i < nitems(wrong); i++)
 		for (int pick = QUEUE_PICK_FIRST; pick <= QUEUE_PICK_DELETE; pick++)
@@ -109,11 +99,10 @@ static void another_delayed_message_is_left_alone(void **state)
 }
 
 /* Both have the same time, length and ends. */
-static void a_delayed_message_that_differs_in_the_middle_is_left_alone(void **state)
+TEST(a_delayed_message_that_differs_in_the_middle_is_left_alone, apart_setup)
 {
 	char seen[3001];
 
-	(void)state;
 	memset(seen, 'x', sizeof(seen) - 1);
 	seen[sizeof(seen) - 1] = '\0';
 	REDIS(&server, "ZADD quredis:of:i:delayed 6 %s", seen);
@@ -123,9 +112,8 @@ static void a_delayed_message_that_differs_in_the_middle_is_left_alone(void **st
 	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, "6", seen, sizeof(seen) - 1), 1);
 }
 
-static void a_delayed_message_that_redis_refuses_to_move_stays(void **state)
+TEST(a_delayed_message_that_redis_refuses_to_move_stays, apart_setup)
 {
-	(void)state;
 	REDIS(&server, "ZADD quredis:of:i:delayed 6 six");
 	redis_appendf(&server.r, "ACL SETUSER default -zremrangebyrank");
 	private_redis_answer(&server);
@@ -146,12 +134,11 @@ static char *due_and_entry(struct buffer *entry)
 	return alloc_copy(score.str, score.len);
 }
 
-static void a_payload_that_is_stored_apart_goes_with_it(void **state)
+TEST(a_payload_that_is_stored_apart_goes_with_it, apart_setup)
 {
 	struct buffer entry = {0};
 	char *due;
 
-	(void)state;
 	for (int pick = QUEUE_PICK_FIRST; pick <= QUEUE_PICK_DELETE; pick++) {
 		apart_setup(NULL);
 		apart_put(60000);
@@ -169,12 +156,11 @@ static void a_payload_that_is_stored_apart_goes_with_it(void **state)
 	buffer_free(&entry);
 }
 
-static void a_payload_that_is_gone(void **state)
+TEST(a_payload_that_is_gone, apart_setup)
 {
 	struct buffer entry = {0};
 	char *list = apart_list(), *due;
 
-	(void)state;
 	apart_put(60000);
 	REDIS(&server, "DEL %s", list);
 	due = due_and_entry(&entry);
@@ -216,11 +202,10 @@ static int64_t move_pushed(bool all, int limit, int least, bool *full)
 	return due.moved;
 }
 
-static void due_pushes_fill_ingress(void **state)
+TEST(due_pushes_fill_ingress, apart_setup)
 {
 	bool full;
 
-	(void)state;
 	push_delayed(0, 300);
 	assert_int_equal(move_pushed(false, 70, 0, &full), 70);
 	assert_false(full);
@@ -236,11 +221,10 @@ static void due_pushes_fill_ingress(void **state)
 	assert_false(full);
 }
 
-static void only_all_takes_what_is_not_due(void **state)
+TEST(only_all_takes_what_is_not_due, apart_setup)
 {
 	bool full;
 
-	(void)state;
 	REDIS(&server, "ZADD %s 9e18 far +inf never -inf past", keys.pushed);
 	assert_int_equal(move_pushed(false, 10, 10, &full), 1);
 	assert_waiting("past");
@@ -248,12 +232,11 @@ static void only_all_takes_what_is_not_due(void **state)
 	assert_waiting("never far past");
 }
 
-static void a_due_push_that_redis_refuses_to_move_stays(void **state)
+TEST(a_due_push_that_redis_refuses_to_move_stays, apart_setup)
 {
 	static const char *const commands[] = { "-zremrangebyrank", "-lpush", "-llen" };
 	bool full;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		private_queue_clear();
 		push_delayed(0, 3);
@@ -267,12 +250,11 @@ static void a_due_push_that_redis_refuses_to_move_stays(void **state)
 }
 
 /* Its line is a producer's: it names no payload. */
-static void a_line_of_a_producer_is_payload(void **state)
+TEST(a_line_of_a_producer_is_payload, apart_setup)
 {
 	struct buffer entry = {0};
 	char *list = apart_list(), *due;
 
-	(void)state;
 	apart_put(60000);
 	due = due_and_entry(&entry);
 	REDIS(&server, "ZADD %s 5 %b", keys.pushed, line.data, line.len);
@@ -287,23 +269,4 @@ static void a_line_of_a_producer_is_payload(void **state)
 	free(due);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_waiting_message_by_its_value, apart_setup),
-		cmocka_unit_test_setup(one_that_left_comes_not_back, apart_setup),
-		cmocka_unit_test_setup(a_waiting_message_that_redis_refuses_to_move_stays, apart_setup),
-		cmocka_unit_test_setup(a_delayed_message_that_was_seen, apart_setup),
-		cmocka_unit_test_setup(another_delayed_message_is_left_alone, apart_setup),
-		cmocka_unit_test_setup(a_delayed_message_that_differs_in_the_middle_is_left_alone, apart_setup),
-		cmocka_unit_test_setup(a_delayed_message_that_redis_refuses_to_move_stays, apart_setup),
-		cmocka_unit_test_setup(a_payload_that_is_stored_apart_goes_with_it, apart_setup),
-		cmocka_unit_test_setup(a_payload_that_is_gone, apart_setup),
-		cmocka_unit_test_setup(due_pushes_fill_ingress, apart_setup),
-		cmocka_unit_test_setup(only_all_takes_what_is_not_due, apart_setup),
-		cmocka_unit_test_setup(a_due_push_that_redis_refuses_to_move_stays, apart_setup),
-		cmocka_unit_test_setup(a_line_of_a_producer_is_payload, apart_setup),
-	};
-
-	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
-}
+UNIT_MAIN(apart_setup_all, apart_teardown_all)

@@ -3,17 +3,12 @@
 /*
  * Messages that are named by their place, and what is too large to be read: it escapes unread.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 static int64_t move_placed(const char *raw, size_t len, int64_t at)
 {
@@ -21,9 +16,8 @@ static int64_t move_placed(const char *raw, size_t len, int64_t at)
 	return private_redis_answer(&server).integer;
 }
 
-static void a_place_must_hold_what_is_named(void **state)
+TEST(a_place_must_hold_what_is_named, moves_setup)
 {
-	(void)state;
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, "other", 5);
 	assert_int_equal(move_placed(moves_large('z', 'b', 'c'), MOVES_LARGE, -2), QUEUE_CANNOT_TELL);
@@ -50,7 +44,7 @@ static void a_place_must_hold_what_is_named(void **state)
 }
 
 /* Its line is dropped, the one that comes instead is put before it, and no byte of its payload leaves Redis. */
-static void only_the_line_of_a_large_message_is_sent(void **state)
+TEST(only_the_line_of_a_large_message_is_sent, moves_setup)
 {
 	const char *old = "quredis/1 w=0000000000000001 attempts=1\n";
 	struct buffer raw = {0};
@@ -58,7 +52,6 @@ static void only_the_line_of_a_large_message_is_sent(void **state)
 	struct redis_reply there;
 	uint64_t before;
 
-	(void)state;
 	buffer_append(&raw, old, strlen(old));
 	buffer_append(&raw, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, raw.data, raw.len);
@@ -84,9 +77,8 @@ static void assert_tray(const char *lengths)
 }
 
 /* One a call, wherever it lies; the others keep their order. */
-static void what_is_too_large_escapes_unread(void **state)
+TEST(what_is_too_large_escapes_unread, moves_setup)
 {
-	(void)state;
 	moves_put(TRAY, "a", 1);
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, "bb", 2);
@@ -108,9 +100,8 @@ static void what_is_too_large_escapes_unread(void **state)
 }
 
 /* The tray is as it was, in its order. */
-static void what_is_too_large_stays_where_escape_is_no_list(void **state)
+TEST(what_is_too_large_stays_where_escape_is_no_list, moves_setup)
 {
-	(void)state;
 	moves_put(TRAY, "a", 1);
 	moves_put(TRAY, "bb", 2);
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
@@ -127,14 +118,13 @@ static int64_t peak_memory(void)
 }
 
 /* What its owner saw arrive is not copied, however long it is: other clients would wait for that. */
-static void what_is_very_large_becomes_escape(void **state)
+TEST(what_is_very_large_becomes_escape, moves_setup)
 {
 	const int64_t len = 20 << 20, limit = 8 << 20;
 	char *raw = malloc((size_t)len);
 	struct redis_reply reply;
 	int64_t peak;
 
-	(void)state;
 	memset(raw, 'x', (size_t)len);
 	REDIS(&server, "RPUSH e newer older");
 	REDIS(&server, "HSET %s " TRAY " 0", owner.lease);
@@ -157,12 +147,11 @@ static void what_is_very_large_becomes_escape(void **state)
 }
 
 /* Redis went back in time: in the tray is another one than was seen. */
-static void what_was_seen_is_no_longer_there(void **state)
+TEST(what_was_seen_is_no_longer_there, moves_setup)
 {
 	const int64_t len = 20 << 20;
 	struct redis_reply reply;
 
-	(void)state;
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	queue_too_large_seen(&server.r, &owner, 0, MOVES_LARGE - 1, len, &record);
 	reply = private_redis_answer(&server);
@@ -172,12 +161,11 @@ static void what_was_seen_is_no_longer_there(void **state)
 }
 
 /* Else dead letters would return to ingress with the tray, and stay in escape. */
-static void a_refused_rename_leaves_no_dead_letter_in_the_tray(void **state)
+TEST(a_refused_rename_leaves_no_dead_letter_in_the_tray, moves_setup)
 {
 	const size_t len = 1 << 20;
 	char *raw = malloc(len);
 
-	(void)state;
 	memset(raw, 'x', len);
 	moves_put(TRAY, raw, len);
 	REDIS(&server, "RPUSH e d1 d2 d3");
@@ -192,7 +180,7 @@ static void a_refused_rename_leaves_no_dead_letter_in_the_tray(void **state)
 }
 
 /* Redis cannot tell whether a line is ours: its caller can, and is asked. */
-static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **state)
+TEST(a_wrapper_does_not_get_into_escape_with_what_is_too_large, moves_setup)
 {
 	const char *lines[] = { "quredis/1 w=0000000000000001 attempts=1\n", "quredis/1 w=0000000000000002 attempts=1\n" };
 	struct redis_reply reply;
@@ -201,7 +189,6 @@ static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **sta
 	char begin[1024];
 	int64_t limit;
 
-	(void)state;
 	buffer_append(&raw, lines[0], strlen(lines[0]));
 	buffer_append(&raw, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	limit = (int64_t)raw.len - MESSAGE_LINE_MAX - 1;
@@ -230,20 +217,4 @@ static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **sta
 	buffer_free(&raw);
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_place_must_hold_what_is_named),
-		T(only_the_line_of_a_large_message_is_sent),
-		T(what_is_too_large_escapes_unread),
-		T(what_is_too_large_stays_where_escape_is_no_list),
-		T(what_is_very_large_becomes_escape),
-		T(what_was_seen_is_no_longer_there),
-		T(a_refused_rename_leaves_no_dead_letter_in_the_tray),
-		T(a_wrapper_does_not_get_into_escape_with_what_is_too_large),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

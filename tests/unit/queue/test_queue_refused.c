@@ -1,18 +1,13 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c */
 
 /* Which command an error refuses, with the texts of the Redis that runs: Redis 7.0 names none inside a script, but only its line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/queue.h"
 #include "tests/unit/private_queue.h"
+#include "tests/unit/unit.h"
 
 static char text[512], room[QUEUE_ADVICE_SIZE];
 
@@ -50,20 +45,18 @@ static void append_expiry(void)
 		script_string(""), script_string("0"), script_string("0") });
 }
 
-static void a_script_names_its_command(void **state)
+TEST(a_script_names_its_command)
 {
-	(void)state;
 	refuse("hincrby", append_tally);
 	assert_int_equal(queue_refused_command(text), COMMAND_HINCRBY);
 	assert_string_equal(queue_refusal_advice(text, room), "quredis needs HINCRBY: grant it to the Redis user with ACL SETUSER");
 }
 
 /* PEXPIRE and TIME stand in that line: Redis 8 and Valkey say which it was. */
-static void a_line_of_several_commands_is_named_itself(void **state)
+TEST(a_line_of_several_commands_is_named_itself)
 {
 	enum command_name found;
 
-	(void)state;
 	refuse("pexpire", append_expiry);
 	found = queue_refused_command(text);
 	if (command_name_refused(text) == COMMAND_UNNAMED) {
@@ -75,12 +68,11 @@ static void a_line_of_several_commands_is_named_itself(void **state)
 	}
 }
 
-static void a_missing_command_is_named(void **state)
+TEST(a_missing_command_is_named)
 {
 	struct script_text line;
 	char of_redis_6[256];
 
-	(void)state;
 	refuse("hincrby", append_tally);
 	REDIS(&server, "SCRIPT LOAD %s", "return 1");
 	for (const char *at = text; (at = strstr(at, "script: ")) != NULL; at++) {
@@ -97,9 +89,8 @@ static void a_missing_command_is_named(void **state)
 	fail_msg("no script in: %s", text);
 }
 
-static void an_error_of_keys_refuses_no_command(void **state)
+TEST(an_error_of_keys_refuses_no_command)
 {
-	(void)state;
 	REDIS(&server, "ACL SETUSER limited reset on nopass ~other +@all");
 	REDIS(&server, "AUTH limited x");
 	append_forget();
@@ -111,9 +102,8 @@ static void an_error_of_keys_refuses_no_command(void **state)
 	assert_null(queue_refusal_advice("NOAUTH Authentication required.", room));
 }
 
-static void another_command_fetches(void **state)
+TEST(another_command_fetches)
 {
-	(void)state;
 	assert_true(queue_fetch_has_substitute("ERR unknown command 'BRPOPLPUSH', with args beginning with: 'a' "));
 	assert_true(queue_fetch_has_substitute("NOPERM this user has no permissions to run the 'brpoplpush' command"));
 	assert_false(queue_fetch_has_substitute("ERR unknown command 'BLMOVE', with args beginning with: 'BRPOPLPUSH' "));
@@ -127,15 +117,4 @@ static int setup(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_script_names_its_command),
-		cmocka_unit_test(a_line_of_several_commands_is_named_itself),
-		cmocka_unit_test(a_missing_command_is_named),
-		cmocka_unit_test(an_error_of_keys_refuses_no_command),
-		cmocka_unit_test(another_command_fetches),
-	};
-
-	return cmocka_run_group_tests(tests, setup, private_queue_stop);
-}
+UNIT_MAIN(setup, private_queue_stop)

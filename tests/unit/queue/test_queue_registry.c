@@ -3,26 +3,20 @@
 /*
  * The registry of queues, as the gem keeps it, and the registrations of a queue.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "common/queue/queue.h"
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
-static void the_registry_is_as_the_gem_keeps_it(void **state)
+TEST(the_registry_is_as_the_gem_keeps_it, moves_setup)
 {
 	struct redis_reply json;
 	struct queue_keys k;
 
-	(void)state;
 	queue_register(&server.r, &keys, false);
 	private_redis_answer(&server);
 	private_redis_answer(&server);
@@ -41,12 +35,11 @@ static void the_registry_is_as_the_gem_keeps_it(void **state)
 	assert_int_equal(queue_registered_parse(&k, NULL, "mail", "[", 1), -1);
 }
 
-static void again_the_registry_is_only_filled_up(void **state)
+TEST(again_the_registry_is_only_filled_up, moves_setup)
 {
 	struct redis_reply all;
 	char *names[] = { (char *)"none", (char *)"mail", (char *)"odd" };
 
-	(void)state;
 	REDIS(&server, "SET quredis:queue:mail theirs");
 	REDIS(&server, "ZADD quredis:queues 7 mail");
 	REDIS(&server, "LPUSH quredis:queue:odd x");
@@ -81,11 +74,10 @@ static int64_t unregister(const char *score, const char *entry)
 	return private_redis_answer(&server).integer;
 }
 
-static void out_of_the_registry_goes_only_what_was_seen(void **state)
+TEST(out_of_the_registry_goes_only_what_was_seen, moves_setup)
 {
 	const char *shown[] = { "mail", "news" };
 
-	(void)state;
 	REDIS(&server, "SET quredis:queue:mail theirs");
 	REDIS(&server, "ZADD quredis:queues 7 mail 7 other");
 	assert_int_equal(unregister("8", "theirs"), 0);
@@ -126,14 +118,13 @@ static void write_all(struct redis *r, const struct queue_keys *k)
 	assert_answers(7);
 }
 
-static void the_keys_of_quredis_begin_with_the_prefix_of_the_connection(void **state)
+TEST(the_keys_of_quredis_begin_with_the_prefix_of_the_connection, moves_setup)
 {
 	char *mail = (char *)"mail";
 	struct redis *r = &server.r;
 	struct redis_reply all;
 	struct queue_keys k;
 
-	(void)state;
 	queue_keys_init(&k, "{p}", "mail", "{p}i", "{p}t", "{p}e");
 	redis_target_use_prefix(&server.target, "{p}");
 	write_all(r, &k);
@@ -164,9 +155,8 @@ static void the_keys_of_quredis_begin_with_the_prefix_of_the_connection(void **s
 	queue_keys_free(&k);
 }
 
-static void a_queue_of_a_prefix_is_unregistered_there(void **state)
+TEST(a_queue_of_a_prefix_is_unregistered_there, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "ZADD {p}quredis:queues 7 mail");
 	REDIS(&server, "ZADD quredis:queues 7 mail");
 	redis_target_use_prefix(&server.target, "{p}");
@@ -176,13 +166,12 @@ static void a_queue_of_a_prefix_is_unregistered_there(void **state)
 	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:queues"), 1);
 }
 
-static void without_a_prefix_all_names_are_as_they_always_were(void **state)
+TEST(without_a_prefix_all_names_are_as_they_always_were, moves_setup)
 {
 	static const char *const names[] = {
 		"quredis:health", "quredis:node:n", "quredis:node:n:clock", "quredis:queue:mail", "quredis:queues", "quredis:secret", "quredis:schema",
 	};
 
-	(void)state;
 	write_all(&server.r, &keys);
 	assert_int_equal(REDIS_INT(&server, "EXISTS %s %s %s %s %s %s %s", names[0], names[1], names[2], names[3], names[4], names[5], names[6]),
 	    nitems(names));
@@ -192,7 +181,7 @@ static void without_a_prefix_all_names_are_as_they_always_were(void **state)
 /* ---- the registrations of a queue ---- */
 
 /* Two processes of one slot register names in turn; the younger process has one name that is marked dead. */
-static void a_younger_name_of_the_same_process_supersedes(void **state)
+TEST(a_younger_name_of_the_same_process_supersedes, moves_setup)
 {
 	static const struct {
 		const char *field, *json;
@@ -213,7 +202,6 @@ static void a_younger_name_of_the_same_process_supersedes(void **state)
 	struct redis_reply all;
 	struct queue_worker *w;
 
-	(void)state;
 	for (size_t i = 0; i < nitems(names); i++)
 		REDIS(&server, "HSET t:workers %s %s", names[i].field, names[i].json);
 	all = REDIS(&server, "HGETALL t:workers");
@@ -256,31 +244,14 @@ static int64_t time_of_registrations(int n)
 }
 
 /* A worker that loses its connection again and again leaves a registration each time, and every look reads all of them. */
-static void ten_times_the_registrations_take_about_ten_times_as_long(void **state)
+TEST(ten_times_the_registrations_take_about_ten_times_as_long, moves_setup)
 {
 	int64_t few, many;
 
-	(void)state;
 	few = time_of_registrations(1000);
 	many = time_of_registrations(10000);
 	print_message("1,000 registrations: %lld us, 10,000: %lld us\n", (long long)few / 1000, (long long)many / 1000);
 	assert_in_range(many, 0, 20 * few);
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_queue_of_a_prefix_is_unregistered_there),
-		T(a_younger_name_of_the_same_process_supersedes),
-		T(again_the_registry_is_only_filled_up),
-		T(out_of_the_registry_goes_only_what_was_seen),
-		T(ten_times_the_registrations_take_about_ten_times_as_long),
-		T(the_keys_of_quredis_begin_with_the_prefix_of_the_connection),
-		T(the_registry_is_as_the_gem_keeps_it),
-		T(without_a_prefix_all_names_are_as_they_always_were),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

@@ -4,17 +4,12 @@
  * The lease counts what left each tray alive, and a tray is acknowledged only while it counts what its owner knows: so an
  * owner that remembers a later state of Redis deletes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/history.h"
 #include "tests/unit/private_queue.h"
+#include "tests/unit/unit.h"
 
 static struct message message;
 static struct buffer line;
@@ -92,11 +87,10 @@ static int64_t acknowledge_and_remember(int tray)
 }
 
 /* The short form of the script and the one that writes the history. */
-static void a_tray_is_acknowledged_only_if_the_numbers_agree(void **state)
+TEST(a_tray_is_acknowledged_only_if_the_numbers_agree, setup)
 {
 	int64_t (*const forms[])(int tray) = { acknowledge, acknowledge_and_remember };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		REDIS(&server, "LPUSH %s raw twin", owner.trays[0]);
 		owner.moved[0] = 1;
@@ -108,9 +102,8 @@ static void a_tray_is_acknowledged_only_if_the_numbers_agree(void **state)
 	}
 }
 
-static void a_move_out_of_a_tray_is_counted(void **state)
+TEST(a_move_out_of_a_tray_is_counted, setup)
 {
-	(void)state;
 	assert_true(agrees());
 	for (EACH_MOVE(i)) {
 		REDIS(&server, "LPUSH %s raw", owner.trays[1]);
@@ -123,9 +116,8 @@ static void a_move_out_of_a_tray_is_counted(void **state)
 	}
 }
 
-static void one_that_was_not_there_is_not(void **state)
+TEST(one_that_was_not_there_is_not, setup)
 {
-	(void)state;
 	for (EACH_MOVE(i)) {
 		moves[i](0);
 		assert_int_equal(private_redis_answer(&server).integer, 0);
@@ -134,9 +126,8 @@ static void one_that_was_not_there_is_not(void **state)
 }
 
 /* A lease that has run out must not be there again, without an end. */
-static void without_a_lease_nothing_is_counted(void **state)
+TEST(without_a_lease_nothing_is_counted, setup)
 {
-	(void)state;
 	for (EACH_MOVE(i)) {
 		REDIS(&server, "DEL %s", owner.lease);
 		REDIS(&server, "LPUSH %s raw", owner.trays[0]);
@@ -149,9 +140,8 @@ static void without_a_lease_nothing_is_counted(void **state)
 }
 
 /* A key of another type under the lease's name: the move is made, and answered. */
-static void a_count_that_fails_holds_no_move_up(void **state)
+TEST(a_count_that_fails_holds_no_move_up, setup)
 {
-	(void)state;
 	for (EACH_MOVE(i)) {
 		REDIS(&server, "SET %s 1", owner.lease);
 		REDIS(&server, "LPUSH %s raw", owner.trays[0]);
@@ -160,9 +150,8 @@ static void a_count_that_fails_holds_no_move_up(void **state)
 	}
 }
 
-static void a_tray_is_acknowledged_while_both_counts_are_equal(void **state)
+TEST(a_tray_is_acknowledged_while_both_counts_are_equal, setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH %s a", owner.trays[0]);
 	assert_int_equal(acknowledge(0), 1);
 	for (EACH_MOVE(i)) {
@@ -176,9 +165,8 @@ static void a_tray_is_acknowledged_while_both_counts_are_equal(void **state)
 }
 
 /* The owner knows of a move that this state of Redis does not have. */
-static void after_a_return_to_an_earlier_state_it_is_not(void **state)
+TEST(after_a_return_to_an_earlier_state_it_is_not, setup)
 {
-	(void)state;
 	REDIS(&server, "LPUSH %s a raw", owner.trays[0]);
 	owner.moved[0] = 1;
 	assert_false(agrees());
@@ -198,11 +186,10 @@ static void after_a_return_to_an_earlier_state_it_is_not(void **state)
 }
 
 /* One message by its value: whatever else lies there stays. */
-static void a_single_acknowledgement_needs_no_count(void **state)
+TEST(a_single_acknowledgement_needs_no_count, setup)
 {
 	struct queue_history *h = queue_history_new(0);
 
-	(void)state;
 	owner.moved[0] = 1;
 	REDIS(&server, "LPUSH %s a raw", owner.trays[0]);
 	queue_history_done(&server.r, &owner, 0, &entry, h, 0, "n");
@@ -212,12 +199,11 @@ static void a_single_acknowledgement_needs_no_count(void **state)
 }
 
 /* A place: an equal length and equal ends do not prove that the message there is the one meant. */
-static void a_place_counts_for_nothing_after_a_return(void **state)
+TEST(a_place_counts_for_nothing_after_a_return, setup)
 {
 	static const struct queue_entry last = { .raw = "raw", .len = 3, .at = -1, .of = 2, .moved = 1 };
 	struct queue_history *h = queue_history_new(0);
 
-	(void)state;
 	REDIS(&server, "LPUSH %s raw a", owner.trays[0]);
 	queue_history_done(&server.r, &owner, 0, &last, h, 0, "n");
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
@@ -240,11 +226,10 @@ static void a_place_counts_for_nothing_after_a_return(void **state)
 	queue_history_free(h);
 }
 
-static void a_new_name_counts_from_nothing(void **state)
+TEST(a_new_name_counts_from_nothing, setup)
 {
 	struct queue_owner next;
 
-	(void)state;
 	REDIS(&server, "LPUSH %s a raw", owner.trays[0]);
 	retry(0);
 	private_redis_answer(&server);
@@ -258,21 +243,4 @@ static void a_new_name_counts_from_nothing(void **state)
 	assert_int_equal(acknowledge(0), 1);
 }
 
-#define T(f) cmocka_unit_test_setup(f, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_tray_is_acknowledged_only_if_the_numbers_agree), T(a_move_out_of_a_tray_is_counted),
-		T(one_that_was_not_there_is_not),
-		T(without_a_lease_nothing_is_counted),
-		T(a_count_that_fails_holds_no_move_up),
-		T(a_tray_is_acknowledged_while_both_counts_are_equal),
-		T(after_a_return_to_an_earlier_state_it_is_not),
-		T(a_single_acknowledgement_needs_no_count),
-		T(a_place_counts_for_nothing_after_a_return),
-		T(a_new_name_counts_from_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

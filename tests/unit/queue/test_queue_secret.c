@@ -5,19 +5,14 @@
  * The question for the secrets, while several connections of one process ask it. This process never gives back a secret that it has learnt, so each
  * connection finds a Redis that lost it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 #include "common/queue/queue.h"
 #include "tests/unit/private_redis.h"
+#include "tests/unit/unit.h"
 
 #define OPEN_MS 20000
 
@@ -75,9 +70,8 @@ static void assert_lost(const struct redis *r, const char *trace)
 		fail_msg("%s", r->error);
 }
 
-static void each_of_two_connections_takes_its_own_answers(void **state)
+TEST(each_of_two_connections_takes_its_own_answers, start, stop)
 {
-	(void)state;
 	REDIS(&server, "ZADD quredis:queues 7 mail 7 news");
 	queue_greets(&first, true, NULL);
 	queue_greets(&second, true, NULL);
@@ -90,12 +84,11 @@ static void each_of_two_connections_takes_its_own_answers(void **state)
 }
 
 /* The first one serves a queue that left a trace; the second one knows no queue, and opens later. */
-static void each_of_two_connections_asks_about_its_own_queues(void **state)
+TEST(each_of_two_connections_asks_about_its_own_queues, start, stop)
 {
 	struct conf_queue mail = { .name = (char *)"mail", .ingress = (char *)"i", .transit = (char *)"t", .escape = (char *)"e" }, *queues[] = { &mail };
 	struct conf conf = { .queues = queues, .nqueues = 1 };
 
-	(void)state;
 	REDIS(&server, "HSET t:workers n.00000000000000b0.4.1 {}");
 	queue_greets(&first, true, &conf);
 	queue_greets(&second, true, NULL);
@@ -109,9 +102,8 @@ static void each_of_two_connections_asks_about_its_own_queues(void **state)
 #define MANY 200
 
 /* Of each queue there are some ten traces; only the last queue left one. */
-static void a_trace_of_one_of_many_queues_is_found(void **state)
+TEST(a_trace_of_one_of_many_queues_is_found, start, stop)
 {
-	(void)state;
 	for (int i = 0; i < MANY; i++) {
 		char name[16];
 
@@ -126,14 +118,4 @@ static void a_trace_of_one_of_many_queues_is_found(void **state)
 	assert_lost(&second, "transit:q199:workers");
 }
 
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
-	const struct CMUnitTest tests[] = {
-		T(a_trace_of_one_of_many_queues_is_found),
-		T(each_of_two_connections_asks_about_its_own_queues),
-		T(each_of_two_connections_takes_its_own_answers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

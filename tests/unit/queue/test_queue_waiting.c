@@ -2,21 +2,15 @@
 
 /* Stamps and looks on a private Redis. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/queue/records.h"
 #include "common/queue/waiting.h"
 #include "tests/unit/private_redis.h"
 #include "tests/unit/sealed.h"
-
+#include "tests/unit/unit.h"
 
 static struct private_redis server;
 static struct queue_keys keys;
@@ -88,12 +82,11 @@ static void assert_says(int64_t index, const char *payload, size_t len, int64_t 
 	assert_memory_equal(m.raw + m.wrapper_len, payload, len);
 }
 
-static void raw_messages_are_stamped_in_place(void **state)
+TEST(raw_messages_are_stamped_in_place, setup)
 {
 	int64_t before = server_ms();
 	struct queue_stamped said;
 
-	(void)state;
 	new_round();
 	said = stamped(QUEUE_NEWEST, 10, 1);
 	assert_true(said.stamped == 0 && said.next == 0 && said.n == 0);
@@ -118,7 +111,7 @@ static void raw_messages_are_stamped_in_place(void **state)
 	assert_true(said.stamped == 0 && said.next == -3 && said.n == 2);
 }
 
-static void what_begins_like_a_wrapper_is_told_of(void **state)
+TEST(what_begins_like_a_wrapper_is_told_of, setup)
 {
 	static const char *const forged = "quredis/1 w=0123456789abcdef own=1\npay";
 	struct buffer raw = {0};
@@ -126,7 +119,6 @@ static void what_begins_like_a_wrapper_is_told_of(void **state)
 	struct queue_line line;
 	struct message m;
 
-	(void)state;
 	message_parse(&m, &keys.lines, "payload", 7);
 	message_wrap(&raw, &keys.lines, &m, &(struct wrapper){ .attempts = 7 });
 	REDIS(&server, "RPUSH i %s %b raw", forged, raw.data, raw.len);
@@ -164,12 +156,11 @@ static struct queue_stamp_one one_of(struct buffer *raw, bool wrapped, int64_t i
 	return one;
 }
 
-static void what_was_verified_gets_a_line_of_its_own(void **state)
+TEST(what_was_verified_gets_a_line_of_its_own, setup)
 {
 	struct buffer raw = {0}, forged = {0};
 	struct queue_stamp_one ones[2] = { one_of(&raw, true, -3), one_of(&forged, false, -2) };
 
-	(void)state;
 	new_round();
 	REDIS(&server, "RPUSH i %b %b last", raw.data, raw.len, forged.data, forged.len);
 	assert_int_equal(stamp_seen(ones, 2), 2);
@@ -183,12 +174,11 @@ static void what_was_verified_gets_a_line_of_its_own(void **state)
 }
 
 /* Redis went back, or others took or moved some: nothing is written to another entry. */
-static void what_is_no_longer_there_is_left_alone(void **state)
+TEST(what_is_no_longer_there_is_left_alone, setup)
 {
 	struct buffer raw = {0}, other = {0};
 	struct queue_stamp_one one = one_of(&raw, true, -3);
 
-	(void)state;
 	new_round();
 	one_of(&other, true, -3);
 	REDIS(&server, "RPUSH i %b x y", other.data, other.len);
@@ -214,13 +204,12 @@ static void what_is_no_longer_there_is_left_alone(void **state)
 }
 
 /* Whatever it says besides, a stamped line can be read again. */
-static void the_largest_line_is_stamped(void **state)
+TEST(the_largest_line_is_stamped, setup)
 {
 	const struct wrapper w = { .attempts = INT32_MAX, .crashes = 2000000, .redelivered = 3000000, .outages = INT32_MAX, .solo = true,
 		.own_ms = 5, .redriven_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
 	struct message m;
 
-	(void)state;
 	REDIS(&server, "RPUSH i m");
 	message_stamp(&round_line, &keys.lines, &w);
 	assert_int_equal(stamped(QUEUE_NEWEST, 1, 1).stamped, 1);
@@ -231,12 +220,11 @@ static void the_largest_line_is_stamped(void **state)
 }
 
 /* Whoever knows a stamped line cannot make another one of it. */
-static void a_stamp_cannot_be_changed(void **state)
+TEST(a_stamp_cannot_be_changed, setup)
 {
 	struct message m;
 	char *own;
 
-	(void)state;
 	new_round();
 	REDIS(&server, "RPUSH i m");
 	assert_int_equal(stamped(QUEUE_NEWEST, 1, 1).stamped, 1);
@@ -249,12 +237,11 @@ static void a_stamp_cannot_be_changed(void **state)
 }
 
 /* One call reads and writes about 256 KiB, and leaves alone what is longer than its limit. */
-static void large_messages_are_stamped_in_several_calls(void **state)
+TEST(large_messages_are_stamped_in_several_calls, setup)
 {
 	struct queue_stamped said;
 	char *big = malloc(2 << 20);
 
-	(void)state;
 	new_round();
 	memset(big, 'x', 2 << 20);
 	for (int i = 0; i < 6; i++)
@@ -271,9 +258,8 @@ static void large_messages_are_stamped_in_several_calls(void **state)
 	assert_int_equal(REDIS(&server, "LINDEX i -2").len, 2 << 20);
 }
 
-static void it_works_at_maxmemory(void **state)
+TEST(it_works_at_maxmemory, setup)
 {
-	(void)state;
 	new_round();
 	REDIS(&server, "RPUSH i new a");
 	REDIS(&server, "CONFIG SET maxmemory 1");
@@ -286,14 +272,13 @@ static void it_works_at_maxmemory(void **state)
 
 /* ---- looks ---- */
 
-static void a_look_shows_lines_and_sizes(void **state)
+TEST(a_look_shows_lines_and_sizes, setup)
 {
 	struct queue_glanced g;
 	struct redis_reply reply;
 	static const char *const line = "quredis/1 id=a\nm";
 	char *big = malloc(5000);
 
-	(void)state;
 	memset(big, 'x', 5000);
 	memcpy(big, "quredis/1 ", 10);
 	REDIS(&server, "RPUSH i newest %b %s raw", big, (size_t)5000, line);
@@ -316,13 +301,12 @@ static void a_look_shows_lines_and_sizes(void **state)
 }
 
 /* Another program, or a proxy, may answer anything. */
-static void a_look_at_other_types_is_refused(void **state)
+TEST(a_look_at_other_types_is_refused, setup)
 {
 	static const char *const answers[] = { "return {1}", "return {'e', '5'}", "return {'e', '5', 6, '0'}", "return {'e', 5, '6', '0'}", "return {'e', false, '6', '0'}",
 		"return {'e', '5', {'6'}, '0'}", "return {'e', {err = 'ERR 5'}, '6', '0'}", "return {7, '5', '6', '0'}", "return {{'e'}, '5', '6', '0'}", "return '5'" };
 	struct queue_glanced g;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		struct redis_reply reply = REDIS(&server, "EVAL %s 0", answers[i]);
 
@@ -331,7 +315,7 @@ static void a_look_at_other_types_is_refused(void **state)
 }
 
 /* What Redis reads in one look is bounded: of large entries there are fewer, and the next look goes on behind them. */
-static void a_look_ends_after_a_megabyte(void **state)
+TEST(a_look_ends_after_a_megabyte, setup)
 {
 	struct queue_glanced g;
 	struct redis_reply reply;
@@ -339,7 +323,6 @@ static void a_look_ends_after_a_megabyte(void **state)
 	int64_t seen = 0;
 	int looks = 0;
 
-	(void)state;
 	memset(big, 'x', 700000);
 	for (int64_t i = 0; i < 5; i++) {
 		big[0] = (char)('0' + i);
@@ -370,28 +353,13 @@ static void a_look_ends_after_a_megabyte(void **state)
 	assert_true(!g.more && g.n == 1);
 }
 
-#define T(name) cmocka_unit_test_setup(name, setup)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		T(raw_messages_are_stamped_in_place),
-		T(what_begins_like_a_wrapper_is_told_of),
-		T(what_was_verified_gets_a_line_of_its_own),
-		T(what_is_no_longer_there_is_left_alone),
-		T(the_largest_line_is_stamped),
-		T(a_stamp_cannot_be_changed),
-		T(large_messages_are_stamped_in_several_calls),
-		T(it_works_at_maxmemory),
-		T(a_look_shows_lines_and_sizes),
-		T(a_look_at_other_types_is_refused),
-		T(a_look_ends_after_a_megabyte),
-	};
 	int failed;
 
 	private_redis_start(&server, false);
 	queue_keys_init(&keys, NULL, "q", "i", "t", "e");
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = unit_run(NULL, NULL);
 	queue_keys_free(&keys);
 	private_redis_stop(&server);
 	return failed;

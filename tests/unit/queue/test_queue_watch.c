@@ -3,17 +3,12 @@
 /*
  * Leases and registrations of workers: who owns a tray, and who takes it over.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 /* ---- incarnations ---- */
 
@@ -44,9 +39,8 @@ static int64_t died_at(const char *incarnation)
 	return at;
 }
 
-static void a_new_incarnation_takes_the_trays_over(void **state)
+TEST(a_new_incarnation_takes_the_trays_over, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_in_range(REDIS_INT(&server, "PTTL " LEASE), 1, 30000);
@@ -68,9 +62,8 @@ static void a_new_incarnation_takes_the_trays_over(void **state)
 }
 
 /* Its answer was lost. Until it is told again, a command of the connection before last may still arrive. */
-static void a_late_arrival_does_not_hide_what_was_taken_over(void **state)
+TEST(a_late_arrival_does_not_hide_what_was_taken_over, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	private_redis_answer(&server);
 	REDIS(&server, "RPUSH %s a", owner.trays[0]);
@@ -87,9 +80,8 @@ static void a_late_arrival_does_not_hide_what_was_taken_over(void **state)
 }
 
 /* While nobody renewed it, another host may have begun to rescue what it holds. */
-static void a_lease_that_ran_out_is_never_given_again(void **state)
+TEST(a_lease_that_ran_out_is_never_given_again, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	private_redis_answer(&server);
 	REDIS(&server, "RPUSH %s a", owner.trays[1]);
@@ -103,9 +95,8 @@ static void a_lease_that_ran_out_is_never_given_again(void **state)
 }
 
 /* They were two when their owner died, and are that still. */
-static void nothing_is_taken_from_a_rescue(void **state)
+TEST(nothing_is_taken_from_a_rescue, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	private_redis_answer(&server);
 	REDIS(&server, "RPUSH %s a", owner.trays[0]);
@@ -120,9 +111,8 @@ static void nothing_is_taken_from_a_rescue(void **state)
 	assert_string_equal(private_redis_answer(&server).str, "2");
 }
 
-static void renew_at_maxmemory_and_lease(void **state)
+TEST(renew_at_maxmemory_and_lease, moves_setup)
 {
-	(void)state;
 	REDIS(&server, "CONFIG SET maxmemory 1");
 	renew(&owner, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
@@ -134,9 +124,8 @@ static void renew_at_maxmemory_and_lease(void **state)
 }
 
 /* The owner counts the same, and places in the tray hold only while both agree (entry.lua). */
-static void a_lease_counts_what_was_too_large(void **state)
+TEST(a_lease_counts_what_was_too_large, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	private_redis_answer(&server);
 	moves_put(TRAY, moves_large('a', 'b', 'c'), MOVES_LARGE);
@@ -159,12 +148,11 @@ static int64_t annotated(const struct queue_owner *o, const char *key, const cha
 }
 
 /* Only of an owner that is registered and not marked dead; at maxmemory, too. Nothing else in its registration changes. */
-static void evidence_is_written_into_a_registration(void **state)
+TEST(evidence_is_written_into_a_registration, moves_setup)
 {
 	struct queue_worker *w;
 	struct redis_reply all;
 
-	(void)state;
 	assert_int_equal(annotated(&owner, QUEUE_STOPPING, "1"), 0);
 	assert_int_equal(REDIS_INT(&server, "EXISTS t:workers " LEASE), 0);
 	REDIS(&server, "CONFIG SET maxmemory 1");
@@ -192,9 +180,8 @@ static void evidence_is_written_into_a_registration(void **state)
 	queue_workers_free(w, 2);
 }
 
-static void who_holds_something_does_not_leave(void **state)
+TEST(who_holds_something_does_not_leave, moves_setup)
 {
-	(void)state;
 	renew(&owner, NULL);
 	private_redis_answer(&server);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
@@ -225,11 +212,10 @@ static void forget(int64_t want)
 	assert_int_equal(private_redis_answer(&server).integer, want);
 }
 
-static void the_dead_are_marked_once_and_forgotten_late(void **state)
+TEST(the_dead_are_marked_once_and_forgotten_late, moves_setup)
 {
 	char json[128];
 
-	(void)state;
 	mark(0);
 	assert_int_equal(REDIS_INT(&server, "EXISTS t:workers"), 0);
 	renew(&owner, NULL);
@@ -252,12 +238,11 @@ static void the_dead_are_marked_once_and_forgotten_late(void **state)
 	assert_int_equal(REDIS_INT(&server, "DBSIZE"), 0);
 }
 
-static void registrations_nobody_can_read(void **state)
+TEST(registrations_nobody_can_read, moves_setup)
 {
 	struct redis_reply all;
 	struct queue_worker *w;
 
-	(void)state;
 	REDIS(&server, "HSET t:workers %s garbage none:rescue 3 x y", owner.incarnation);
 	all = REDIS(&server, "HGETALL t:workers");
 	assert_int_equal(queue_workers_parse(&all, &w), 1);
@@ -272,11 +257,10 @@ static void registrations_nobody_can_read(void **state)
 }
 
 /* died_at is a number or none; whatever else it is, its owner can be marked, and then forgotten. */
-static void times_of_death_nobody_can_read(void **state)
+TEST(times_of_death_nobody_can_read, moves_setup)
 {
 	static const char *const wrong[] = { "{\"died_at\":\"yesterday\"}", "{\"died_at\":[1]}", "{\"died_at\":{}}", "{\"since\":1e999}", "[1,2]" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct redis_reply all;
 		struct queue_worker *w;
@@ -303,12 +287,11 @@ static void times_of_death_nobody_can_read(void **state)
 	}
 }
 
-static void whose_rescue_is_noted(void **state)
+TEST(whose_rescue_is_noted, moves_setup)
 {
 	struct redis_reply all;
 	char **names;
 
-	(void)state;
 	REDIS(&server, "HSET t:workers %s {} none:rescue 3 x:rescue 1 rescue 1 :rescue 1 n.00000000000000b0.4.7:rescue 2",
 	    owner.incarnation);
 	all = REDIS(&server, "HGETALL t:workers");
@@ -323,7 +306,7 @@ static void whose_rescue_is_noted(void **state)
 
 /* ---- incarnation names ---- */
 
-static void incarnations_parse_again(void **state)
+TEST(incarnations_parse_again, moves_setup)
 {
 	static const char *const wrong[] = { "", "n", "n.1.2.3", "n.00000000000000b0.1", ".00000000000000b0.1.2",
 		"n.00000000000000B0.1.2", "n.00000000000000b0.x.2", "n.00000000000000b0.1.", "n.00000000000000b0..2",
@@ -332,7 +315,6 @@ static void incarnations_parse_again(void **state)
 		.generation = 12345678901 }, again;
 	char text[INCARNATION_SIZE];
 
-	(void)state;
 	incarnation_format(&i, text);
 	assert_string_equal(text, "web.example.org.fedcba9876543210.17.12345678901");
 	assert_int_equal(incarnation_parse(&again, text), 0);
@@ -342,25 +324,4 @@ static void incarnations_parse_again(void **state)
 		assert_int_equal(incarnation_parse(&again, wrong[n]), -1);
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_new_incarnation_takes_the_trays_over),
-		T(a_late_arrival_does_not_hide_what_was_taken_over),
-		T(a_lease_that_ran_out_is_never_given_again),
-		T(nothing_is_taken_from_a_rescue),
-		T(renew_at_maxmemory_and_lease),
-		T(a_lease_counts_what_was_too_large),
-		T(evidence_is_written_into_a_registration),
-		T(who_holds_something_does_not_leave),
-		T(the_dead_are_marked_once_and_forgotten_late),
-		T(registrations_nobody_can_read),
-		T(times_of_death_nobody_can_read),
-		T(whose_rescue_is_noted),
-		T(incarnations_parse_again),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

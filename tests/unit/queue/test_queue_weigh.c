@@ -3,18 +3,13 @@
 /*
  * The rescue of what nobody reads: lists are weighed, not read, and what is too large escapes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/queue/look.h"
 #include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
 
 #define MIB (1 << 20)
 #define SHORT 2000		/* bytes by which a weight may be too low; Redis 7 stays below 1000, Valkey 8.1 not */
@@ -46,11 +41,10 @@ static struct queue_weight weigh(void)
 	return weigh_end(QUEUE_END_LEFT);
 }
 
-static void the_right_end_is_weighed(void **state)
+TEST(the_right_end_is_weighed, moves_setup)
 {
 	struct queue_weight w;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		put_of(20 * MIB, 'x');
 	for (int i = 0; i < 5000; i++)
@@ -74,11 +68,10 @@ static void the_right_end_is_weighed(void **state)
 	assert_in_range(w.first, 40 * MIB - SHORT, 52 * MIB);
 }
 
-static void a_list_is_weighed_and_not_read(void **state)
+TEST(a_list_is_weighed_and_not_read, moves_setup)
 {
 	struct queue_weight w = weigh();
 
-	(void)state;
 	assert_int_equal(w.entries, 0);
 	for (int i = 0; i < 5; i++)
 		put_of(10, 'x');
@@ -122,11 +115,10 @@ static int64_t persistence(const char *field)
 }
 
 /* The script removes the probes before it ends. */
-static void a_scale_leaves_nothing_in_the_aof(void **state)
+TEST(a_scale_leaves_nothing_in_the_aof, moves_setup)
 {
 	int64_t before;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		put_of(3 * MIB, 'x');
 	REDIS(&server, "CONFIG SET appendfsync always");
@@ -141,11 +133,10 @@ static void a_scale_leaves_nothing_in_the_aof(void **state)
 	REDIS(&server, "CONFIG SET appendonly no");
 }
 
-static void a_list_is_weighed_at_maxmemory_and_without_the_right(void **state)
+TEST(a_list_is_weighed_at_maxmemory_and_without_the_right, moves_setup)
 {
 	struct queue_weight w;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		put_of(3 * MIB, 'x');
 	REDIS(&server, "CONFIG SET maxmemory 1");
@@ -163,12 +154,11 @@ static void a_list_is_weighed_at_maxmemory_and_without_the_right(void **state)
 	assert_int_equal(moves_count(RESCUE), 2);
 }
 
-static void an_answer_that_is_no_weight(void **state)
+TEST(an_answer_that_is_no_weight, moves_setup)
 {
 	static const char *const answers[] = { "return {}", "return 'x'", "return { 1, 2 }", "return { 1, 2, 'x' }", "return { -1, 2, 3 }" };
 	struct queue_weight w;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		struct redis_reply reply = REDIS(&server, "EVAL %s 0", answers[i]);
 
@@ -177,7 +167,7 @@ static void an_answer_that_is_no_weight(void **state)
 	}
 }
 
-static void what_is_held_in_part_is_moved_whole(void **state)
+TEST(what_is_held_in_part_is_moved_whole, moves_setup)
 {
 	const char *raw = moves_large('a', 'b', 'c');
 	struct queue_entry part = { .raw = "", .len = MOVES_LARGE, .of = 2, .tail = raw + MOVES_LARGE - QUEUE_ENTRY_ENDS };
@@ -186,7 +176,6 @@ static void what_is_held_in_part_is_moved_whole(void **state)
 	char head[QUEUE_ENTRY_ENDS], sha1[ENCODE_SHA1_SIZE];
 	struct message m;
 
-	(void)state;
 	memcpy(head, raw, sizeof(head));
 	part.raw = head;
 	moves_put(RESCUE, raw, MOVES_LARGE);
@@ -240,9 +229,8 @@ static int64_t escape_first(int64_t limit, const struct message *head)
 	return redis_element(&reply, 1).len > 0 ? -1 : redis_element(&reply, 0).integer;
 }
 
-static void the_left_end_escapes_if_it_is_too_large(void **state)
+TEST(the_left_end_escapes_if_it_is_too_large, moves_setup)
 {
-	(void)state;
 	assert_int_equal(escape_first(0, NULL), 0);
 	moves_put(RESCUE, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(RESCUE, "other", 5);
@@ -265,11 +253,10 @@ static void the_left_end_escapes_if_it_is_too_large(void **state)
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 3);
 }
 
-static void where_it_cannot_escape_it_stays(void **state)
+TEST(where_it_cannot_escape_it_stays, moves_setup)
 {
 	static const char *const without[] = { "-lpush", "-ltrim", "-rename" };
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		moves_setup(NULL);
 		moves_put(RESCUE, "longer", 6);
@@ -285,12 +272,11 @@ static void where_it_cannot_escape_it_stays(void **state)
 }
 
 /* Whether a line is ours only the caller can tell. */
-static void no_line_of_ours_goes_into_escape(void **state)
+TEST(no_line_of_ours_goes_into_escape, moves_setup)
 {
 	char raw[2000];
 	struct message head;
 
-	(void)state;
 	memset(raw, 'x', sizeof(raw));
 	memcpy(raw, "quredis/1 w=\n", 13);
 	for (int ours = 0; ours <= 1; ours++) {
@@ -306,21 +292,4 @@ static void no_line_of_ours_goes_into_escape(void **state)
 	}
 }
 
-#define T(f) cmocka_unit_test_setup(f, moves_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_list_is_weighed_and_not_read),
-		T(the_right_end_is_weighed),
-		T(a_scale_leaves_nothing_in_the_aof),
-		T(a_list_is_weighed_at_maxmemory_and_without_the_right),
-		T(an_answer_that_is_no_weight),
-		T(what_is_held_in_part_is_moved_whole),
-		T(the_left_end_escapes_if_it_is_too_large),
-		T(where_it_cannot_escape_it_stays),
-		T(no_line_of_ours_goes_into_escape),
-	};
-
-	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
-}
+UNIT_MAIN(moves_setup_all, moves_teardown_all)

@@ -1,15 +1,10 @@
 /* Which errors of an outage are logged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "common/redis/redis.h"
+#include "tests/unit/unit.h"
 
 static struct redis_outage outage;
 static int64_t now_ms;
@@ -27,11 +22,10 @@ static bool news(const char *why)
 	return redis_outage_is_news(&outage, "connection", why, REDIS_OUTAGE_LEAST_MS, now_ms);
 }
 
-static void two_addresses_with_two_reasons_are_logged_once_each(void **state)
+TEST(two_addresses_with_two_reasons_are_logged_once_each, begin)
 {
 	int logged = 0;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		logged += news("Connection refused");
 		logged += news("no answer in time");
@@ -40,18 +34,16 @@ static void two_addresses_with_two_reasons_are_logged_once_each(void **state)
 	}
 }
 
-static void an_error_that_needs_an_operator_does_not_wait(void **state)
+TEST(an_error_that_needs_an_operator_does_not_wait, begin)
 {
-	(void)state;
 	assert_true(news("Connection refused"));
 	assert_true(redis_outage_is_news(&outage, "connection", "NOAUTH Authentication required.", 0, now_ms));
 	assert_false(redis_outage_is_news(&outage, "connection", "NOAUTH Authentication required.", 0, now_ms));
 	assert_true(redis_outage_is_news(&outage, "fetch", "NOAUTH Authentication required.", 0, now_ms));
 }
 
-static void numbers_make_no_new_kind(void **state)
+TEST(numbers_make_no_new_kind, begin)
 {
-	(void)state;
 	assert_true(redis_outage_is_news(&outage, "connection", "MOVED 866 10.0.0.7:7001", 0, now_ms));
 	assert_false(redis_outage_is_news(&outage, "connection", "MOVED 7 10.0.0.12:7002", 0, now_ms));
 	assert_true(redis_outage_is_news(&outage, "connection", "", 0, now_ms));
@@ -59,11 +51,10 @@ static void numbers_make_no_new_kind(void **state)
 }
 
 /* Of two long texts that differ at their end both are logged. */
-static void the_whole_text_counts(void **state)
+TEST(the_whole_text_counts, begin)
 {
 	char text[1000];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	assert_true(redis_outage_is_news(&outage, "fetch", text, 0, now_ms));
@@ -72,9 +63,8 @@ static void the_whole_text_counts(void **state)
 	assert_false(redis_outage_is_news(&outage, "fetch", text, 0, now_ms));
 }
 
-static void each_outage_is_logged(void **state)
+TEST(each_outage_is_logged, begin)
 {
-	(void)state;
 	assert_false(redis_outage_end(&outage));
 	assert_true(news("Connection refused"));
 	assert_true(redis_outage_logged(&outage));
@@ -83,11 +73,10 @@ static void each_outage_is_logged(void **state)
 	assert_true(news("Connection refused"));
 }
 
-static void a_server_that_invents_errors_does_not_fill_the_log(void **state)
+TEST(a_server_that_invents_errors_does_not_fill_the_log, begin)
 {
 	int logged = 0;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		char text[8] = { (char)('a' + i % 26), (char)('a' + i / 26 % 26), (char)('a' + i / 676) };
 
@@ -98,13 +87,4 @@ static void a_server_that_invents_errors_does_not_fill_the_log(void **state)
 	assert_true(news("Connection refused"));
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup(f, begin)
-	const struct CMUnitTest tests[] = {
-		T(two_addresses_with_two_reasons_are_logged_once_each), T(an_error_that_needs_an_operator_does_not_wait), T(numbers_make_no_new_kind),
-		T(the_whole_text_counts), T(each_outage_is_logged), T(a_server_that_invents_errors_does_not_fill_the_log),
-	};
-
-	return cmocka_run_group_tests_name("outage", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

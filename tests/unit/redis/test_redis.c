@@ -1,17 +1,12 @@
 /* links: tests/unit/redis/redis_peer.c */
 /* One connection whose server is this test, and says what no server should. test_redis_time.c: a peer that is slow, or stands still. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/redis/redis_peer.h"
+#include "tests/unit/unit.h"
 
 /* What it was told arrives, and the connection is closed because of it. */
 static void assert_closed(struct redis_peer *s, const char *why)
@@ -25,7 +20,7 @@ static void assert_closed(struct redis_peer *s, const char *why)
 		fail_msg("%s", s->r.error);
 }
 
-static void a_role_that_is_none(void **state)
+TEST(a_role_that_is_none, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -33,7 +28,7 @@ static void a_role_that_is_none(void **state)
 	assert_closed(s, "replica");
 }
 
-static void an_array_too_large(void **state)
+TEST(an_array_too_large, redis_peer_setup, redis_peer_teardown)
 {
 	static const char *const heads[] = { "*1048577\r\n", "*2147483647\r\n", "*1\r\n*2147483647\r\n" };
 	struct redis_peer *s = *state;
@@ -51,7 +46,7 @@ static void an_array_too_large(void **state)
 	}
 }
 
-static void a_large_array(void **state)
+TEST(a_large_array, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -63,7 +58,7 @@ static void a_large_array(void **state)
 	assert_int_equal(redis_take(&s->r, &reply), 0);
 }
 
-static void an_answer_without_an_end(void **state)
+TEST(an_answer_without_an_end, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -80,7 +75,7 @@ static void an_answer_without_an_end(void **state)
 }
 
 /* As of a port that is not Redis and sends without end: nothing in an opening is large. */
-static void an_opening_without_an_end(void **state)
+TEST(an_opening_without_an_end, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	char text[8 * 1024 + 1];
@@ -95,7 +90,7 @@ static void an_opening_without_an_end(void **state)
 	assert_in_range(sent, 64, 256);
 }
 
-static void answers_are_counted_each(void **state)
+TEST(answers_are_counted_each, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -116,7 +111,7 @@ static void answers_are_counted_each(void **state)
 }
 
 /* It would be taken for the answer to what is asked next. */
-static void an_answer_to_nothing(void **state)
+TEST(an_answer_to_nothing, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -125,7 +120,7 @@ static void an_answer_to_nothing(void **state)
 	assert_closed(s, "nothing that was asked");
 }
 
-static void an_answer_behind_the_greetings(void **state)
+TEST(an_answer_behind_the_greetings, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -133,7 +128,7 @@ static void an_answer_behind_the_greetings(void **state)
 	assert_closed(s, "nothing that was asked");
 }
 
-static void one_answer_too_many(void **state)
+TEST(one_answer_too_many, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -144,7 +139,7 @@ static void one_answer_too_many(void **state)
 }
 
 /* Who asks several things at a time need not look between them. */
-static void asking_a_closed_connection(void **state)
+TEST(asking_a_closed_connection, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_command ping = {0};
@@ -173,7 +168,7 @@ static bool are_strings(struct redis_peer *s, const char *answer)
 	return redis_is_strings(&reply);
 }
 
-static void strings(void **state)
+TEST(strings, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -200,7 +195,7 @@ static int64_t arriving_after(struct redis_peer *s, const char *text)
 	return redis_arriving(&s->r, &begin, &arrived);
 }
 
-static void the_length_of_what_arrives(void **state)
+TEST(the_length_of_what_arrives, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -226,7 +221,7 @@ static void the_length_of_what_arrives(void **state)
 }
 
 /* The connection takes all that the kernel holds of a large answer in one turn of its caller's loop, not 16 KiB of it. */
-static void a_large_answer_in_one_turn(void **state)
+TEST(a_large_answer_in_one_turn, redis_peer_setup, redis_peer_teardown)
 {
 	static char text[128 * 1024];
 	struct redis_peer *s = *state;
@@ -244,7 +239,7 @@ static void a_large_answer_in_one_turn(void **state)
 }
 
 /* The last answer of a server that closes the connection is read before its end. */
-static void an_end_behind_a_large_answer(void **state)
+TEST(an_end_behind_a_large_answer, redis_peer_setup, redis_peer_teardown)
 {
 	static char text[64 * 1024];
 	struct redis_peer *s = *state;
@@ -265,25 +260,4 @@ static void an_end_behind_a_large_answer(void **state)
 	assert_int_equal(s->r.state, REDIS_CLOSED);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redis_peer_setup, redis_peer_teardown)
-		TEST(a_role_that_is_none),
-		TEST(an_array_too_large),
-		TEST(a_large_array),
-		TEST(an_answer_without_an_end),
-		TEST(an_opening_without_an_end),
-		TEST(answers_are_counted_each),
-		TEST(an_answer_to_nothing),
-		TEST(an_answer_behind_the_greetings),
-		TEST(one_answer_too_many),
-		TEST(asking_a_closed_connection),
-		TEST(strings),
-		TEST(the_length_of_what_arrives),
-		TEST(a_large_answer_in_one_turn),
-		TEST(an_end_behind_a_large_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,19 +4,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "common/redis/redis.h"
+#include "tests/unit/unit.h"
 
 #define MASTER ":1\r\n*1\r\n$6\r\nmaster\r\n"
 #define SERVERS 3
@@ -117,9 +112,8 @@ static void assert_why(const char *words)
 
 /* ---- nodes that name another node ---- */
 
-static void two_nodes_in_a_row_name_another_one(void **state)
+TEST(two_nodes_in_a_row_name_another_one, setup, teardown)
 {
-	(void)state;
 	say_moved(0, 1);
 	say_moved(1, 2);
 	point_to_first(1);
@@ -129,9 +123,8 @@ static void two_nodes_in_a_row_name_another_one(void **state)
 	assert_int_equal(asked(2), 1);
 }
 
-static void two_nodes_that_name_each_other(void **state)
+TEST(two_nodes_that_name_each_other, setup, teardown)
 {
-	(void)state;
 	say_moved(0, 1);
 	say_moved(1, 0);
 	point_to_first(1);
@@ -141,9 +134,8 @@ static void two_nodes_that_name_each_other(void **state)
 }
 
 /* The node that was named does not answer: the first one is asked again, once for each of its addresses. */
-static void a_node_that_is_gone(void **state)
+TEST(a_node_that_is_gone, setup, teardown)
 {
-	(void)state;
 	snprintf(servers[0].says, sizeof(servers[0].says), ":1\r\n-MOVED 7 127.0.0.1:1\r\n");
 	point_to_first(1);
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
@@ -159,9 +151,8 @@ static void greet(struct redis *opening)
 	redis_appendf(opening, "EVALSHA x 1 k");
 }
 
-static void a_replica_of_a_cluster_names_its_master(void **state)
+TEST(a_replica_of_a_cluster_names_its_master, setup, teardown)
 {
-	(void)state;
 	snprintf(servers[0].says, sizeof(servers[0].says), ":1\r\n*1\r\n$5\r\nslave\r\n$1\r\nx\r\n-MOVED 7 127.0.0.1:%d\r\n", servers[1].port);
 	strcpy(servers[1].says, MASTER "$1\r\nx\r\n$0\r\n\r\n");
 	point_to_first(1);
@@ -171,11 +162,10 @@ static void a_replica_of_a_cluster_names_its_master(void **state)
 }
 
 /* Whatever it says to the other commands. */
-static void another_replica_is_refused(void **state)
+TEST(another_replica_is_refused, setup, teardown)
 {
 	static const char *const says[] = { "$0\r\n\r\n", "-READONLY You can't write against a read only replica.\r\n", "-NOSCRIPT\r\n", "-NOAUTH\r\n" };
 
-	(void)state;
 	point_to_first(1);
 	r.greet = greet;
 	for (size_t i = 0; i < nitems(says); i++) {
@@ -188,12 +178,11 @@ static void another_replica_is_refused(void **state)
 
 /* ---- several addresses ---- */
 
-static void the_next_address_may_be_healthy(void **state)
+TEST(the_next_address_may_be_healthy, setup, teardown)
 {
 	static const char *const errors[] = { "-LOADING Redis is loading\r\n", "-ERR max number of clients reached\r\n", "-DENIED protected mode\r\n",
 		":1\r\n*1\r\n$5\r\nslave\r\n", "HTTP/1.1 400 Bad Request\r\n" };
 
-	(void)state;
 	point_to_first(2);
 	for (size_t i = 0; i < nitems(errors); i++) {
 		redis_close(&r, NULL);
@@ -205,9 +194,8 @@ static void the_next_address_may_be_healthy(void **state)
 	}
 }
 
-static void a_refused_password_is_the_same_everywhere(void **state)
+TEST(a_refused_password_is_the_same_everywhere, setup, teardown)
 {
-	(void)state;
 	strcpy(servers[0].says, "-NOAUTH Authentication required.\r\n");
 	point_to_first(2);
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
@@ -216,9 +204,8 @@ static void a_refused_password_is_the_same_everywhere(void **state)
 }
 
 /* It is the first answer, before the server closes the connection. An "ERR" there may also mean that the command is not known, which is no reason. */
-static void a_full_server_says_so(void **state)
+TEST(a_full_server_says_so, setup, teardown)
 {
-	(void)state;
 	strcpy(servers[0].says, "-ERR max number of clients reached\r\n");
 	point_to_first(1);
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
@@ -227,16 +214,15 @@ static void a_full_server_says_so(void **state)
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
 }
 
-static void a_sentinel_is_no_redis(void **state)
+TEST(a_sentinel_is_no_redis, setup, teardown)
 {
-	(void)state;
 	strcpy(servers[0].says, ":1\r\n*2\r\n$8\r\nsentinel\r\n*1\r\n$4\r\nmail\r\n");
 	point_to_first(1);
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
 	assert_why("the server is a Sentinel: name it in redis.sentinels");
 }
 
-static void another_protocol_is_named(void **state)
+TEST(another_protocol_is_named, setup, teardown)
 {
 	static const struct { const char *says, *why; } others[] = {
 		{ "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -248,7 +234,6 @@ static void another_protocol_is_named(void **state)
 		{ ":1\r\nHTTP", "Protocol error, got \"H\"" },	/* a Redis that breaks its protocol */
 	};
 
-	(void)state;
 	point_to_first(1);
 	for (size_t i = 0; i < nitems(others); i++) {
 		strcpy(servers[0].says, others[i].says);
@@ -258,11 +243,10 @@ static void another_protocol_is_named(void **state)
 }
 
 /* What is wrong follows the addresses, however long they are. */
-static void long_addresses_do_not_hide_the_reason(void **state)
+TEST(long_addresses_do_not_hide_the_reason, setup, teardown)
 {
 	char url[1200] = "redis://";
 
-	(void)state;
 	snprintf(url + 8, sizeof(url) - 8, "127.0.0.1:%d", servers[0].port);
 	for (int i = 0; i < 20; i++)
 		snprintf(url + strlen(url), sizeof(url) - strlen(url), ",redis-%d.a-long-name-of-a-service.example", i);
@@ -276,11 +260,10 @@ static void long_addresses_do_not_hide_the_reason(void **state)
 /* ---- a second connection to the same server ---- */
 
 /* The first address works again meanwhile, and it names another node: neither matters. */
-static void beside_goes_to_the_same_server(void **state)
+TEST(beside_goes_to_the_same_server, setup, teardown)
 {
 	struct redis second;
 
-	(void)state;
 	strcpy(servers[0].says, "-LOADING\r\n");
 	point_to_first(2);
 	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
@@ -318,11 +301,10 @@ static void loses_after_opening(bool resets)
 }
 
 /* The connection judges by the error code of the close, not by the text of an error: a proxy chooses its own text. */
-static void a_close_by_the_peer_is_known(void **state)
+TEST(a_close_by_the_peer_is_known, setup, teardown)
 {
 	struct redis_reply reply;
 
-	(void)state;
 	strcpy(servers[0].says, MASTER);
 	loses_after_opening(false);
 	assert_true(r.closed_by_peer);
@@ -340,17 +322,4 @@ static void a_close_by_the_peer_is_known(void **state)
 	assert_false(r.closed_by_peer);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(two_nodes_in_a_row_name_another_one), TEST(two_nodes_that_name_each_other), TEST(a_node_that_is_gone),
-		TEST(a_replica_of_a_cluster_names_its_master), TEST(another_replica_is_refused),
-		TEST(the_next_address_may_be_healthy), TEST(a_refused_password_is_the_same_everywhere), TEST(a_full_server_says_so),
-		TEST(a_sentinel_is_no_redis),
-		TEST(another_protocol_is_named), TEST(long_addresses_do_not_hide_the_reason),
-		TEST(beside_goes_to_the_same_server), TEST(a_close_by_the_peer_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 /* The classes of Redis errors, by the texts that Redis 6, 7 and 8 send. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/redis/redis.h"
+#include "tests/unit/unit.h"
 
 static struct redis_reply error_reply(const char *text)
 {
@@ -68,9 +64,8 @@ static const struct {
 	{ "", REDIS_ERROR_UNKNOWN, false, false },
 };
 
-static void each_text_has_its_class(void **state)
+TEST(each_text_has_its_class)
 {
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
 		struct redis_reply reply = error_reply(cases[i].text);
 
@@ -81,51 +76,46 @@ static void each_text_has_its_class(void **state)
 	}
 }
 
-static void the_first_word_decides_before_the_others(void **state)
+TEST(the_first_word_decides_before_the_others)
 {
-	(void)state;
 	assert_int_equal(redis_error_classify("OOM while WRONGTYPE is somewhere in the text"), REDIS_ERROR_TRANSIENT);
 }
 
-static void a_permission_inside_a_script_outranks_other_codes(void **state)
+TEST(a_permission_inside_a_script_outranks_other_codes)
 {
-	(void)state;
 	assert_int_equal(redis_error_classify("ERR Error running script: BUSY: NOPERM this user"), REDIS_ERROR_PERMISSION);
 }
 
-static void other_replies_are_no_errors(void **state)
+TEST(other_replies_are_no_errors)
 {
 	struct redis_reply reply = { .type = REDIS_STRING, .str = "READONLY", .len = 8 };
 
-	(void)state;
 	assert_int_equal(redis_error_class(&reply), REDIS_ERROR_NONE);
 	assert_false(redis_error_is_of_server(&reply) || redis_error_needs_reconnect(&reply) || redis_error_is(&reply, "READONLY"));
 }
 
-static void only_an_operator_mends_permissions_types_and_slots(void **state)
+TEST(only_an_operator_mends_permissions_types_and_slots)
 {
-	(void)state;
 	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
 		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND ||
 		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA ||
 		    class == REDIS_ERROR_SECRET);
 }
 
-static void a_slot_on_its_way_is_known_by_its_errors(void **state)
+TEST(a_slot_on_its_way_is_known_by_its_errors)
 {
 	static const char *const moves[] = { "TRYAGAIN Multiple keys request during rehashing of slot", "ASK 15495 127.0.0.1:7002",
 		"redis://127.0.0.1:7001 at 127.0.0.1:7001: ASK 15495 127.0.0.1:7002",
 		"ERR Script attempted to access a non local key in a cluster node script: 1" };
 	static const char *const others[] = { "MOVED 15495 127.0.0.1:7002", "CLUSTERDOWN The cluster is down", "ERR unknown command 'ASKING'", "" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(moves); i++)
 		assert_true(redis_error_slot_moves(moves[i]));
 	for (size_t i = 0; i < nitems(others); i++)
 		assert_false(redis_error_slot_moves(others[i]));
 }
 
-static void an_error_names_the_refused_command(void **state)
+TEST(an_error_names_the_refused_command)
 {
 	static const struct { const char *text; enum command_name command; } texts[] = {
 		{ "ERR unknown command 'XADD', with args beginning with: 'LPUSH' 'x' ", COMMAND_XADD },
@@ -143,7 +133,6 @@ static void an_error_names_the_refused_command(void **state)
 		{ "", COMMAND_UNNAMED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(texts); i++)
 		if (command_name_refused(texts[i].text) != texts[i].command)
 			fail_msg("%s: %s", texts[i].text, command_name_text(command_name_refused(texts[i].text)));
@@ -151,17 +140,4 @@ static void an_error_names_the_refused_command(void **state)
 	assert_string_equal(command_name_text(COMMAND_COUNT), "a command");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_text_has_its_class),
-		cmocka_unit_test(the_first_word_decides_before_the_others),
-		cmocka_unit_test(a_permission_inside_a_script_outranks_other_codes),
-		cmocka_unit_test(other_replies_are_no_errors),
-		cmocka_unit_test(a_slot_on_its_way_is_known_by_its_errors),
-		cmocka_unit_test(only_an_operator_mends_permissions_types_and_slots),
-		cmocka_unit_test(an_error_names_the_refused_command),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,18 +1,13 @@
 /* links: tests/unit/private_redis.c */
 /* ldflags: -Wl,--wrap=redisFormatCommandArgv,--wrap=redisAppendCommandArgv,--wrap=redisAppendFormattedCommand */
 /* A command that there is no memory for: nobody waits for its answer, or takes another's for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <hiredis/hiredis.h>
 
 #include "common/redis/redis.h"
 #include "tests/unit/private_redis.h"
+#include "tests/unit/unit.h"
 
 static struct private_redis server;
 static int until_none = -1;	/* calls of hiredis that still have memory; -1: all */
@@ -84,28 +79,25 @@ static void closes(void)
 	assert_int_equal(REDIS_INT(&server, "LLEN l"), 0);
 }
 
-static void one_command(void **unused)
+TEST(one_command)
 {
-	(void)unused;
 	until_none = 0;
 	redis_appendf(&server.r, "LPUSH l a");
 	closes();
 }
 
-static void one_behind_another(void **unused)
+TEST(one_behind_another)
 {
-	(void)unused;
 	until_none = 1;
 	redis_appendf(&server.r, "LLEN l");
 	redis_appendf(&server.r, "LPUSH l a");
 	closes();
 }
 
-static void several_at_once(void **unused)
+TEST(several_at_once)
 {
 	struct redis_command push = {0};
 
-	(void)unused;
 	redis_format(&push, "LPUSH %s %s", "l", "a");
 	for (int memory = 0; memory < 3; memory++) {
 		until_none = memory;
@@ -115,13 +107,4 @@ static void several_at_once(void **unused)
 	redis_command_free(&push);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_command),
-		cmocka_unit_test(one_behind_another),
-		cmocka_unit_test(several_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+UNIT_MAIN(start, stop)

@@ -3,18 +3,13 @@
 #include <sys/socket.h>
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/alloc.h"
 #include "tests/unit/redis/redis_peer.h"
+#include "tests/unit/unit.h"
 
 /* The server reads n bytes of what was sent; returns how many there were. */
 static size_t hear(const struct redis_peer *s, size_t n)
@@ -35,7 +30,7 @@ static void push(struct redis_peer *s, size_t len)
 }
 
 /* It takes much longer than REDIS_TIMEOUT_MS by the clock that the connection is told. */
-static void a_large_command_over_a_slow_link(void **state)
+TEST(a_large_command_over_a_slow_link, redis_peer_setup, redis_peer_teardown)
 {
 	const size_t len = 8 << 20;
 	struct redis_peer *s = *state;
@@ -57,7 +52,7 @@ static void a_large_command_over_a_slow_link(void **state)
 }
 
 /* The kernel holds the end of a large command: that the peer reads it is progress, too. */
-static void bytes_that_the_kernel_holds(void **state)
+TEST(bytes_that_the_kernel_holds, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	int64_t now = 0;
@@ -75,7 +70,7 @@ static void bytes_that_the_kernel_holds(void **state)
 	assert_non_null(strstr(s->r.error, "no answer in time"));
 }
 
-static void a_write_that_fails_says_why(void **state)
+TEST(a_write_that_fails_says_why, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -87,7 +82,7 @@ static void a_write_that_fails_says_why(void **state)
 	assert_non_null(strstr(s->r.error, strerror(EPIPE)));
 }
 
-static void a_peer_that_stands_still(void **state)
+TEST(a_peer_that_stands_still, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 
@@ -100,7 +95,7 @@ static void a_peer_that_stands_still(void **state)
 }
 
 /* A worker renews its lease every quarter of it: what it sends to a peer that stands still is no sign of life. */
-static void a_peer_that_is_still_spoken_to(void **state)
+TEST(a_peer_that_is_still_spoken_to, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	int64_t now = 0;
@@ -118,7 +113,7 @@ static void a_peer_that_is_still_spoken_to(void **state)
 }
 
 /* The same while a command that is larger than the kernel's buffer waits for room. */
-static void a_peer_that_is_spoken_to_behind_a_large_command(void **state)
+TEST(a_peer_that_is_spoken_to_behind_a_large_command, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	int64_t now = 0;
@@ -134,7 +129,7 @@ static void a_peer_that_is_spoken_to_behind_a_large_command(void **state)
 }
 
 /* A fetch that blocks has its own time from when the answer before it came. */
-static void a_command_behind_another(void **state)
+TEST(a_command_behind_another, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -152,7 +147,7 @@ static void a_command_behind_another(void **state)
 	assert_int_equal(redis_pump(&s->r, 60001 + REDIS_TIMEOUT_MS), -1);
 }
 
-static void a_large_answer_over_a_slow_link(void **state)
+TEST(a_large_answer_over_a_slow_link, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	struct redis_reply reply;
@@ -174,7 +169,7 @@ static void a_large_answer_over_a_slow_link(void **state)
 }
 
 /* It sends a byte now and then, and never completes an answer: the next address may be better. */
-static void an_opening_has_an_end(void **state)
+TEST(an_opening_has_an_end, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
 	int64_t now = 0;
@@ -187,20 +182,4 @@ static void an_opening_has_an_end(void **state)
 	assert_in_range(now, 4 * REDIS_TIMEOUT_MS, 14 * REDIS_TIMEOUT_MS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redis_peer_setup, redis_peer_teardown)
-		TEST(a_large_command_over_a_slow_link),
-		TEST(bytes_that_the_kernel_holds),
-		TEST(a_write_that_fails_says_why),
-		TEST(a_peer_that_stands_still),
-		TEST(a_peer_that_is_still_spoken_to),
-		TEST(a_peer_that_is_spoken_to_behind_a_large_command),
-		TEST(a_command_behind_another),
-		TEST(a_large_answer_over_a_slow_link),
-		TEST(an_opening_has_an_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -6,18 +6,13 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/redis/redis.h"
 #include "common/redis/resolve.h"
+#include "tests/unit/unit.h"
 
 int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out);
 int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out);
@@ -109,9 +104,8 @@ static int ask(const char *host, char address[RESOLVE_ADDRESS_SIZE], bool *denie
 	return rc;
 }
 
-static void numbers_need_no_resolver(void **state)
+TEST(numbers_need_no_resolver, setup)
 {
-	(void)state;
 	assert_true(resolve_is_numeric("127.0.0.1"));
 	assert_true(resolve_is_numeric("::1"));
 	assert_true(resolve_is_numeric("fe80::1%eth0"));
@@ -120,12 +114,11 @@ static void numbers_need_no_resolver(void **state)
 	assert_false(resolve_is_numeric(""));
 }
 
-static void each_opening_asks_again(void **state)
+TEST(each_opening_asks_again, setup)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
 	bool denied;
 
-	(void)state;
 	assert_int_equal(ask("again.example", address, &denied), 1);
 	assert_string_equal(address, "192.0.2.1");
 	assert_true(sigismember(&resolver.mask, SIGTERM));
@@ -136,14 +129,13 @@ static void each_opening_asks_again(void **state)
 }
 
 /* What a process of the same supervisor has learnt; a torn address, and one of another name, count as none. */
-static void processes_share_good_addresses(void **state)
+TEST(processes_share_good_addresses, setup)
 {
 	static const char *const addresses[] = { "192.0.2.7", "2001:db8::7" };
 	struct resolve_shared *memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char address[RESOLVE_ADDRESS_SIZE];
 	struct lookup *l = resolve_begin("shared.example", 0), *other = resolve_begin("other.example", 0);
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	resolve_share(memory);
 	assert_false(resolve_recall(l, address));
@@ -174,14 +166,13 @@ static void processes_share_good_addresses(void **state)
 }
 
 /* However many openings wait for it, and give up. */
-static void a_resolver_that_hangs_holds_one_thread(void **state)
+TEST(a_resolver_that_hangs_holds_one_thread, setup)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
 	const char *why;
 	struct lookup *l;
 	bool denied;
 
-	(void)state;
 	set_resolver(true, 0, "192.0.2.1");
 	for (int i = 0; i < 10; i++) {
 		l = resolve_begin("hangs.example", 0);
@@ -199,14 +190,13 @@ static void a_resolver_that_hangs_holds_one_thread(void **state)
 }
 
 /* No opening waited for the answer, and the name may lead elsewhere now. */
-static void an_old_answer_is_asked_for_again(void **state)
+TEST(an_old_answer_is_asked_for_again, setup)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
 	struct lookup *l = resolve_begin("old.example", 0);
 	const char *why;
 	bool denied;
 
-	(void)state;
 	assert_int_equal(wait_asked(1), 1);
 	while (wait_asked(1) == 1) {		/* until it is answered; then the next one asks again */
 		resolve_end(l);
@@ -219,12 +209,11 @@ static void an_old_answer_is_asked_for_again(void **state)
 	resolve_end(l);
 }
 
-static void only_a_resolver_that_knows_denies(void **state)
+TEST(only_a_resolver_that_knows_denies, setup)
 {
 	char address[RESOLVE_ADDRESS_SIZE];
 	bool denied;
 
-	(void)state;
 	set_resolver(false, EAI_AGAIN, NULL);
 	assert_int_equal(ask("unsure.example", address, &denied), -1);
 	assert_false(denied);
@@ -234,13 +223,12 @@ static void only_a_resolver_that_knows_denies(void **state)
 }
 
 /* It has no thread, and the descriptor of its parent's lookup is not its own. */
-static void a_forked_child_begins_its_own(void **state)
+TEST(a_forked_child_begins_its_own, setup)
 {
 	struct lookup *l = resolve_begin("forked.example", 0);
 	int status;
 	pid_t pid;
 
-	(void)state;
 	wait_answer(l);
 	set_resolver(true, 0, "192.0.2.1");
 	resolve_end(resolve_begin("parent.example", 0));
@@ -281,12 +269,11 @@ static void done_with(struct opening *o)
 	redis_target_free(&o->target);
 }
 
-static void an_opening_waits_for_its_name_and_nobody_else(void **state)
+TEST(an_opening_waits_for_its_name_and_nobody_else, setup)
 {
 	struct opening o;
 	struct pollfd p;
 
-	(void)state;
 	set_resolver(true, 0, "127.0.0.1");
 	target_of(&o, "redis://opening.example:1");
 	assert_int_equal(redis_open(&o.r, 1000), 0);
@@ -301,11 +288,10 @@ static void an_opening_waits_for_its_name_and_nobody_else(void **state)
 }
 
 /* Of several servers the next one may have a name that resolves. */
-static void the_next_server_is_tried_meanwhile(void **state)
+TEST(the_next_server_is_tried_meanwhile, setup)
 {
 	struct opening o;
 
-	(void)state;
 	set_resolver(true, 0, "127.0.0.1");
 	target_of(&o, "redis://slow.example:1,127.0.0.1:1");
 	assert_int_equal(redis_open(&o.r, 1000), 0);
@@ -327,11 +313,10 @@ static void remember(const char *host, const char *address)
 }
 
 /* At once if the resolver cannot tell, after half a second if it is silent; but a name that does not exist any more leads nowhere. */
-static void the_last_good_address_serves_while_the_resolver_cannot_tell(void **state)
+TEST(the_last_good_address_serves_while_the_resolver_cannot_tell, setup)
 {
 	struct opening o;
 
-	(void)state;
 	remember("good.example", "127.0.0.9");
 	target_of(&o, "redis://good.example:1");
 	set_resolver(true, EAI_AGAIN, NULL);
@@ -351,14 +336,13 @@ static void the_last_good_address_serves_while_the_resolver_cannot_tell(void **s
 }
 
 /* Another process of the supervisor knew the address, and another name takes its place before it is tried: the opening sleeps on. */
-static void an_opening_whose_shared_address_is_gone_waits_for_the_resolver(void **state)
+TEST(an_opening_whose_shared_address_is_gone_waits_for_the_resolver, setup)
 {
 	const size_t size = sizeof(struct resolve_shared);
 	struct resolve_shared *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct opening o;
 	pid_t child;
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	resolve_share(memory);
 	child = fork();
@@ -381,21 +365,4 @@ static void an_opening_whose_shared_address_is_gone_waits_for_the_resolver(void 
 	munmap(memory, size);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(numbers_need_no_resolver, setup),
-		cmocka_unit_test_setup(each_opening_asks_again, setup),
-		cmocka_unit_test_setup(processes_share_good_addresses, setup),
-		cmocka_unit_test_setup(a_resolver_that_hangs_holds_one_thread, setup),
-		cmocka_unit_test_setup(an_old_answer_is_asked_for_again, setup),
-		cmocka_unit_test_setup(only_a_resolver_that_knows_denies, setup),
-		cmocka_unit_test_setup(a_forked_child_begins_its_own, setup),
-		cmocka_unit_test_setup(an_opening_waits_for_its_name_and_nobody_else, setup),
-		cmocka_unit_test_setup(the_next_server_is_tried_meanwhile, setup),
-		cmocka_unit_test_setup(the_last_good_address_serves_while_the_resolver_cannot_tell, setup),
-		cmocka_unit_test_setup(an_opening_whose_shared_address_is_gone_waits_for_the_resolver, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,6 @@
-
 /* Which address the next connection goes to, after failures, MOVED errors and answers of a Sentinel. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <hiredis/hiredis.h>
 
@@ -15,6 +8,7 @@
 #include "common/redis/redis.h"
 #include "common/redis/reply.h"
 #include "common/redis/route.h"
+#include "tests/unit/unit.h"
 
 static struct redis_address addresses[] = { { (char *)(uintptr_t)"a", 1 }, { (char *)(uintptr_t)"b", 2 }, { (char *)(uintptr_t)"c", 3 } };
 static const struct redis_target servers = { .addresses = addresses, .naddresses = 3 };
@@ -30,11 +24,10 @@ static void assert_goes_to(const struct redis_route *route, const struct redis_t
 	assert_int_equal(found, port);
 }
 
-static void after_a_failure_comes_the_next_address(void **state)
+TEST(after_a_failure_comes_the_next_address)
 {
 	struct redis_route route = {0};
 
-	(void)state;
 	route_begin(&route, &servers);
 	assert_false(route.asks);
 	assert_goes_to(&route, &servers, "a", 1);
@@ -52,20 +45,18 @@ static void after_a_failure_comes_the_next_address(void **state)
 	route_failed(&route, &local, "connection refused");			/* has no address at all */
 }
 
-static void a_peer_is_shown_as_its_address(void **state)
+TEST(a_peer_is_shown_as_its_address)
 {
 	char text[REDIS_ENDPOINT_SIZE];
 
-	(void)state;
 	assert_string_equal(redis_endpoint_format(&(struct redis_endpoint){ 0, UINT64_C(0xffff0a000007), 6379 }, text), "10.0.0.7:6379");
 	assert_string_equal(redis_endpoint_format(&(struct redis_endpoint){ UINT64_C(0xfe80) << 48, 1, 7000 }, text), "[fe80::1]:7000");
 }
 
-static void moved_names_a_node_until_it_fails(void **state)
+TEST(moved_names_a_node_until_it_fails)
 {
 	struct redis_route route = { .at = 1 };
 
-	(void)state;
 	route_heed(&route, &servers, "MOVED 866 10.0.0.7:7001");
 	route_begin(&route, &servers);
 	assert_goes_to(&route, &servers, "10.0.0.7", 7001);
@@ -78,12 +69,11 @@ static void moved_names_a_node_until_it_fails(void **state)
 }
 
 /* The nodes of a Cluster may name each other for a moment: an opening follows a few of them. */
-static void an_opening_follows_some_nodes(void **state)
+TEST(an_opening_follows_some_nodes)
 {
 	struct redis_route route = { .at = 1 };
 	int hops = 0;
 
-	(void)state;
 	route_begin(&route, &servers);
 	while (hops < 100 && route_follow(&route, &servers, hops % 2 == 0 ? "MOVED 866 h:7001" : "MOVED 866 h:7002"))
 		hops++;
@@ -96,14 +86,13 @@ static void an_opening_follows_some_nodes(void **state)
 	assert_false(route_follow(&route, &watched, "MOVED 866 h:7001"));
 }
 
-static void other_errors_move_nothing(void **state)
+TEST(other_errors_move_nothing)
 {
 	static const char *const errors[] = { "MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 host", "MOVED 1 host:", "MOVED 1 host:x",
 		"MOVED 1 host:0", "MOVED 1 host:65536", "MOVEDX 1 host:1", "ASK 1 host:1", "ERR MOVED 1 host:1", "" };
 	struct redis_route route = {0};
 	char long_host[400];
 
-	(void)state;
 	for (size_t i = 0; i < nitems(errors); i++) {
 		route_heed(&route, &servers, errors[i]);
 		assert_int_equal(route.port, 0);
@@ -132,11 +121,10 @@ static const char *take(struct redis_route *route, const char *bytes)
 	return why;
 }
 
-static void a_sentinel_is_asked_for_each_connection(void **state)
+TEST(a_sentinel_is_asked_for_each_connection)
 {
 	struct redis_route route = {0};
 
-	(void)state;
 	route_begin(&route, &watched);
 	assert_true(route.asks);
 	assert_goes_to(&route, &watched, "a", 1);
@@ -155,13 +143,12 @@ static void a_sentinel_is_asked_for_each_connection(void **state)
 	assert_goes_to(&route, &watched, "c", 3);
 }
 
-static void a_senseless_answer_names_no_master(void **state)
+TEST(a_senseless_answer_names_no_master)
 {
 	static const char *const answers[] = { "*-1\r\n", "$-1\r\n", ":1\r\n", "*0\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n$1\r\na\r\n:1\r\n",
 		"*2\r\n$0\r\n\r\n$1\r\n1\r\n", "*2\r\n$1\r\na\r\n$1\r\n0\r\n", "*2\r\n$1\r\na\r\n$5\r\n65536\r\n", "*2\r\n$1\r\na\r\n$2\r\n1x\r\n" };
 	struct redis_route route = {0};
 
-	(void)state;
 	route_begin(&route, &watched);
 	for (size_t i = 0; i < nitems(answers); i++) {
 		assert_non_null(take(&route, answers[i]));
@@ -171,17 +158,4 @@ static void a_senseless_answer_names_no_master(void **state)
 	assert_string_equal(take(&route, "*-1\r\n"), "this Sentinel does not know redis.master");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(after_a_failure_comes_the_next_address),
-		cmocka_unit_test(a_peer_is_shown_as_its_address),
-		cmocka_unit_test(moved_names_a_node_until_it_fails),
-		cmocka_unit_test(an_opening_follows_some_nodes),
-		cmocka_unit_test(other_errors_move_nothing),
-		cmocka_unit_test(a_sentinel_is_asked_for_each_connection),
-		cmocka_unit_test(a_senseless_answer_names_no_master),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 /* The slots of a Redis Cluster. The numbers are those of `redis-cli CLUSTER KEYSLOT` of Redis 7.0. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/nitems.h"
 #include "common/redis/redis.h"
+#include "tests/unit/unit.h"
 
-static void slots_are_those_of_the_server(void **state)
+TEST(slots_are_those_of_the_server)
 {
 	static const struct { const char *key; int slot; } known[] = {
 		{ "123456789", 0x31c3 }, { "", 0 }, { "a", 15495 }, { "{a}", 15495 }, { "{user1000}.following", 3443 }, { "{user1000}.followers", 3443 },
@@ -18,7 +13,6 @@ static void slots_are_those_of_the_server(void **state)
 		{ "escape:mail", 5194 }, { "{b}x", 3300 }, { "foo", 12182 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(known); i++)
 		if (redis_slot(known[i].key) != known[i].slot)
 			fail_msg("%s: %d, expected %d", known[i].key, redis_slot(known[i].key), known[i].slot);
@@ -38,9 +32,8 @@ static void assert_tag(const char *key, const char *expected)
 	assert_memory_equal(tag, expected, len);
 }
 
-static void a_tag_is_between_the_first_brace_and_the_next_closing_one(void **state)
+TEST(a_tag_is_between_the_first_brace_and_the_next_closing_one)
 {
-	(void)state;
 	assert_tag("{a}ingress:mail", "a");
 	assert_tag("x{ab}y{c}", "ab");
 	assert_tag("x}{ab}", "ab");
@@ -51,9 +44,8 @@ static void a_tag_is_between_the_first_brace_and_the_next_closing_one(void **sta
 	assert_tag("", NULL);
 }
 
-static void only_keys_with_equal_tags_share_a_slot_with_all_that_is_made_of_them(void **state)
+TEST(only_keys_with_equal_tags_share_a_slot_with_all_that_is_made_of_them)
 {
-	(void)state;
 	assert_true(redis_same_slot("{a}", "{a}ingress:mail"));
 	assert_true(redis_same_slot("x:{a}", "{a}y"));
 	assert_false(redis_same_slot("{a}", "{b}"));
@@ -62,13 +54,4 @@ static void only_keys_with_equal_tags_share_a_slot_with_all_that_is_made_of_them
 	assert_false(redis_same_slot("", ""));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_are_those_of_the_server),
-		cmocka_unit_test(a_tag_is_between_the_first_brace_and_the_next_closing_one),
-		cmocka_unit_test(only_keys_with_equal_tags_share_a_slot_with_all_that_is_made_of_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

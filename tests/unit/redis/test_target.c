@@ -1,15 +1,9 @@
-
 /* Addresses of Redis and of Sentinels, as a configuration writes them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/redis/redis.h"
+#include "tests/unit/unit.h"
 
 static char why[256];
 
@@ -38,11 +32,10 @@ static void assert_address(const struct redis_target *t, size_t i, const char *h
 	assert_int_equal(t->addresses[i].port, port);
 }
 
-static void a_url_names_several_addresses(void **state)
+TEST(a_url_names_several_addresses)
 {
 	struct redis_target t = parse(&(struct redis_options){ .url = "redis://app:secret@a,b:7000,[::1],[fe80::2]:7001/3" });
 
-	(void)state;
 	assert_int_equal(t.naddresses, 4);
 	assert_address(&t, 0, "a", 6379);
 	assert_address(&t, 1, "b", 7000);
@@ -55,11 +48,10 @@ static void a_url_names_several_addresses(void **state)
 	redis_target_free(&t);
 }
 
-static void without_a_host_it_is_this_one(void **state)
+TEST(without_a_host_it_is_this_one)
 {
 	struct redis_target t = parse(&(struct redis_options){ .url = "redis://app@/2", .user = "other", .password = "p" });
 
-	(void)state;
 	assert_int_equal(t.naddresses, 1);
 	assert_address(&t, 0, "127.0.0.1", 6379);
 	assert_string_equal(t.login.user, "other");
@@ -67,12 +59,11 @@ static void without_a_host_it_is_this_one(void **state)
 	redis_target_free(&t);
 }
 
-static void user_and_password_are_percent_encoded(void **state)
+TEST(user_and_password_are_percent_encoded)
 {
 	struct redis_target t = parse(&(struct redis_options){
 		.url = "redis://us%3Aer:p%2Fq%23r%40s%25%C3%a4@host/1" });
 
-	(void)state;
 	assert_string_equal(t.login.user, "us:er");
 	assert_string_equal(t.login.password, "p/q#r@s%\xc3\xa4");
 	assert_string_equal(t.shown, "redis://host:6379/1");
@@ -86,25 +77,23 @@ static void user_and_password_are_percent_encoded(void **state)
 	redis_target_free(&t);
 }
 
-static void a_badly_encoded_login_is_refused(void **state)
+TEST(a_badly_encoded_login_is_refused)
 {
 	static const char *const bad[] = {
 		"redis://:a%@host", "redis://:a%4@host", "redis://:a%4g@host", "redis://:a%00@host",
 		"redis://a%zz:b@host", "redis://:a%4:%@host",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(bad); i++)
 		assert_refused(&(struct redis_options){ .url = bad[i] }, "\"host\": " REDIS_URL_BAD_LOGIN);
 }
 
-static void sentinels_take_the_place_of_the_host(void **state)
+TEST(sentinels_take_the_place_of_the_host)
 {
 	const char *const sentinels[] = { "s1", "s2:5000", "[::1]:5001", NULL };
 	struct redis_target t = parse(&(struct redis_options){ .url = "redis://app@/2", .sentinels = sentinels, .master = "mail",
 	    .sentinel_user = "watch", .sentinel_password = "w" });
 
-	(void)state;
 	assert_int_equal(t.naddresses, 3);
 	assert_address(&t, 0, "s1", 26379);
 	assert_address(&t, 1, "s2", 5000);
@@ -117,7 +106,7 @@ static void sentinels_take_the_place_of_the_host(void **state)
 	redis_target_free(&t);
 }
 
-static void a_wrong_address_is_refused(void **state)
+TEST(a_wrong_address_is_refused)
 {
 	static const struct { const char *url, *reason; } wrong[] = {
 		{ "redis://a,,b/0", "\"redis://a,,b/0\": expected a host before and behind each comma" },
@@ -131,29 +120,26 @@ static void a_wrong_address_is_refused(void **state)
 		{ "http://a", "\"http://a\": expected redis://HOST:PORT/DB, rediss://HOST:PORT/DB (TLS) or unix:///PATH" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(wrong); i++)
 		assert_refused(&(struct redis_options){ .url = wrong[i].url }, wrong[i].reason);
 }
 
-static void too_many_addresses_are_refused(void **state)
+TEST(too_many_addresses_are_refused)
 {
 	char url[256] = "redis://a";
 
-	(void)state;
 	for (int i = 1; i < 65; i++)
 		strcat(url, ",a");
 	assert_int_equal(redis_target_parse(&(struct redis_target){0}, &(struct redis_options){ .url = url }, why, sizeof(why)), -1);
 	assert_non_null(strstr(why, "expected at most 64 addresses"));
 }
 
-static void wrong_sentinels_are_refused(void **state)
+TEST(wrong_sentinels_are_refused)
 {
 	static const char url[] = "redis.url: the Sentinels know the host, so with redis.sentinels the URL may name only the user and "
 	    "the database: redis://[USER@]/DB";
 	const char *const good[] = { "s1", NULL }, *const empty[] = { "s1", "", NULL }, *const port[] = { "s1:x", NULL };
 
-	(void)state;
 	assert_refused(&(struct redis_options){ .url = "redis://h/0", .sentinels = good, .master = "m" }, url);
 	assert_refused(&(struct redis_options){ .url = "unix:///s", .sentinels = good, .master = "m" }, url);
 	assert_refused(&(struct redis_options){ .url = "redis:///0", .sentinels = empty, .master = "m" },
@@ -162,11 +148,10 @@ static void wrong_sentinels_are_refused(void **state)
 	    "redis.sentinels: \"s1:x\": expected a port, 1 to 65535");
 }
 
-static void the_command_line_replaces_the_address(void **state)
+TEST(the_command_line_replaces_the_address)
 {
 	struct redis_target t = parse(&(struct redis_options){ .url = "redis://a:1,b:2/3" });
 
-	(void)state;
 	redis_target_set_address(&t, NULL, 7);
 	assert_int_equal(t.naddresses, 1);
 	assert_address(&t, 0, "a", 7);
@@ -181,19 +166,4 @@ static void the_command_line_replaces_the_address(void **state)
 	redis_target_free(&t);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_url_names_several_addresses),
-		cmocka_unit_test(without_a_host_it_is_this_one),
-		cmocka_unit_test(user_and_password_are_percent_encoded),
-		cmocka_unit_test(a_badly_encoded_login_is_refused),
-		cmocka_unit_test(sentinels_take_the_place_of_the_host),
-		cmocka_unit_test(a_wrong_address_is_refused),
-		cmocka_unit_test(too_many_addresses_are_refused),
-		cmocka_unit_test(wrong_sentinels_are_refused),
-		cmocka_unit_test(the_command_line_replaces_the_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -6,21 +6,17 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <openssl/crypto.h>
 
 #include "common/base/base.h"
 #include "common/redis/tls.h"
 #include "tests/unit/redis/tls_peer.h"
+#include "tests/unit/unit.h"
 
 static struct buffer got;
 
@@ -44,7 +40,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_handshake_waits_for_the_peer(void **state)
+TEST(a_handshake_waits_for_the_peer, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -62,7 +58,7 @@ static void a_handshake_waits_for_the_peer(void **state)
 }
 
 /* poll() sees the socket alone: after a read nothing is left in OpenSSL but what waits for more bytes. */
-static void a_read_leaves_nothing_behind(void **state)
+TEST(a_read_leaves_nothing_behind, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -76,7 +72,7 @@ static void a_read_leaves_nothing_behind(void **state)
 }
 
 /* A peer that sends without end must not keep the loop of a worker. */
-static void a_turn_is_bounded(void **state)
+TEST(a_turn_is_bounded, setup, teardown)
 {
 	struct tls_peer *p = *state;
 	struct pollfd readable = { .fd = p->fd, .events = POLLIN };
@@ -96,7 +92,7 @@ static void a_turn_is_bounded(void **state)
 	free(text);
 }
 
-static void a_write_goes_on_where_the_kernel_stopped(void **state)
+TEST(a_write_goes_on_where_the_kernel_stopped, setup, teardown)
 {
 	const size_t len = 4 << 20;
 	struct tls_peer *p = *state;
@@ -129,7 +125,7 @@ static void a_write_goes_on_where_the_kernel_stopped(void **state)
 }
 
 /* In both directions, while data passes: TLS 1.3 may change its keys at any time, and the peer may ask for ours. */
-static void keys_change(void **state)
+TEST(keys_change, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -146,7 +142,7 @@ static void keys_change(void **state)
 }
 
 /* The last answer of a server may say why it closes the connection. */
-static void bytes_before_the_end_come_first(void **state)
+TEST(bytes_before_the_end_come_first, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -163,7 +159,7 @@ static void bytes_before_the_end_come_first(void **state)
 	assert_int_equal(errno, EPROTO);
 }
 
-static void a_cut_is_an_end_too(void **state)
+TEST(a_cut_is_an_end_too, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -175,7 +171,7 @@ static void a_cut_is_an_end_too(void **state)
 	assert_true(tls_closed_by_peer(p->tls));
 }
 
-static void a_broken_record(void **state)
+TEST(a_broken_record, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -187,7 +183,7 @@ static void a_broken_record(void **state)
 	assert_int_equal(got.len, 0);
 }
 
-static void a_lost_peer_raises_no_signal(void **state)
+TEST(a_lost_peer_raises_no_signal, setup, teardown)
 {
 	struct tls_peer *p = *state;
 	ssize_t n;
@@ -202,7 +198,7 @@ static void a_lost_peer_raises_no_signal(void **state)
 	assert_true(tls_closed_by_peer(p->tls));
 }
 
-static void a_close_tells_the_peer(void **state)
+TEST(a_close_tells_the_peer, setup, teardown)
 {
 	struct tls_peer *p = *state;
 
@@ -213,7 +209,7 @@ static void a_close_tells_the_peer(void **state)
 }
 
 /* Nothing may wait for a peer that reads nothing. */
-static void a_close_does_not_wait(void **state)
+TEST(a_close_does_not_wait, setup, teardown)
 {
 	struct tls_peer *p = *state;
 	char *text = alloc_zero(1, 1 << 20);
@@ -227,7 +223,7 @@ static void a_close_does_not_wait(void **state)
 	free(text);
 }
 
-static void an_empty_host_is_refused(void **state)
+TEST(an_empty_host_is_refused, setup, teardown)
 {
 	struct tls_peer *p = *state;
 	const char *why = NULL;
@@ -236,7 +232,7 @@ static void an_empty_host_is_refused(void **state)
 	assert_non_null(why);
 }
 
-static void a_context_knows_what_it_holds(void **state)
+TEST(a_context_knows_what_it_holds, setup, teardown)
 {
 	const struct tls_peer *p = *state;
 	const char *why;
@@ -260,12 +256,11 @@ static void a_context_knows_what_it_holds(void **state)
 }
 
 /* The worker that sees OpenSSL fail for lack of memory could never connect again. */
-static void openssl_without_memory_ends_the_process(void **state)
+TEST(openssl_without_memory_ends_the_process, setup, teardown)
 {
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	if (pid == 0) {
 		close(STDERR_FILENO);
 		OPENSSL_malloc(SIZE_MAX / 2);
@@ -275,16 +270,4 @@ static void openssl_without_memory_ends_the_process(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EX_OSERR);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_handshake_waits_for_the_peer), TEST(a_read_leaves_nothing_behind), TEST(a_turn_is_bounded),
-		TEST(a_write_goes_on_where_the_kernel_stopped), TEST(keys_change), TEST(bytes_before_the_end_come_first),
-		TEST(a_cut_is_an_end_too), TEST(a_broken_record), TEST(a_lost_peer_raises_no_signal),
-		TEST(a_close_tells_the_peer), TEST(a_close_does_not_wait), TEST(an_empty_host_is_refused), TEST(a_context_knows_what_it_holds),
-		TEST(openssl_without_memory_ends_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

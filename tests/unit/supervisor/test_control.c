@@ -4,18 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "supervisor/host/control.h"
+#include "tests/unit/unit.h"
 
 static struct control c;
 static char path[64];
@@ -118,11 +113,10 @@ static const char *heard(int fd)
 	return text;
 }
 
-static void a_line_in_pieces_is_one_request(void **state)
+TEST(a_line_in_pieces_is_one_request, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	say(fd, "sta");
 	turn(10);
 	assert_int_equal(answered, 0);
@@ -132,11 +126,10 @@ static void a_line_in_pieces_is_one_request(void **state)
 	close(fd);
 }
 
-static void several_lines_at_once_are_answered_in_order(void **state)
+TEST(several_lines_at_once_are_answered_in_order, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	say(fd, "one\ntwo\n\nthr");
 	turn(0);
 	assert_string_equal(heard(fd), "one\ntwo\n\n");
@@ -146,12 +139,11 @@ static void several_lines_at_once_are_answered_in_order(void **state)
 	close(fd);
 }
 
-static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **state)
+TEST(a_line_that_is_too_long_is_refused_and_ends_the_connection, setup, teardown)
 {
 	char line[CONTROL_LINE_MAX + 1];
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	memset(line, 'x', sizeof(line));
 	line[CONTROL_LINE_MAX - 1] = '\n';
 	line[CONTROL_LINE_MAX] = '\0';
@@ -167,11 +159,10 @@ static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **st
 	close(fd);
 }
 
-static void without_an_answer_the_connection_ends(void **state)
+TEST(without_an_answer_the_connection_ends, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	say(fd, "none\nnext\n");
 	turn(0);
 	assert_string_equal(heard(fd), "closed");
@@ -179,11 +170,10 @@ static void without_an_answer_the_connection_ends(void **state)
 	close(fd);
 }
 
-static void a_client_that_does_not_read_is_asked_for_no_more(void **state)
+TEST(a_client_that_does_not_read_is_asked_for_no_more, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	answer_size = 4000000;
 	say(fd, "one\ntwo\n");
 	for (int64_t now = 0; now < 9000; now += 1000)
@@ -197,11 +187,10 @@ static void a_client_that_does_not_read_is_asked_for_no_more(void **state)
 	close(fd);
 }
 
-static void ten_seconds_without_a_byte_end_a_line_or_an_answer(void **state)
+TEST(ten_seconds_without_a_byte_end_a_line_or_an_answer, setup, teardown)
 {
 	int half = dial_and_turn(0), deaf = dial_and_turn(0);
 
-	(void)state;
 	say(half, "ha");
 	answer_size = 4000000;
 	say(deaf, "one\n");
@@ -215,12 +204,11 @@ static void ten_seconds_without_a_byte_end_a_line_or_an_answer(void **state)
 	close(deaf);
 }
 
-static void a_client_that_reads_slowly_is_waited_for(void **state)
+TEST(a_client_that_reads_slowly_is_waited_for, setup, teardown)
 {
 	static char data[65536];
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	answer_size = 4000000;
 	say(fd, "one\n");
 	for (int64_t now = 0; now < 50000; now += 9000) {
@@ -232,11 +220,10 @@ static void a_client_that_reads_slowly_is_waited_for(void **state)
 	close(fd);
 }
 
-static void half_a_line_ends_with_its_client(void **state)
+TEST(half_a_line_ends_with_its_client, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	say(fd, "half");
 	turn(0);
 	close(fd);
@@ -248,11 +235,10 @@ static void half_a_line_ends_with_its_client(void **state)
 	close(fd);
 }
 
-static void a_client_between_two_requests_may_wait(void **state)
+TEST(a_client_between_two_requests_may_wait, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	say(fd, "one\n");
 	turn(0);
 	turn(1000000);
@@ -267,11 +253,10 @@ static void fill(int fds[CONTROL_CLIENTS])
 		fds[i] = dial_and_turn(100 * i);
 }
 
-static void a_new_client_takes_the_place_of_the_idlest(void **state)
+TEST(a_new_client_takes_the_place_of_the_idlest, setup, teardown)
 {
 	int fds[CONTROL_CLIENTS], late, later;
 
-	(void)state;
 	fill(fds);
 	late = dial_and_turn(1600);
 	assert_string_equal(heard(fds[0]), "closed");
@@ -290,11 +275,10 @@ static void a_new_client_takes_the_place_of_the_idlest(void **state)
 	close(later);
 }
 
-static void busy_clients_keep_their_places_and_new_ones_wait(void **state)
+TEST(busy_clients_keep_their_places_and_new_ones_wait, setup, teardown)
 {
 	int fds[CONTROL_CLIENTS], late;
 
-	(void)state;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		fds[i] = dial_and_turn(0);
 	late = dial();
@@ -307,11 +291,10 @@ static void busy_clients_keep_their_places_and_new_ones_wait(void **state)
 	close(late);
 }
 
-static void without_a_descriptor_for_a_client_it_waits_half_a_second(void **state)
+TEST(without_a_descriptor_for_a_client_it_waits_half_a_second, setup, teardown)
 {
 	int fd = dial();
 
-	(void)state;
 	accept_error = EMFILE;
 	assert_int_equal(turn(1000), 1);
 	accept_error = 0;
@@ -327,11 +310,10 @@ static void without_a_descriptor_for_a_client_it_waits_half_a_second(void **stat
 	close(fd);
 }
 
-static void a_child_closes_the_socket_and_leaves_its_file(void **state)
+TEST(a_child_closes_the_socket_and_leaves_its_file, setup, teardown)
 {
 	int fd = dial_and_turn(0);
 
-	(void)state;
 	control_close_in_child(&c);
 	assert_int_equal(c.fd, -1);
 	assert_string_equal(heard(fd), "closed");
@@ -340,12 +322,11 @@ static void a_child_closes_the_socket_and_leaves_its_file(void **state)
 	close(fd);
 }
 
-static void the_master_removes_its_own_socket_only(void **state)
+TEST(the_master_removes_its_own_socket_only, setup, teardown)
 {
 	struct control other = {0};
 	char error[256];
 
-	(void)state;
 	control_init(&other, answer, &other);
 	assert_int_equal(control_open(&other, path, error, sizeof(error)), 0);		/* in place of the first */
 	control_close(&c);
@@ -354,26 +335,4 @@ static void the_master_removes_its_own_socket_only(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_line_in_pieces_is_one_request),
-		T(several_lines_at_once_are_answered_in_order),
-		T(a_line_that_is_too_long_is_refused_and_ends_the_connection),
-		T(without_an_answer_the_connection_ends),
-		T(a_client_that_does_not_read_is_asked_for_no_more),
-		T(ten_seconds_without_a_byte_end_a_line_or_an_answer),
-		T(a_client_that_reads_slowly_is_waited_for),
-		T(half_a_line_ends_with_its_client),
-		T(a_client_between_two_requests_may_wait),
-		T(a_new_client_takes_the_place_of_the_idlest),
-		T(busy_clients_keep_their_places_and_new_ones_wait),
-		T(without_a_descriptor_for_a_client_it_waits_half_a_second),
-		T(a_child_closes_the_socket_and_leaves_its_file),
-		T(the_master_removes_its_own_socket_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 #include <sys/socket.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/log/log.h"
 #include "supervisor/children/children.h"
+#include "tests/unit/unit.h"
 
 #define SWEEPER 0
 #define SLOT 1
@@ -110,9 +105,8 @@ static void confirm(uint64_t serial)
 	deaths_answer(&d, SWEEPER);
 }
 
-static void a_second_death_in_a_slot_hides_nothing_of_the_first(void **state)
+TEST(a_second_death_in_a_slot_hides_nothing_of_the_first, setup, teardown)
 {
-	(void)state;
 	live_and_die(2, BLAME_WORKER, 1000);
 	live_and_die(1, BLAME_NOBODY, 2000);
 	live_and_die(1, BLAME_WORKER, 3000);
@@ -127,9 +121,8 @@ static void a_second_death_in_a_slot_hides_nothing_of_the_first(void **state)
 }
 
 /* While Redis does not answer, new workers cannot register. What they die of says nothing about the message of the first one. */
-static void a_worker_that_never_registered_reports_nothing(void **state)
+TEST(a_worker_that_never_registered_reports_nothing, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	live_and_die(0, BLAME_NOBODY, 2000);
 	deaths_step(&d, 9000);
@@ -137,9 +130,8 @@ static void a_worker_that_never_registered_reports_nothing(void **state)
 	assert_int_equal(d.n, 1);
 }
 
-static void a_worker_that_never_registered_shares_the_blame(void **state)
+TEST(a_worker_that_never_registered_shares_the_blame, setup, teardown)
 {
-	(void)state;
 	live_and_die(0, BLAME_WORKER, 1000);
 	live_and_die(1, BLAME_WORKER, 1200);
 	deaths_step(&d, 9000);
@@ -147,11 +139,10 @@ static void a_worker_that_never_registered_shares_the_blame(void **state)
 	assert_int_equal(d.n, 1);
 }
 
-static void a_slot_is_buried_when_each_of_its_deaths_is_confirmed(void **state)
+TEST(a_slot_is_buried_when_each_of_its_deaths_is_confirmed, setup, teardown)
 {
 	uint64_t first, second;
 
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	live_and_die(1, BLAME_WORKER, 2000);
 	deaths_step(&d, 9000);
@@ -164,9 +155,8 @@ static void a_slot_is_buried_when_each_of_its_deaths_is_confirmed(void **state)
 	assert_int_equal(atomic_load(&board->master.buried[SLOT]), 2);
 }
 
-static void a_clean_exit_is_buried_at_once_unless_an_orphan_may_live(void **state)
+TEST(a_clean_exit_is_buried_at_once_unless_an_orphan_may_live, setup, teardown)
 {
-	(void)state;
 	live_and_end(1);
 	assert_int_equal(atomic_load(&board->master.buried[SLOT]), 1);
 	orphans.pending = true;
@@ -174,9 +164,8 @@ static void a_clean_exit_is_buried_at_once_unless_an_orphan_may_live(void **stat
 	assert_int_equal(atomic_load(&board->master.buried[SLOT]), 1);
 }
 
-static void a_clean_exit_waits_for_an_open_death_in_its_slot(void **state)
+TEST(a_clean_exit_waits_for_an_open_death_in_its_slot, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	live_and_end(1);
 	assert_int_equal(atomic_load(&board->master.buried[SLOT]), 0);
@@ -185,9 +174,8 @@ static void a_clean_exit_waits_for_an_open_death_in_its_slot(void **state)
 	assert_int_equal(atomic_load(&board->master.buried[SLOT]), 2);
 }
 
-static void nothing_is_reported_while_an_orphan_may_live(void **state)
+TEST(nothing_is_reported_while_an_orphan_may_live, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	orphans.pending = true;
 	assert_int_equal(deaths_step(&d, 9000), INT64_MAX);
@@ -198,9 +186,8 @@ static void nothing_is_reported_while_an_orphan_may_live(void **state)
 	assert_int_not_equal(report(1).serial, 0);
 }
 
-static void a_report_waits_for_workers_that_die_of_the_same_cause(void **state)
+TEST(a_report_waits_for_workers_that_die_of_the_same_cause, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	assert_int_equal(deaths_step(&d, 1100), 1300);
 	assert_int_equal(report(1).serial, 0);
@@ -208,9 +195,8 @@ static void a_report_waits_for_workers_that_die_of_the_same_cause(void **state)
 	assert_int_not_equal(report(1).serial, 0);
 }
 
-static void a_sweeper_that_finishes_gets_no_report(void **state)
+TEST(a_sweeper_that_finishes_gets_no_report, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	assert_true(deaths_need_sweeper(&d, SWEEPER));
 	atomic_store(&board->master.orders[SWEEPER], ORDER_FINISH);
@@ -220,9 +206,8 @@ static void a_sweeper_that_finishes_gets_no_report(void **state)
 	assert_true(deaths_concern_queue(&d, 0));
 }
 
-static void the_death_of_the_sweeper_opens_its_reports_again(void **state)
+TEST(the_death_of_the_sweeper_opens_its_reports_again, setup, teardown)
 {
-	(void)state;
 	live_and_die(1, BLAME_WORKER, 1000);
 	deaths_step(&d, 9000);
 	report(1);
@@ -233,22 +218,4 @@ static void the_death_of_the_sweeper_opens_its_reports_again(void **state)
 	assert_int_equal(d.items[0].sweeper, -1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_second_death_in_a_slot_hides_nothing_of_the_first),
-		T(a_worker_that_never_registered_reports_nothing),
-		T(a_worker_that_never_registered_shares_the_blame),
-		T(a_slot_is_buried_when_each_of_its_deaths_is_confirmed),
-		T(a_clean_exit_is_buried_at_once_unless_an_orphan_may_live),
-		T(a_clean_exit_waits_for_an_open_death_in_its_slot),
-		T(nothing_is_reported_while_an_orphan_may_live),
-		T(a_report_waits_for_workers_that_die_of_the_same_cause),
-		T(a_sweeper_that_finishes_gets_no_report),
-		T(the_death_of_the_sweeper_opens_its_reports_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

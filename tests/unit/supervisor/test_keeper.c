@@ -2,19 +2,14 @@
 #include <sys/un.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/conf/conf.h"
 #include "supervisor/children/keeper.h"
+#include "tests/unit/unit.h"
 
 static char parent[32], dir[128];
 static struct conf conf;
@@ -55,12 +50,11 @@ static void refused(const char *why)
 		fail_msg("%s, without: %s", error, why);
 }
 
-static void a_directory_that_is_missing_is_made_private(void **state)
+TEST(a_directory_that_is_missing_is_made_private, setup, teardown)
 {
 	mode_t old = umask(0);
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(check(), 0);
 	umask(old);
 	assert_int_equal(stat(dir, &st), 0);
@@ -68,18 +62,16 @@ static void a_directory_that_is_missing_is_made_private(void **state)
 	assert_int_equal(check(), 0);		/* the next start finds it */
 }
 
-static void the_directory_above_must_exist(void **state)
+TEST(the_directory_above_must_exist, setup, teardown)
 {
-	(void)state;
 	snprintf(dir, sizeof(dir), "%s/none/redis", parent);
 	refused("No such file or directory");
 }
 
-static void a_directory_that_others_may_enter_is_refused(void **state)
+TEST(a_directory_that_others_may_enter_is_refused, setup, teardown)
 {
 	static const mode_t modes[] = { 0701, 0710, 0704, 0777 };
 
-	(void)state;
 	assert_int_equal(mkdir(dir, 0700), 0);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		assert_int_equal(chmod(dir, modes[i]), 0);
@@ -87,9 +79,8 @@ static void a_directory_that_others_may_enter_is_refused(void **state)
 	}
 }
 
-static void a_directory_of_another_user_is_refused(void **state)
+TEST(a_directory_of_another_user_is_refused, setup, teardown)
 {
-	(void)state;
 	conf.redis.dir = (char *)(geteuid() == 0 ? dir : "/");
 	if (geteuid() == 0) {
 		assert_int_equal(mkdir(dir, 0700), 0);
@@ -98,22 +89,20 @@ static void a_directory_of_another_user_is_refused(void **state)
 	refused("belongs to another user");
 }
 
-static void a_file_is_no_directory(void **state)
+TEST(a_file_is_no_directory, setup, teardown)
 {
 	int fd = open(dir, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
 
-	(void)state;
 	assert_int_not_equal(fd, -1);
 	close(fd);
 	refused("is no directory");
 }
 
 /* Both the socket's name and its NUL must fit. */
-static void a_name_that_leaves_no_room_for_a_socket_is_refused(void **state)
+TEST(a_name_that_leaves_no_room_for_a_socket_is_refused, setup, teardown)
 {
 	size_t most = sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/redis.sock");
 
-	(void)state;
 	memset(dir + strlen(parent) + 1, 'x', sizeof(dir) - strlen(parent) - 1);
 	dir[most + 1] = '\0';
 	refused("too long for the name of a socket in it");
@@ -121,18 +110,4 @@ static void a_name_that_leaves_no_room_for_a_socket_is_refused(void **state)
 	assert_int_equal(check(), 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_directory_that_is_missing_is_made_private),
-		T(the_directory_above_must_exist),
-		T(a_directory_that_others_may_enter_is_refused),
-		T(a_directory_of_another_user_is_refused),
-		T(a_file_is_no_directory),
-		T(a_name_that_leaves_no_room_for_a_socket_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,19 +4,14 @@
 #include <sys/vfs.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "supervisor/host/lock.h"
 #include "supervisor/host/pid_file.h"
+#include "tests/unit/unit.h"
 
 static char directory[] = "/tmp/quredis-lock.XXXXXX";
 static char path[64];
@@ -58,14 +53,13 @@ static void end_lock(struct lock *l)
 	l->text.users = (struct leftovers_users){0};
 }
 
-static void the_identity_may_stand_in_a_registration(void **state)
+TEST(the_identity_may_stand_in_a_registration)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:+-";
 	struct lock a = { .fd = -1 }, b = { .fd = -1 };
 	char error[256];
 	pid_t holder;
 
-	(void)state;
 	assert_int_equal(lock_open(&a, path, error, sizeof(error)), 0);
 	assert_int_equal(lock_try(&a, path, &holder, error, sizeof(error)), 0);
 	assert_true(strlen(a.identity) > 40);
@@ -76,13 +70,12 @@ static void the_identity_may_stand_in_a_registration(void **state)
 	end_lock(&b);
 }
 
-static void one_at_a_time(void **state)
+TEST(one_at_a_time)
 {
 	struct lock a = { .fd = -1 }, b = { .fd = -1 };
 	char error[256];
 	pid_t holder;
 
-	(void)state;
 	assert_int_equal(lock_open(&a, path, error, sizeof(error)), 0);
 	assert_int_equal(lock_try(&a, path, &holder, error, sizeof(error)), 0);
 	assert_int_equal(lock_open(&b, path, error, sizeof(error)), 0);
@@ -93,14 +86,13 @@ static void one_at_a_time(void **state)
 	end_lock(&b);
 }
 
-static void a_file_that_was_replaced_is_no_lock(void **state)
+TEST(a_file_that_was_replaced_is_no_lock)
 {
 	struct lock a = { .fd = -1 }, b = { .fd = -1 };
 	struct stat ours, there;
 	char error[256];
 	pid_t holder;
 
-	(void)state;
 	assert_int_equal(lock_open(&a, path, error, sizeof(error)), 0);
 	assert_int_equal(lock_open(&b, path, error, sizeof(error)), 0);
 	assert_int_equal(unlink(path), 0);
@@ -113,12 +105,11 @@ static void a_file_that_was_replaced_is_no_lock(void **state)
 	end_lock(&b);
 }
 
-static void on_a_network_file_system_it_is_refused(void **state)
+TEST(on_a_network_file_system_it_is_refused)
 {
 	struct lock a = { .fd = -1 };
 	char error[256];
 
-	(void)state;
 	magic = 0xff534d42;		/* its top bit makes it negative where f_type is signed */
 	assert_int_equal(lock_open(&a, path, error, sizeof(error)), -1);
 	assert_non_null(strstr(error, "cifs"));
@@ -149,13 +140,12 @@ static void make_file(const char *name, mode_t mode)
 	close(fd);
 }
 
-static void nobody_else_can_open_it(void **state)
+TEST(nobody_else_can_open_it)
 {
 	struct lock a = { .fd = -1 };
 	mode_t old = umask(0);
 	char error[256];
 
-	(void)state;
 	unlink(path);
 	assert_int_equal(lock_open(&a, path, error, sizeof(error)), 0);
 	assert_int_equal(mode_of(path), 0600);
@@ -181,9 +171,8 @@ static void refused(const char *why)
 	assert_non_null(strstr(error, why));
 }
 
-static void a_link_is_not_followed(void **state)
+TEST(a_link_is_not_followed)
 {
-	(void)state;
 	unlink(path);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	refused("is a symbolic link");
@@ -191,11 +180,10 @@ static void a_link_is_not_followed(void **state)
 }
 
 /* Who may write the directory could have put any of these there. */
-static void what_another_user_put_there_is_refused(void **state)
+TEST(what_another_user_put_there_is_refused)
 {
 	char other[80];
 
-	(void)state;
 	unlink(path);
 	snprintf(other, sizeof(other), "%s.other", path);
 	make_file(other, 0644);
@@ -215,14 +203,13 @@ static void what_another_user_put_there_is_refused(void **state)
 	}
 }
 
-static void a_pid_file(void **state)
+TEST(a_pid_file)
 {
 	struct pid_file p = { .fd = -1 }, q = { .fd = -1 };
 	char error[256], text[16] = "";
 	pid_t holder;
 	int fd;
 
-	(void)state;
 	make_file(path, 0644);
 	assert_int_equal(pid_file_open(&p, path, &holder, error, sizeof(error)), 0);
 	assert_int_equal(mode_of(path), 0600);
@@ -240,18 +227,4 @@ static void a_pid_file(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_identity_may_stand_in_a_registration),
-		cmocka_unit_test(one_at_a_time),
-		cmocka_unit_test(a_file_that_was_replaced_is_no_lock),
-		cmocka_unit_test(on_a_network_file_system_it_is_refused),
-		cmocka_unit_test(a_link_is_not_followed),
-		cmocka_unit_test(nobody_else_can_open_it),
-		cmocka_unit_test(what_another_user_put_there_is_refused),
-		cmocka_unit_test(a_pid_file),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_MAIN(setup, teardown)

@@ -2,18 +2,13 @@
 #include <sys/un.h>
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "supervisor/host/notify.h"
+#include "tests/unit/unit.h"
 
 static struct notify n;
 static int listener;
@@ -59,9 +54,8 @@ static const char *heard(void)
 	return text;
 }
 
-static void states_reach_the_socket_of_the_environment(void **state)
+TEST(states_reach_the_socket_of_the_environment, setup, teardown)
 {
-	(void)state;
 	notify_open(&n);
 	notify_ready(&n);
 	assert_string_equal(heard(), "READY=1\n");
@@ -73,21 +67,19 @@ static void states_reach_the_socket_of_the_environment(void **state)
 	assert_memory_equal(heard(), "RELOADING=1\nMONOTONIC_USEC=", 27);
 }
 
-static void handlers_do_not_inherit_the_variables(void **state)
+TEST(handlers_do_not_inherit_the_variables, setup, teardown)
 {
-	(void)state;
 	open_with_watchdog("1000000", "1");
 	assert_null(getenv("NOTIFY_SOCKET"));
 	assert_null(getenv("WATCHDOG_USEC"));
 	assert_null(getenv("WATCHDOG_PID"));
 }
 
-static void without_a_socket_or_with_a_wrong_one_nothing_is_sent(void **state)
+TEST(without_a_socket_or_with_a_wrong_one_nothing_is_sent, setup, teardown)
 {
 	static const char *const wrong[] = { "", "@", "relative", "/" };
 	char too_long[200];
 
-	(void)state;
 	unsetenv("NOTIFY_SOCKET");
 	notify_open(&n);
 	assert_int_equal(n.fd, -1);
@@ -106,9 +98,8 @@ static void without_a_socket_or_with_a_wrong_one_nothing_is_sent(void **state)
 	assert_int_equal(n.fd, -1);
 }
 
-static void a_listener_that_is_gone_does_no_harm(void **state)
+TEST(a_listener_that_is_gone_does_no_harm, setup, teardown)
 {
-	(void)state;
 	notify_open(&n);
 	close(listener);
 	listener = -1;
@@ -116,9 +107,8 @@ static void a_listener_that_is_gone_does_no_harm(void **state)
 	notify_tick(&n, true, 0);
 }
 
-static void the_watchdog_hears_twice_in_its_time(void **state)
+TEST(the_watchdog_hears_twice_in_its_time, setup, teardown)
 {
-	(void)state;
 	open_with_watchdog("10000000", NULL);
 	assert_int_equal(n.watchdog_ms, 5000);
 	assert_int_equal(notify_tick(&n, false, 1000), 6000);
@@ -129,12 +119,11 @@ static void the_watchdog_hears_twice_in_its_time(void **state)
 	assert_string_equal(heard(), "WATCHDOG=1\n");
 }
 
-static void a_watchdog_of_another_process_or_without_a_time_is_none(void **state)
+TEST(a_watchdog_of_another_process_or_without_a_time_is_none, setup, teardown)
 {
 	static const char *const wrong[] = { "0", "-1", "", "soon", "10s" };
 	char pid[16];
 
-	(void)state;
 	open_with_watchdog("10000000", "1");
 	assert_int_equal(n.watchdog_ms, 0);
 	assert_int_equal(notify_tick(&n, false, 0), INT64_MAX);
@@ -151,9 +140,8 @@ static void a_watchdog_of_another_process_or_without_a_time_is_none(void **state
 	assert_int_equal(n.watchdog_ms, 1);
 }
 
-static void a_stop_asks_for_more_time_every_five_seconds(void **state)
+TEST(a_stop_asks_for_more_time_every_five_seconds, setup, teardown)
 {
-	(void)state;
 	notify_open(&n);
 	assert_int_equal(notify_tick(&n, false, 1000), INT64_MAX);
 	assert_int_equal(notify_tick(&n, true, 2000), 7000);
@@ -164,9 +152,8 @@ static void a_stop_asks_for_more_time_every_five_seconds(void **state)
 	assert_string_equal(heard(), "EXTEND_TIMEOUT_USEC=20000000\n");
 }
 
-static void while_stopping_the_watchdog_goes_on(void **state)
+TEST(while_stopping_the_watchdog_goes_on, setup, teardown)
 {
-	(void)state;
 	open_with_watchdog("4000000", NULL);
 	assert_int_equal(notify_tick(&n, true, 1000), 3000);
 	assert_string_equal(heard(), "WATCHDOG=1\n");
@@ -174,20 +161,4 @@ static void while_stopping_the_watchdog_goes_on(void **state)
 	assert_int_equal(notify_tick(&n, true, 5000), 6000);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(states_reach_the_socket_of_the_environment),
-		T(handlers_do_not_inherit_the_variables),
-		T(without_a_socket_or_with_a_wrong_one_nothing_is_sent),
-		T(a_listener_that_is_gone_does_no_harm),
-		T(the_watchdog_hears_twice_in_its_time),
-		T(a_watchdog_of_another_process_or_without_a_time_is_none),
-		T(a_stop_asks_for_more_time_every_five_seconds),
-		T(while_stopping_the_watchdog_goes_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write,--wrap=process_kill_children,--wrap=process_kill_children_wait */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 #define OLD (MASTER_PID + 500)		/* a child from before the exec that started the master */
 #define LEFT (MASTER_PID + 600)		/* what a dead child left */
@@ -50,9 +45,8 @@ static void has_child(pid_t pid)
 	children[nchildren++] = pid;
 }
 
-static void processes_from_before_the_master_are_spared(void **state)
+TEST(processes_from_before_the_master_are_spared, setup, master_teardown)
 {
-	(void)state;
 	has_child(OLD);
 	orphans_init(&m.orphans, &m.processes);
 	has_child(LEFT);
@@ -62,12 +56,11 @@ static void processes_from_before_the_master_are_spared(void **state)
 	assert_int_equal(killed[0], LEFT);
 }
 
-static void children_of_the_table_are_spared_while_they_live(void **state)
+TEST(children_of_the_table_are_spared_while_they_live, setup, master_teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 	pid_t pid = m.processes.items[slot].pid;
 
-	(void)state;
 	has_child(pid);
 	orphans_expect(&m.orphans, 0);
 	assert_int_equal(orphans_kill(&m.orphans, 0), INT64_MAX);
@@ -78,9 +71,8 @@ static void children_of_the_table_are_spared_while_they_live(void **state)
 	assert_int_equal(killed[0], pid);
 }
 
-static void the_redis_of_a_dead_keeper_is_spared_until_it_is_reaped(void **state)
+TEST(the_redis_of_a_dead_keeper_is_spared_until_it_is_reaped, setup, master_teardown)
 {
-	(void)state;
 	has_child(REDIS);
 	orphans_keep_redis(&m.orphans, REDIS);
 	orphans_expect(&m.orphans, 0);
@@ -93,9 +85,8 @@ static void the_redis_of_a_dead_keeper_is_spared_until_it_is_reaped(void **state
 	assert_int_equal(nkilled, 1);
 }
 
-static void a_number_that_was_reaped_is_spared_no_more(void **state)
+TEST(a_number_that_was_reaped_is_spared_no_more, setup, master_teardown)
 {
-	(void)state;
 	for (pid_t i = 0; i < 3; i++)
 		has_child(OLD + i);
 	orphans_init(&m.orphans, &m.processes);
@@ -109,9 +100,8 @@ static void a_number_that_was_reaped_is_spared_no_more(void **state)
 	assert_int_equal(m.orphans.n, 2);
 }
 
-static void no_more_are_spared_than_there_is_room_for(void **state)
+TEST(no_more_are_spared_than_there_is_room_for, setup, master_teardown)
 {
-	(void)state;
 	for (pid_t i = 0; i < ORPHANS_SPARED + 2; i++)
 		has_child(OLD + i);
 	orphans_init(&m.orphans, &m.processes);
@@ -121,9 +111,8 @@ static void no_more_are_spared_than_there_is_room_for(void **state)
 	assert_int_equal(nkilled, 2);
 }
 
-static void it_kills_until_none_is_left(void **state)
+TEST(it_kills_until_none_is_left, setup, master_teardown)
 {
-	(void)state;
 	has_child(LEFT);
 	orphans_expect(&m.orphans, 1000);
 	assert_true(m.orphans.pending);
@@ -136,9 +125,8 @@ static void it_kills_until_none_is_left(void **state)
 	assert_null(master_logged("processes_unkillable"));
 }
 
-static void what_survives_the_kill_for_five_seconds_is_reported_and_given_up(void **state)
+TEST(what_survives_the_kill_for_five_seconds_is_reported_and_given_up, setup, master_teardown)
 {
-	(void)state;
 	has_child(LEFT);
 	has_child(LEFT + 1);
 	orphans_expect(&m.orphans, 1000);
@@ -148,9 +136,8 @@ static void what_survives_the_kill_for_five_seconds_is_reported_and_given_up(voi
 	assert_logged("processes_unkillable", "warning count=2");
 }
 
-static void another_death_gives_another_five_seconds(void **state)
+TEST(another_death_gives_another_five_seconds, setup, master_teardown)
 {
-	(void)state;
 	has_child(LEFT);
 	orphans_expect(&m.orphans, 1000);
 	orphans_expect(&m.orphans, 4000);
@@ -158,9 +145,8 @@ static void another_death_gives_another_five_seconds(void **state)
 	assert_true(m.orphans.pending);
 }
 
-static void the_last_kill_spares_the_same(void **state)
+TEST(the_last_kill_spares_the_same, setup, master_teardown)
 {
-	(void)state;
 	has_child(OLD);
 	orphans_init(&m.orphans, &m.processes);
 	has_child(LEFT);
@@ -180,29 +166,10 @@ static void kill_none(void)
 	orphans_kill(&m.orphans, 0);
 }
 
-static void illegal_calls_abort(void **state)
+TEST(illegal_calls_abort, setup, master_teardown)
 {
-	(void)state;
 	assert_true(master_aborts(keep_everybody));
 	assert_true(master_aborts(kill_none));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(processes_from_before_the_master_are_spared),
-		T(children_of_the_table_are_spared_while_they_live),
-		T(the_redis_of_a_dead_keeper_is_spared_until_it_is_reaped),
-		T(a_number_that_was_reaped_is_spared_no_more),
-		T(no_more_are_spared_than_there_is_room_for),
-		T(it_kills_until_none_is_left),
-		T(what_survives_the_kill_for_five_seconds_is_reported_and_given_up),
-		T(another_death_gives_another_five_seconds),
-		T(the_last_kill_spares_the_same),
-		T(illegal_calls_abort),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,5 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "supervisor/children/policy.h"
+#include "tests/unit/unit.h"
 
 /* Lets all of `wanted` workers of a queue die at once whenever they live; returns how many were spawned until end_ms. */
 static size_t crash_loop(struct policy *p, size_t wanted, int64_t end_ms)
@@ -21,9 +15,8 @@ static size_t crash_loop(struct policy *p, size_t wanted, int64_t end_ms)
 	return spawned;
 }
 
-static void the_delay_doubles_up_to_a_minute(void **state)
+TEST(the_delay_doubles_up_to_a_minute)
 {
-	(void)state;
 	assert_int_equal(policy_delay_ms(1, 0), 500);
 	assert_int_equal(policy_delay_ms(2, 0), 1000);
 	assert_int_equal(policy_delay_ms(7, 0), 32000);
@@ -32,11 +25,10 @@ static void the_delay_doubles_up_to_a_minute(void **state)
 	assert_int_equal(policy_delay_ms(1, 1), 250);
 }
 
-static void the_first_death_costs_half_a_second_for_each(void **state)
+TEST(the_first_death_costs_half_a_second_for_each)
 {
 	struct policy p = {0};
 
-	(void)state;
 	assert_int_equal(policy_allowed(&p, 0, 4, 0), 4);
 	policy_death(&p, -5000, 1000, 0);
 	assert_int_equal(policy_allowed(&p, 3, 4, 1499), 0);
@@ -44,11 +36,10 @@ static void the_first_death_costs_half_a_second_for_each(void **state)
 	assert_int_equal(p.state, POLICY_NORMAL);
 }
 
-static void ten_deaths_at_once_are_one_event(void **state)
+TEST(ten_deaths_at_once_are_one_event)
 {
 	struct policy p = {0};
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		policy_death(&p, 0, 100000 + i * 50, 0);
 	assert_int_equal(p.events, 1);
@@ -56,11 +47,10 @@ static void ten_deaths_at_once_are_one_event(void **state)
 	assert_int_equal(policy_allowed(&p, 0, 10, 100500), 10);
 }
 
-static void a_replacement_that_dies_is_an_event_of_its_own(void **state)
+TEST(a_replacement_that_dies_is_an_event_of_its_own)
 {
 	struct policy p = {0};
 
-	(void)state;
 	policy_death(&p, 0, 1000, 1);
 	policy_death(&p, 1250, 1260, 1);
 	assert_int_equal(p.events, 2);
@@ -68,11 +58,10 @@ static void a_replacement_that_dies_is_an_event_of_its_own(void **state)
 	assert_int_equal(policy_allowed(&p, 0, 1, 1260 + 500), 1);
 }
 
-static void after_two_in_a_row_workers_come_one_a_second(void **state)
+TEST(after_two_in_a_row_workers_come_one_a_second)
 {
 	struct policy p = {0};
 
-	(void)state;
 	policy_death(&p, 0, 1000, 0);
 	policy_death(&p, 1500, 5000, 0);
 	assert_int_equal(policy_allowed(&p, 0, 8, 6000), 1);
@@ -81,11 +70,10 @@ static void after_two_in_a_row_workers_come_one_a_second(void **state)
 	assert_int_equal(policy_allowed(&p, 1, 8, 7000), 1);
 }
 
-static void a_message_done_resets_the_delay(void **state)
+TEST(a_message_done_resets_the_delay)
 {
 	struct policy p = {0};
 
-	(void)state;
 	policy_death(&p, 0, 1000, 0);
 	policy_death(&p, 1500, 5000, 0);
 	policy_success(&p);
@@ -93,11 +81,10 @@ static void a_message_done_resets_the_delay(void **state)
 	assert_int_equal(p.next_spawn_ms, 10500);
 }
 
-static void thirty_seconds_alive_reset_the_delay(void **state)
+TEST(thirty_seconds_alive_reset_the_delay)
 {
 	struct policy p = {0};
 
-	(void)state;
 	policy_death(&p, 0, 1000, 0);
 	policy_death(&p, 1500, 2000, 0);
 	policy_spawned(&p, 3000);
@@ -109,11 +96,10 @@ static void thirty_seconds_alive_reset_the_delay(void **state)
 	assert_int_equal(p.streak, 0);
 }
 
-static void five_events_in_thirty_seconds_are_backoff_despite_success(void **state)
+TEST(five_events_in_thirty_seconds_are_backoff_despite_success)
 {
 	struct policy p = {0};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		policy_death(&p, i * 5000 - 1, i * 5000 + 2000, 0);
 		policy_success(&p);
@@ -131,11 +117,10 @@ static void five_events_in_thirty_seconds_are_backoff_despite_success(void **sta
 	assert_int_equal(p.state, POLICY_NORMAL);
 }
 
-static void five_events_in_more_time_are_not(void **state)
+TEST(five_events_in_more_time_are_not)
 {
 	struct policy p = {0};
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		policy_death(&p, i * 8000 - 1, i * 8000 + 2000, 0);
 		policy_success(&p);
@@ -143,12 +128,11 @@ static void five_events_in_more_time_are_not(void **state)
 	assert_int_equal(p.state, POLICY_NORMAL);
 }
 
-static void ten_without_success_are_quarantine_with_a_probe_a_minute(void **state)
+TEST(ten_without_success_are_quarantine_with_a_probe_a_minute)
 {
 	struct policy p = {0};
 	int64_t now = 0;
 
-	(void)state;
 	for (int i = 0; i < 10; i++, now += 29000)
 		policy_death(&p, now - 1000, now, 0);
 	now -= 29000;
@@ -163,11 +147,10 @@ static void ten_without_success_are_quarantine_with_a_probe_a_minute(void **stat
 	assert_int_equal(policy_allowed(&p, 0, 8, now + 120100), 1);
 }
 
-static void quarantine_ends_with_a_message_or_a_probe_that_lives(void **state)
+TEST(quarantine_ends_with_a_message_or_a_probe_that_lives)
 {
 	struct policy p = {0}, q;
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		policy_death(&p, i * 2000 - 1, i * 2000, 0);
 	assert_int_equal(p.state, POLICY_QUARANTINE);
@@ -182,22 +165,20 @@ static void quarantine_ends_with_a_message_or_a_probe_that_lives(void **state)
 	assert_int_equal(q.state, POLICY_NORMAL);
 }
 
-static void ten_over_a_long_time_are_no_quarantine(void **state)
+TEST(ten_over_a_long_time_are_no_quarantine)
 {
 	struct policy p = {0};
 
-	(void)state;
 	for (int64_t i = 0; i < 30; i++) {
 		policy_death(&p, i * 34000 - 1, i * 34000, 0);
 		assert_int_not_equal(p.state, POLICY_QUARANTINE);
 	}
 }
 
-static void success_in_between_prevents_quarantine(void **state)
+TEST(success_in_between_prevents_quarantine)
 {
 	struct policy p = {0};
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		policy_death(&p, i * 2000 - 1, i * 2000, 0);
 		if (i % 9 == 8)
@@ -206,33 +187,12 @@ static void success_in_between_prevents_quarantine(void **state)
 	}
 }
 
-static void a_crash_loop_costs_less_than_a_spawn_a_second(void **state)
+TEST(a_crash_loop_costs_less_than_a_spawn_a_second)
 {
 	struct policy one = {0}, many = {0};
 
-	(void)state;
 	assert_in_range(crash_loop(&one, 1, 600000), 12, 30);
 	assert_in_range(crash_loop(&many, 64, 600000), 12, 600);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_delay_doubles_up_to_a_minute),
-		cmocka_unit_test(the_first_death_costs_half_a_second_for_each),
-		cmocka_unit_test(ten_deaths_at_once_are_one_event),
-		cmocka_unit_test(a_replacement_that_dies_is_an_event_of_its_own),
-		cmocka_unit_test(after_two_in_a_row_workers_come_one_a_second),
-		cmocka_unit_test(a_message_done_resets_the_delay),
-		cmocka_unit_test(thirty_seconds_alive_reset_the_delay),
-		cmocka_unit_test(five_events_in_thirty_seconds_are_backoff_despite_success),
-		cmocka_unit_test(five_events_in_more_time_are_not),
-		cmocka_unit_test(ten_without_success_are_quarantine_with_a_probe_a_minute),
-		cmocka_unit_test(quarantine_ends_with_a_message_or_a_probe_that_lives),
-		cmocka_unit_test(ten_over_a_long_time_are_no_quarantine),
-		cmocka_unit_test(success_in_between_prevents_quarantine),
-		cmocka_unit_test(a_crash_loop_costs_less_than_a_spawn_a_second),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

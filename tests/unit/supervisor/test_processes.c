@@ -1,15 +1,10 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct processes ps;
 
@@ -38,9 +33,8 @@ static int start(enum process_kind kind, int64_t now_ms)
 	return slot;
 }
 
-static void only_the_sweeper_takes_slot_0(void **state)
+TEST(only_the_sweeper_takes_slot_0, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(start(PROCESS_WORKER, 0), 1);
 	assert_int_equal(start(PROCESS_SWEEPER, 0), 0);
 	assert_int_equal(atomic_load(&ps.board->master.active_sweeper), 0);
@@ -48,12 +42,11 @@ static void only_the_sweeper_takes_slot_0(void **state)
 	assert_int_equal(atomic_load(&ps.board->master.active_sweeper), 2);
 }
 
-static void a_slot_knows_its_queue_and_order_before_its_child_lives(void **state)
+TEST(a_slot_knows_its_queue_and_order_before_its_child_lives, setup, teardown)
 {
 	struct process_role role = { .kind = PROCESS_WORKER, .queue = 7, .socket = -1 };
 	int slot = processes_start(&ps, &role, ORDER_QUIET, 41);
 
-	(void)state;
 	assert_int_equal(atomic_load(&ps.board->master.queue_of[slot]), 8);
 	assert_int_equal(atomic_load(&ps.board->master.orders[slot]), ORDER_QUIET);
 	assert_int_equal(slot_state(&ps.board->slots[slot]), SLOT_STARTING);
@@ -64,11 +57,10 @@ static void a_slot_knows_its_queue_and_order_before_its_child_lives(void **state
 	assert_int_equal(slot_state(&ps.board->slots[slot]), SLOT_FREE);
 }
 
-static void a_slot_is_used_again_with_the_next_generation(void **state)
+TEST(a_slot_is_used_again_with_the_next_generation, setup, teardown)
 {
 	int slot = start(PROCESS_WORKER, 0);
 
-	(void)state;
 	slot_next_generation(&ps.board->slots[slot]);
 	slot_next_generation(&ps.board->slots[slot]);
 	assert_int_equal(ps.items[slot].first_generation, 1);
@@ -78,12 +70,11 @@ static void a_slot_is_used_again_with_the_next_generation(void **state)
 	assert_int_equal(ps.items[slot].first_generation, 3);
 }
 
-static void the_iterator_gives_the_living_of_one_kind(void **state)
+TEST(the_iterator_gives_the_living_of_one_kind, setup, teardown)
 {
 	int first = start(PROCESS_WORKER, 0), sweeper = start(PROCESS_SWEEPER, 0), second = start(PROCESS_WORKER, 0), third = start(PROCESS_WORKER, 0);
 	const struct process *p = NULL;
 
-	(void)state;
 	processes_release(&ps, second);
 	processes_leave(&ps, third, 0);
 	p = processes_next(&ps, p, PROCESS_WORKER);
@@ -99,7 +90,7 @@ static void the_iterator_gives_the_living_of_one_kind(void **state)
 	assert_true(processes_any(&ps, PROCESS_SWEEPER));
 }
 
-static void an_order_is_only_raised_but_for_quiet(void **state)
+TEST(an_order_is_only_raised_but_for_quiet, setup, teardown)
 {
 	int slot = start(PROCESS_WORKER, 0);
 	static const struct { enum order to, is; } steps[] = {
@@ -107,7 +98,6 @@ static void an_order_is_only_raised_but_for_quiet(void **state)
 		{ ORDER_QUIET, ORDER_FINISH }, { ORDER_HAND_BACK, ORDER_HAND_BACK }, { ORDER_FINISH, ORDER_HAND_BACK },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		processes_order(&ps, slot, steps[i].to, 1000);
 		assert_int_equal(atomic_load(&ps.board->master.orders[slot]), steps[i].is);
@@ -117,22 +107,20 @@ static void an_order_is_only_raised_but_for_quiet(void **state)
 	assert_true(processes_is_finishing(&ps, slot));
 }
 
-static void a_worker_that_finishes_has_the_time_that_it_needs(void **state)
+TEST(a_worker_that_finishes_has_the_time_that_it_needs, setup, teardown)
 {
 	int worker = start(PROCESS_WORKER, 0), sweeper = start(PROCESS_SWEEPER, 0);
 
-	(void)state;
 	processes_order(&ps, worker, ORDER_FINISH, 1000);
 	processes_order(&ps, sweeper, ORDER_FINISH, 1000);
 	assert_int_equal(ps.items[worker].kill_at_ms, 0);
 	assert_int_equal(ps.items[sweeper].kill_at_ms, 11000);
 }
 
-static void a_kill_reaches_the_handlers_group_and_no_stranger(void **state)
+TEST(a_kill_reaches_the_handlers_group_and_no_stranger, setup, teardown)
 {
 	int slot = start(PROCESS_WORKER, 0);
 
-	(void)state;
 	atomic_store(&ps.board->slots[slot].handler_pgid, MASTER_PID + 100);
 	processes_kill(&ps, slot);
 	assert_int_equal(master_signals(0, 0), 2);
@@ -179,40 +167,21 @@ static void fence_twice(void)
 	processes_fence(&ps, slot);
 }
 
-static void illegal_transitions_abort(void **state)
+TEST(illegal_transitions_abort, setup, teardown)
 {
-	(void)state;
 	assert_true(master_aborts(leave_twice));
 	assert_true(master_aborts(release_what_was_not_forked));
 	assert_true(master_aborts(order_the_dead));
 	assert_true(master_aborts(fence_twice));
 }
 
-static void names_are_those_of_the_log(void **state)
+TEST(names_are_those_of_the_log, setup, teardown)
 {
 	char name[PROCESS_NAME_SIZE];
 
-	(void)state;
 	assert_string_equal(process_name(&ps.items[start(PROCESS_WORKER, 0)].role, name), "mail/2");
 	assert_string_equal(process_name(&ps.items[start(PROCESS_SWEEPER, 0)].role, name), "sweeper");
 	assert_string_equal(process_name(&ps.items[start(PROCESS_KEEPER, 0)].role, name), "keeper");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(only_the_sweeper_takes_slot_0),
-		T(a_slot_knows_its_queue_and_order_before_its_child_lives),
-		T(a_slot_is_used_again_with_the_next_generation),
-		T(the_iterator_gives_the_living_of_one_kind),
-		T(an_order_is_only_raised_but_for_quiet),
-		T(a_worker_that_finishes_has_the_time_that_it_needs),
-		T(a_kill_reaches_the_handlers_group_and_no_stranger),
-		T(illegal_transitions_abort),
-		T(names_are_those_of_the_log),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct queues *qs = &m.queues;
 
@@ -31,9 +26,8 @@ static enum process_state state_of(int slot)
 
 /* ---- membership ---- */
 
-static void a_queue_wants_what_its_configuration_says_until_it_leaves(void **state)
+TEST(a_queue_wants_what_its_configuration_says_until_it_leaves, master_setup, master_teardown)
 {
-	(void)state;
 	assert_int_equal(queues_wanted(queue(MAIL)), 2);
 	assert_int_equal(queues_wanted_by_others(qs, MAIL), 1);
 	assert_int_equal(queues_find(qs, "later"), LATER);
@@ -45,11 +39,10 @@ static void a_queue_wants_what_its_configuration_says_until_it_leaves(void **sta
 	assert_int_equal(atomic_load(&m.board->queues[LATER].master.left), 1);
 }
 
-static void the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do(void **state)
+TEST(the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do, master_setup, master_teardown)
 {
 	int stays = master_add_worker(LATER, 0, 0), first = master_add_worker(MAIL, 0, 0), second;
 
-	(void)state;
 	queues_recycle(qs, MAIL, 100);
 	assert_int_equal(state_of(first), PROCESS_LEAVING);
 	assert_int_equal(order_of(first), ORDER_RUN);		/* until a new one serves: staffing.c */
@@ -64,11 +57,10 @@ static void the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do(void *
 	assert_int_equal(queues_count_workers(qs), 3);
 }
 
-static void a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one(void **state)
+TEST(a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one, master_setup, master_teardown)
 {
 	int again, third;
 
-	(void)state;
 	master_add_worker(MAIL, 0, 0);
 	queues_leave(qs, MAIL, 0, 0);
 	again = queues_enter(qs, m.config.conf->queues[MAIL]);
@@ -84,11 +76,10 @@ static void a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one(vo
 }
 
 /* Two workers of one number live: one leaves, the other leaves or serves. Workers of earlier keys count by the name of their queue. */
-static void a_number_has_at_most_two_workers(void **state)
+TEST(a_number_has_at_most_two_workers, master_setup, master_teardown)
 {
 	int first = master_add_worker(MAIL, 0, 0), again, second;
 
-	(void)state;
 	queues_leave(qs, MAIL, 0, 0);
 	again = queues_enter(qs, m.config.conf->queues[MAIL]);
 	assert_int_equal(queues_free_index(qs, again), 0);
@@ -119,11 +110,10 @@ static int enter(const char *name)
 	return queues_enter(qs, &new);
 }
 
-static void a_place_is_taken_only_when_nothing_uses_it(void **state)
+TEST(a_place_is_taken_only_when_nothing_uses_it, master_setup, master_teardown)
 {
 	int worker = master_add_worker(MAIL, 0, 0), sweeper;
 
-	(void)state;
 	leave_and_return(MAIL);
 	assert_int_equal(enter("while a worker lives"), 3);
 	deaths_add(&m.deaths, worker, BLAME_WORKER, 0);
@@ -139,11 +129,10 @@ static void a_place_is_taken_only_when_nothing_uses_it(void **state)
 	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.left), 0);
 }
 
-static void a_place_whose_heir_is_given_up_gets_the_heir_of_its_heir(void **state)
+TEST(a_place_whose_heir_is_given_up_gets_the_heir_of_its_heir, master_setup, master_teardown)
 {
 	int second, third;
 
-	(void)state;
 	master_add_worker(MAIL, 0, 0);		/* the oldest place stays in use */
 	second = leave_and_return(MAIL);
 	third = leave_and_return(second);
@@ -151,11 +140,10 @@ static void a_place_whose_heir_is_given_up_gets_the_heir_of_its_heir(void **stat
 	assert_int_equal(queues_root(qs, MAIL), third);
 }
 
-static void a_place_that_is_given_up_leaves_its_totals_to_its_heir(void **state)
+TEST(a_place_that_is_given_up_leaves_its_totals_to_its_heir, master_setup, master_teardown)
 {
 	int worker = master_add_worker(MAIL, 0, 0), second, third;
 
-	(void)state;
 	atomic_store(&m.board->slots[worker].counters[COUNT_DONE], 7);
 	master_end_worker(worker, true, 0);
 	worker = master_add_worker(MAIL, 0, 1000);		/* a restart */
@@ -172,11 +160,10 @@ static void a_place_that_is_given_up_leaves_its_totals_to_its_heir(void **state)
 	assert_int_equal(atomic_load(&m.board->queues[second].master.past[COUNT_DONE]), 0);
 }
 
-static void totals_are_forgotten_only_when_no_other_place_is_left(void **state)
+TEST(totals_are_forgotten_only_when_no_other_place_is_left, master_setup, master_teardown)
 {
 	static char names[SCOREBOARD_QUEUES][16];
 
-	(void)state;
 	queues_leave(qs, LATER, 0, 0);		/* it has no heir */
 	for (int i = 2; i < SCOREBOARD_QUEUES; i++) {
 		snprintf(names[i], sizeof(names[i]), "q%d", i);
@@ -200,20 +187,18 @@ static void keep_what_left(void)
 	queues_keep(qs, MAIL, m.config.conf->queues[MAIL]);
 }
 
-static void illegal_transitions_abort(void **state)
+TEST(illegal_transitions_abort, master_setup, master_teardown)
 {
-	(void)state;
 	assert_true(master_aborts(leave_twice));
 	assert_true(master_aborts(keep_what_left));
 }
 
 /* ---- how many ---- */
 
-static void scaling_down_dismisses_the_highest_indexes(void **state)
+TEST(scaling_down_dismisses_the_highest_indexes, master_setup, master_teardown)
 {
 	int first, second, other = master_add_worker(LATER, 0, 0);
 
-	(void)state;
 	first = master_add_worker(MAIL, 0, 0);
 	second = master_add_worker(MAIL, 1, 0);
 	queues_scale(qs, MAIL, 1);
@@ -229,9 +214,8 @@ static void scaling_down_dismisses_the_highest_indexes(void **state)
 	assert_true(queues_are_complete(qs));
 }
 
-static void scaling_up_gives_the_lowest_free_indexes(void **state)
+TEST(scaling_up_gives_the_lowest_free_indexes, master_setup, master_teardown)
 {
-	(void)state;
 	assert_int_equal(queues_free_index(qs, MAIL), 0);
 	master_add_worker(MAIL, 1, 0);
 	assert_int_equal(queues_free_index(qs, MAIL), 0);
@@ -243,9 +227,8 @@ static void scaling_up_gives_the_lowest_free_indexes(void **state)
 	assert_int_equal(queues_wanted(queue(MAIL)), 4);
 }
 
-static void a_worker_that_leaves_does_not_keep_its_index(void **state)
+TEST(a_worker_that_leaves_does_not_keep_its_index, master_setup, master_teardown)
 {
-	(void)state;
 	master_add_worker(MAIL, 0, 0);
 	queues_scale(qs, MAIL, 0);
 	queues_dismiss_surplus(qs, MAIL, 0);
@@ -253,9 +236,8 @@ static void a_worker_that_leaves_does_not_keep_its_index(void **state)
 	assert_int_equal(queues_free_index(qs, MAIL), 0);
 }
 
-static void a_reload_ends_what_the_operator_scaled_and_keeps_what_was_made_quiet(void **state)
+TEST(a_reload_ends_what_the_operator_scaled_and_keeps_what_was_made_quiet, master_setup, master_teardown)
 {
-	(void)state;
 	queues_scale(qs, MAIL, 9);
 	queues_set_quiet(qs, MAIL, true, 0);
 	queues_keep(qs, MAIL, m.config.conf->queues[MAIL]);
@@ -263,9 +245,8 @@ static void a_reload_ends_what_the_operator_scaled_and_keeps_what_was_made_quiet
 	assert_int_equal(queues_first_order(qs, MAIL), ORDER_QUIET);
 }
 
-static void the_sweeper_reads_how_many_are_wanted(void **state)
+TEST(the_sweeper_reads_how_many_are_wanted, master_setup, master_teardown)
 {
-	(void)state;
 	queues_scale(qs, MAIL, 3);
 	queues_leave(qs, LATER, 0, 0);
 	queues_publish(qs);
@@ -275,11 +256,10 @@ static void the_sweeper_reads_how_many_are_wanted(void **state)
 
 /* ---- the operator ---- */
 
-static void a_queue_that_is_quiet_stays_so_when_all_resume(void **state)
+TEST(a_queue_that_is_quiet_stays_so_when_all_resume, master_setup, master_teardown)
 {
 	int mail = master_add_worker(MAIL, 0, 0), later = master_add_worker(LATER, 0, 0);
 
-	(void)state;
 	queues_set_quiet(qs, MAIL, true, 0);
 	assert_int_equal(order_of(mail), ORDER_QUIET);
 	assert_int_equal(order_of(later), ORDER_RUN);
@@ -293,21 +273,19 @@ static void a_queue_that_is_quiet_stays_so_when_all_resume(void **state)
 	assert_int_equal(order_of(mail), ORDER_RUN);
 }
 
-static void a_worker_that_leaves_is_told_nothing_of_quiet(void **state)
+TEST(a_worker_that_leaves_is_told_nothing_of_quiet, master_setup, master_teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	queues_recycle(qs, MAIL, 0);
 	queues_set_quiet(qs, MAIL, true, 0);
 	assert_int_equal(order_of(slot), ORDER_RUN);
 }
 
-static void a_restart_begins_a_new_handler_and_forgets_its_crashes(void **state)
+TEST(a_restart_begins_a_new_handler_and_forgets_its_crashes, master_setup, master_teardown)
 {
 	struct board_queue *b = &m.board->queues[MAIL];
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		master_end_worker(master_add_worker(MAIL, 0, 2000 * i), true, 2000 * i);
 	assert_int_equal(queue(MAIL)->policy.state, POLICY_BACKOFF);
@@ -322,11 +300,10 @@ static void a_restart_begins_a_new_handler_and_forgets_its_crashes(void **state)
 
 /* ---- workers come and go ---- */
 
-static void a_restart_is_counted_when_the_replacement_is_forked(void **state)
+TEST(a_restart_is_counted_when_the_replacement_is_forked, master_setup, master_teardown)
 {
 	struct board_queue *b = &m.board->queues[MAIL];
 
-	(void)state;
 	master_end_worker(master_add_worker(MAIL, 0, 0), true, 0);
 	assert_int_equal(queue(MAIL)->restarts, 0);
 	master_add_worker(MAIL, 0, 1000);
@@ -336,11 +313,10 @@ static void a_restart_is_counted_when_the_replacement_is_forked(void **state)
 	assert_int_equal(queue(MAIL)->restarts, 1);
 }
 
-static void the_end_of_a_worker_that_leaves_is_no_restart(void **state)
+TEST(the_end_of_a_worker_that_leaves_is_no_restart, master_setup, master_teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	queues_recycle(qs, MAIL, 0);
 	master_end_worker(slot, false, 100);
 	assert_int_equal(queue(MAIL)->leaving, 0);
@@ -348,11 +324,10 @@ static void the_end_of_a_worker_that_leaves_is_no_restart(void **state)
 	assert_int_equal(queue(MAIL)->restarts, 0);
 }
 
-static void a_message_done_before_a_death_ends_the_row_of_deaths(void **state)
+TEST(a_message_done_before_a_death_ends_the_row_of_deaths, master_setup, master_teardown)
 {
 	struct board_queue *b = &m.board->queues[MAIL];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		master_end_worker(master_add_worker(MAIL, 0, 20000 * i), true, 20000 * i);
 	assert_int_equal(queue(MAIL)->policy.streak, 3);
@@ -363,9 +338,8 @@ static void a_message_done_before_a_death_ends_the_row_of_deaths(void **state)
 	assert_int_equal(queue(MAIL)->policy.streak, 2);
 }
 
-static void an_end_that_is_no_death_does_not_delay_the_next_fork(void **state)
+TEST(an_end_that_is_no_death_does_not_delay_the_next_fork, master_setup, master_teardown)
 {
-	(void)state;
 	master_end_worker(master_add_worker(MAIL, 0, 0), false, 0);
 	assert_int_equal(queue(MAIL)->policy.events, 0);
 	assert_int_equal(queue(MAIL)->policy.next_spawn_ms, 0);
@@ -373,9 +347,8 @@ static void an_end_that_is_no_death_does_not_delay_the_next_fork(void **state)
 
 /* ---- once a second ---- */
 
-static void a_state_is_logged_when_it_changes_and_as_a_warning_if_it_is_one(void **state)
+TEST(a_state_is_logged_when_it_changes_and_as_a_warning_if_it_is_one, master_setup, master_teardown)
 {
-	(void)state;
 	master_add_worker(MAIL, 0, 0);
 	master_add_worker(LATER, 0, 0);
 	queues_look(qs, 0);
@@ -401,41 +374,9 @@ static void look_at_an_uncounted_worker(void)
 	queues_look(qs, 0);
 }
 
-static void a_worker_that_was_not_counted_aborts_the_master(void **state)
+TEST(a_worker_that_was_not_counted_aborts_the_master, master_setup, master_teardown)
 {
-	(void)state;
 	assert_true(master_aborts(look_at_an_uncounted_worker));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_queue_wants_what_its_configuration_says_until_it_leaves),
-		T(the_workers_of_a_queue_that_leaves_finish_as_older_leavers_do),
-		T(a_queue_that_returns_takes_a_new_place_and_is_heir_of_the_old_one),
-		T(a_number_has_at_most_two_workers),
-		T(a_place_is_taken_only_when_nothing_uses_it),
-		T(a_place_whose_heir_is_given_up_gets_the_heir_of_its_heir),
-		T(a_place_that_is_given_up_leaves_its_totals_to_its_heir),
-		T(totals_are_forgotten_only_when_no_other_place_is_left),
-		T(illegal_transitions_abort),
-		T(scaling_down_dismisses_the_highest_indexes),
-		T(scaling_up_gives_the_lowest_free_indexes),
-		T(a_worker_that_leaves_does_not_keep_its_index),
-		T(a_reload_ends_what_the_operator_scaled_and_keeps_what_was_made_quiet),
-		T(the_sweeper_reads_how_many_are_wanted),
-		T(a_queue_that_is_quiet_stays_so_when_all_resume),
-		T(a_worker_that_leaves_is_told_nothing_of_quiet),
-		T(a_restart_begins_a_new_handler_and_forgets_its_crashes),
-		T(a_restart_is_counted_when_the_replacement_is_forked),
-		T(the_end_of_a_worker_that_leaves_is_no_restart),
-		T(a_message_done_before_a_death_ends_the_row_of_deaths),
-		T(an_end_that_is_no_death_does_not_delay_the_next_fork),
-		T(a_state_is_logged_when_it_changes_and_as_a_warning_if_it_is_one),
-		T(a_worker_that_was_not_counted_aborts_the_master),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -2,15 +2,10 @@
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 
 /* The master wakes the workers of a queue whose gate the sweeper has opened. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct queues *qs = &m.queues;
 
@@ -32,11 +27,10 @@ static size_t woken(const int *slots, size_t n)
 	return signals;
 }
 
-static void a_gate_that_opens_wakes_the_workers_of_its_queue_once(void **state)
+TEST(a_gate_that_opens_wakes_the_workers_of_its_queue_once, master_setup, master_teardown)
 {
 	int of_mail[] = { master_add_worker(MAIL, 0, 0), master_add_worker(MAIL, 1, 0) }, of_later[] = { master_add_worker(LATER, 0, 0) };
 
-	(void)state;
 	assert_int_equal(woken(of_mail, 2), 0);
 	opens(MAIL);
 	assert_int_equal(woken(of_mail, 2), 2);
@@ -46,11 +40,10 @@ static void a_gate_that_opens_wakes_the_workers_of_its_queue_once(void **state)
 }
 
 /* It is open at both looks, or shut at both: a worker may have seen it shut in between. */
-static void a_gate_that_opens_between_two_looks_wakes_them_whatever_it_is_now(void **state)
+TEST(a_gate_that_opens_between_two_looks_wakes_them_whatever_it_is_now, master_setup, master_teardown)
 {
 	int of_mail[] = { master_add_worker(MAIL, 0, 0) };
 
-	(void)state;
 	for (enum queue_gate now = QUEUE_OPEN; now <= QUEUE_PAUSED; now++) {
 		atomic_store(&m.board->queues[MAIL].sweeper.gate, now);
 		assert_int_equal(woken(of_mail, 1), 0);
@@ -60,14 +53,4 @@ static void a_gate_that_opens_between_two_looks_wakes_them_whatever_it_is_now(vo
 	}
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_gate_that_opens_wakes_the_workers_of_its_queue_once),
-		T(a_gate_that_opens_between_two_looks_wakes_them_whatever_it_is_now),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

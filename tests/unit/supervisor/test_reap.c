@@ -4,19 +4,14 @@
 #include <sys/wait.h>
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "supervisor/reap.h"
+#include "tests/unit/unit.h"
 
 #define HANDLER (MASTER_PID + 1000)
 #define STRANGER (MASTER_PID + 2000)
@@ -110,12 +105,11 @@ static const struct policy *policy(void)
 
 /* ---- workers ---- */
 
-static void the_handlers_group_is_killed_before_its_worker_is_reaped(void **state)
+TEST(the_handlers_group_is_killed_before_its_worker_is_reaped, setup, master_teardown)
 {
 	int slot = add_worker();
 	struct ended *e = end(slot, CLD_KILLED, SIGSEGV);
 
-	(void)state;
 	atomic_store(&words(slot)->handler_pgid, HANDLER);
 	reap_children(&m, 1000);
 	assert_true(e->reaped);
@@ -124,11 +118,10 @@ static void the_handlers_group_is_killed_before_its_worker_is_reaped(void **stat
 	assert_false(processes_any(&m.processes, PROCESS_ANY));
 }
 
-static void a_worker_that_died_is_reported_and_may_have_left_orphans(void **state)
+TEST(a_worker_that_died_is_reported_and_may_have_left_orphans, setup, master_teardown)
 {
 	int slot = add_worker();
 
-	(void)state;
 	end(slot, CLD_KILLED, SIGKILL);
 	reap_children(&m, 1500);
 	assert_logged("worker_died", "warning queue=mail worker=mail/0 child=5000000 signal=SIGKILL lived_ms=1500");
@@ -139,11 +132,10 @@ static void a_worker_that_died_is_reported_and_may_have_left_orphans(void **stat
 	assert_int_equal(m.queues.items[MAIL].serving, 0);
 }
 
-static void a_worker_that_finished_as_ordered_is_no_death(void **state)
+TEST(a_worker_that_finished_as_ordered_is_no_death, setup, master_teardown)
 {
 	int slot = add_worker();
 
-	(void)state;
 	processes_order(&m.processes, slot, ORDER_FINISH, 0);
 	end(slot, CLD_EXITED, CHILD_EXIT_DONE);
 	reap_children(&m, 1000);
@@ -154,9 +146,8 @@ static void a_worker_that_finished_as_ordered_is_no_death(void **state)
 	assert_int_equal(atomic_load(&m.board->master.buried[slot]), 1);
 }
 
-static void a_worker_that_ends_well_by_itself_counts_as_a_crash_if_it_lived_shortly(void **state)
+TEST(a_worker_that_ends_well_by_itself_counts_as_a_crash_if_it_lived_shortly, setup, master_teardown)
 {
-	(void)state;
 	end(add_worker(), CLD_EXITED, CHILD_EXIT_DONE);
 	reap_children(&m, POLICY_ALIVE_MS);
 	assert_int_equal(policy()->events, 0);
@@ -175,11 +166,10 @@ static enum blame blame_after(int slot, int code, int status)
 	return (enum blame)m.deaths.items[0].report.blame;
 }
 
-static void the_message_is_charged_unless_the_death_was_ordered_fenced_or_announced(void **state)
+TEST(the_message_is_charged_unless_the_death_was_ordered_fenced_or_announced, setup, master_teardown)
 {
 	int slot = add_worker();
 
-	(void)state;
 	assert_int_equal(blame_after(slot, CLD_EXITED, 1), BLAME_WORKER);
 	assert_int_equal(blame_after(add_worker(), CLD_EXITED, CHILD_EXIT_UNSETTLED), BLAME_NOBODY);
 	assert_int_equal(blame_after(add_worker(), CLD_KILLED, CHILD_EXIT_UNSETTLED), BLAME_WORKER);	/* a signal with this number */
@@ -197,11 +187,10 @@ static void the_message_is_charged_unless_the_death_was_ordered_fenced_or_announ
 	assert_int_equal(blame_after(slot, CLD_KILLED, SIGKILL), BLAME_WORKER);
 }
 
-static void a_death_while_leaving_or_stopping_is_no_crash_of_the_queue(void **state)
+TEST(a_death_while_leaving_or_stopping_is_no_crash_of_the_queue, setup, master_teardown)
 {
 	int slot = add_worker();
 
-	(void)state;
 	queues_recycle(&m.queues, MAIL, 0);
 	end(slot, CLD_KILLED, SIGKILL);
 	reap_children(&m, 1000);
@@ -213,11 +202,10 @@ static void a_death_while_leaving_or_stopping_is_no_crash_of_the_queue(void **st
 	assert_int_equal(m.deaths.n, 2);
 }
 
-static void the_trial_of_a_dead_worker_ends_and_that_of_another_does_not(void **state)
+TEST(the_trial_of_a_dead_worker_ends_and_that_of_another_does_not, setup, master_teardown)
 {
 	int slot = add_worker(), other = add_worker();
 
-	(void)state;
 	atomic_store(&m.board->workers.trial, other + 1);
 	end(slot, CLD_KILLED, SIGKILL);
 	reap_children(&m, 1000);
@@ -227,11 +215,10 @@ static void the_trial_of_a_dead_worker_ends_and_that_of_another_does_not(void **
 	assert_int_equal(atomic_load(&m.board->workers.trial), 0);
 }
 
-static void an_interrupted_wait_is_repeated(void **state)
+TEST(an_interrupted_wait_is_repeated, setup, master_teardown)
 {
 	struct ended *e = end(add_worker(), CLD_KILLED, SIGKILL);
 
-	(void)state;
 	interruptions[0] = interruptions[1] = 3;
 	reap_children(&m, 1000);
 	assert_true(e->reaped);
@@ -240,11 +227,10 @@ static void an_interrupted_wait_is_repeated(void **state)
 
 /* ---- the sweeper ---- */
 
-static void a_sweeper_that_died_opens_its_reports_again(void **state)
+TEST(a_sweeper_that_died_opens_its_reports_again, setup, master_teardown)
 {
 	int worker = add_worker(), sweeper = master_add_sweeper(0, 0);
 
-	(void)state;
 	end(worker, CLD_KILLED, SIGKILL);
 	reap_children(&m, 0);
 	m.orphans.pending = false;
@@ -257,12 +243,11 @@ static void a_sweeper_that_died_opens_its_reports_again(void **state)
 	assert_int_equal(m.staffing.sweeper.events, 1);
 }
 
-static void the_last_answers_of_a_sweeper_count(void **state)
+TEST(the_last_answers_of_a_sweeper_count, setup, master_teardown)
 {
 	int worker = add_worker(), sweeper = master_add_sweeper(0, 0), pair[2];
 	struct child_death_answer answer = { .serial = 1 };
 
-	(void)state;
 	end(worker, CLD_KILLED, SIGKILL);
 	reap_children(&m, 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
@@ -276,11 +261,10 @@ static void the_last_answers_of_a_sweeper_count(void **state)
 	assert_int_equal(atomic_load(&m.board->master.buried[worker]), 1);
 }
 
-static void a_sweeper_that_finished_is_not_replaced_for_dying(void **state)
+TEST(a_sweeper_that_finished_is_not_replaced_for_dying, setup, master_teardown)
 {
 	int sweeper = master_add_sweeper(0, 0), leaving = master_add_sweeper(0, 0);
 
-	(void)state;
 	processes_order(&m.processes, sweeper, ORDER_FINISH, 0);
 	end(sweeper, CLD_EXITED, CHILD_EXIT_DONE);
 	reap_children(&m, 1000);
@@ -296,11 +280,10 @@ static void a_sweeper_that_finished_is_not_replaced_for_dying(void **state)
 
 /* ---- the keeper ---- */
 
-static void the_redis_of_a_dead_keeper_gets_time_to_save(void **state)
+TEST(the_redis_of_a_dead_keeper_gets_time_to_save, setup, master_teardown)
 {
 	int keeper = master_add_keeper(0);
 
-	(void)state;
 	atomic_store(&words(keeper)->handler_pgid, STRANGER);
 	end(keeper, CLD_KILLED, SIGKILL);
 	reap_children(&m, 1000);
@@ -311,9 +294,8 @@ static void the_redis_of_a_dead_keeper_gets_time_to_save(void **state)
 	assert_logged("keeper_died", "warning child=5000000 signal=SIGKILL");
 }
 
-static void the_end_of_the_keeper_is_a_death_until_it_is_its_turn(void **state)
+TEST(the_end_of_the_keeper_is_a_death_until_it_is_its_turn, setup, master_teardown)
 {
-	(void)state;
 	m.stop.phase = STOP_SWEEPER;
 	end(master_add_keeper(0), CLD_EXITED, CHILD_EXIT_DONE);
 	reap_children(&m, 1000);
@@ -328,11 +310,10 @@ static void the_end_of_the_keeper_is_a_death_until_it_is_its_turn(void **state)
 
 /* ---- orphans ---- */
 
-static void a_process_that_is_none_of_ours_is_only_reaped(void **state)
+TEST(a_process_that_is_none_of_ours_is_only_reaped, setup, master_teardown)
 {
 	struct ended *e = end_pid(STRANGER, CLD_EXITED, 1);
 
-	(void)state;
 	orphans_keep_redis(&m.orphans, STRANGER);
 	reap_children(&m, 0);
 	assert_true(e->reaped);
@@ -341,11 +322,10 @@ static void a_process_that_is_none_of_ours_is_only_reaped(void **state)
 	assert_int_equal(master_signals(0, 0), 0);
 }
 
-static void orphans_are_reaped_until_none_is_left(void **state)
+TEST(orphans_are_reaped_until_none_is_left, setup, master_teardown)
 {
 	struct ended *stranger, *child;
 
-	(void)state;
 	assert_int_equal(reap_orphans(&m, 0), INT64_MAX);
 	stranger = end_pid(STRANGER, CLD_KILLED, SIGKILL);
 	assert_int_equal(reap_orphans(&m, 0), INT64_MAX);
@@ -358,27 +338,4 @@ static void orphans_are_reaped_until_none_is_left(void **state)
 	assert_false(m.orphans.pending);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_handlers_group_is_killed_before_its_worker_is_reaped),
-		T(a_worker_that_died_is_reported_and_may_have_left_orphans),
-		T(a_worker_that_finished_as_ordered_is_no_death),
-		T(a_worker_that_ends_well_by_itself_counts_as_a_crash_if_it_lived_shortly),
-		T(the_message_is_charged_unless_the_death_was_ordered_fenced_or_announced),
-		T(a_death_while_leaving_or_stopping_is_no_crash_of_the_queue),
-		T(the_trial_of_a_dead_worker_ends_and_that_of_another_does_not),
-		T(an_interrupted_wait_is_repeated),
-		T(a_sweeper_that_died_opens_its_reports_again),
-		T(the_last_answers_of_a_sweeper_count),
-		T(a_sweeper_that_finished_is_not_replaced_for_dying),
-		T(the_redis_of_a_dead_keeper_gets_time_to_save),
-		T(the_end_of_the_keeper_is_a_death_until_it_is_its_turn),
-		T(a_process_that_is_none_of_ours_is_only_reaped),
-		T(orphans_are_reaped_until_none_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

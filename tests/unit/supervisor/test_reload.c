@@ -3,17 +3,12 @@
 #include <sys/mman.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 #define NODE "supervisor = { node = \"n\"; }; "
 #define Q(name, more) "{ name = \"" name "\"; handler = [\"/bin/true\"]; " more "}"
@@ -78,9 +73,8 @@ static enum process_state state_of(int slot)
 	return m.processes.items[slot].state;
 }
 
-static void what_is_equal_keeps_its_processes(void **state)
+TEST(what_is_equal_keeps_its_processes, setup, master_teardown)
 {
-	(void)state;
 	reload(MASTER_CONF);
 	assert_logged("reload_done", "info queues=2 entered=0 left=0 changed=0");
 	assert_int_equal(m.config.epoch, 0);
@@ -90,9 +84,8 @@ static void what_is_equal_keeps_its_processes(void **state)
 	assert_ptr_equal(m.queues.items[MAIL].conf, m.config.conf->queues[MAIL]);
 }
 
-static void another_number_of_workers_replaces_none(void **state)
+TEST(another_number_of_workers_replaces_none, setup, master_teardown)
 {
-	(void)state;
 	queues_scale(&m.queues, MAIL, 7);
 	reload(QUEUES(Q("mail", "workers = 3; ") ", " Q("later", "")));
 	assert_logged("reload_done", "changed=0");
@@ -101,9 +94,8 @@ static void another_number_of_workers_replaces_none(void **state)
 	assert_int_equal(state_of(sweeper), PROCESS_SERVING);
 }
 
-static void a_queue_that_changed_is_recycled_in_its_place_and_the_others_stay(void **state)
+TEST(a_queue_that_changed_is_recycled_in_its_place_and_the_others_stay, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("mail", "workers = 2; timeout = \"7s\"; ") ", " Q("later", "")));
 	assert_logged("reload_done", "entered=0 left=0 changed=1");
 	assert_int_equal(m.config.epoch, 1);
@@ -114,9 +106,8 @@ static void a_queue_that_changed_is_recycled_in_its_place_and_the_others_stay(vo
 	assert_int_equal(m.queues.items[MAIL].handler_generation, 1);
 }
 
-static void a_queue_with_other_keys_takes_another_place(void **state)
+TEST(a_queue_with_other_keys_takes_another_place, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("mail", "workers = 2; ingress = \"other\"; ") ", " Q("later", "")));
 	assert_logged("reload_done", "entered=0 left=0 changed=1");
 	assert_int_equal(queues_find(&m.queues, "mail"), 2);
@@ -126,27 +117,24 @@ static void a_queue_with_other_keys_takes_another_place(void **state)
 	assert_int_equal(state_of(later), PROCESS_SERVING);
 }
 
-static void on_another_server_every_queue_takes_another_place(void **state)
+TEST(on_another_server_every_queue_takes_another_place, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("mail", "workers = 2; ") ", " Q("later", "")) " redis = { url = \"redis://127.0.0.1:1\"; };");
 	assert_logged("reload_done", "changed=2");
 	assert_int_equal(queues_find(&m.queues, "mail"), 2);
 	assert_int_equal(queues_find(&m.queues, "later"), 3);
 }
 
-static void a_global_key_recycles_every_queue_in_its_place(void **state)
+TEST(a_global_key_recycles_every_queue_in_its_place, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("mail", "workers = 2; ") ", " Q("later", "")) " redis = { allow_eviction = true; };");
 	assert_logged("reload_done", "changed=2");
 	assert_int_equal(queues_find(&m.queues, "later"), LATER);
 	assert_int_equal(state_of(later), PROCESS_LEAVING);
 }
 
-static void a_queue_leaves_and_returns(void **state)
+TEST(a_queue_leaves_and_returns, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("later", "")));
 	assert_logged("reload_done", "queues=1 entered=0 left=1 changed=0");
 	assert_int_equal(queues_find(&m.queues, "mail"), -1);
@@ -158,18 +146,16 @@ static void a_queue_leaves_and_returns(void **state)
 	assert_int_equal(m.config.epoch, 2);
 }
 
-static void two_reloads_let_the_first_worker_finish(void **state)
+TEST(two_reloads_let_the_first_worker_finish, setup, master_teardown)
 {
-	(void)state;
 	reload(QUEUES(Q("mail", "workers = 2; timeout = \"7s\"; ") ", " Q("later", "")));
 	assert_int_equal(atomic_load(&m.board->master.orders[mail]), ORDER_RUN);
 	reload(QUEUES(Q("mail", "workers = 2; timeout = \"8s\"; ") ", " Q("later", "")));
 	assert_int_equal(atomic_load(&m.board->master.orders[mail]), ORDER_RUN);		/* until new workers serve: staffing.c */
 }
 
-static void any_error_keeps_the_running_configuration(void **state)
+TEST(any_error_keeps_the_running_configuration, setup, master_teardown)
 {
-	(void)state;
 	reload_fails("queues = ( { nam = \"mail\"; } );", "nam");
 	assert_int_equal(state_of(mail), PROCESS_SERVING);
 	assert_int_equal(state_of(sweeper), PROCESS_SERVING);
@@ -177,21 +163,19 @@ static void any_error_keeps_the_running_configuration(void **state)
 }
 
 /* What a deploy on a full disk leaves. */
-static void a_configuration_that_was_cut_away_is_refused(void **state)
+TEST(a_configuration_that_was_cut_away_is_refused, setup, master_teardown)
 {
-	(void)state;
 	reload_fails(NODE, "the configuration has no queue any more: restore one, or stop quredisd");
 	reload_fails(NODE "queues = ();", "the configuration has no queue any more");
 	reload_fails("", "sets nothing any more, and queue mail is from it: restore it, or remove the file");
 	assert_int_equal(state_of(mail), PROCESS_SERVING);
 }
 
-static void another_server_must_be_named(void **state)
+TEST(another_server_must_be_named, setup, master_teardown)
 {
 	static const char queues[] = QUEUES(Q("mail", "") ", " Q("later", ""));
 	char named[sizeof(queues) + 100];
 
-	(void)state;
 	snprintf(named, sizeof(named), "redis = { url = \"redis://192.0.2.1:7000\"; }; %s", queues);
 	reload(named);
 	before = m.config.conf;
@@ -203,7 +187,7 @@ static void another_server_must_be_named(void **state)
 	reload(queues);			/* the same server, now by default */
 }
 
-static void what_cannot_change_is_refused_by_its_name(void **state)
+TEST(what_cannot_change_is_refused_by_its_name, setup, master_teardown)
 {
 	static const struct { const char *text, *reason; } rows[] = {
 		{ "supervisor = { node = \"other\"; }; queues = ();", "supervisor.node cannot change" },
@@ -212,23 +196,20 @@ static void what_cannot_change_is_refused_by_its_name(void **state)
 		{ NODE "redis = { embedded = true; dir = \"/tmp/x\"; }; queues = ();", "redis.embedded cannot change" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		reload_fails(rows[i].text, rows[i].reason);
 }
 
-static void the_directory_of_an_embedded_redis_cannot_change(void **state)
+TEST(the_directory_of_an_embedded_redis_cannot_change, setup, master_teardown)
 {
-	(void)state;
 	reload_fails(NODE "redis = { embedded = true; dir = \"/tmp/x\"; }; queues = ();", "redis.embedded");
 	m.config.conf->redis.embedded = true;
 	reload_fails(NODE "redis = { embedded = true; dir = \"/tmp/x\"; }; queues = ();", "redis.dir cannot change");
 	m.config.conf->redis.embedded = false;
 }
 
-static void a_log_that_cannot_be_opened_is_an_error(void **state)
+TEST(a_log_that_cannot_be_opened_is_an_error, setup, master_teardown)
 {
-	(void)state;
 	reload_fails(QUEUES(Q("later", "")) " log = { target = \"/nonexistent/log\"; };", "log.target: /nonexistent/log: No such file");
 	assert_int_equal(queues_find(&m.queues, "mail"), MAIL);
 }
@@ -244,12 +225,11 @@ static void lock_text_is(const char *want)
 	assert_string_equal(strstr(text, "users"), want);
 }
 
-static void every_user_of_a_handler_is_in_the_lock_file_first(void **state)
+TEST(every_user_of_a_handler_is_in_the_lock_file_first, setup, master_teardown)
 {
 	struct conf_run_as *first = &m.config.conf->queues[MAIL]->run_as, *second = &m.config.conf->queues[LATER]->run_as;
 	char error[256];
 
-	(void)state;
 	m.lock.fd = memfd_create("lock", MFD_CLOEXEC);
 	first->switch_user = second->switch_user = true;
 	first->uid = 12345;
@@ -263,12 +243,11 @@ static void every_user_of_a_handler_is_in_the_lock_file_first(void **state)
 	close(m.lock.fd);
 }
 
-static void a_user_that_cannot_be_noted_has_no_handlers(void **state)
+TEST(a_user_that_cannot_be_noted_has_no_handlers, setup, master_teardown)
 {
 	struct conf_run_as *r = &m.config.conf->queues[LATER]->run_as;
 	char error[256];
 
-	(void)state;
 	r->switch_user = true;
 	r->uid = 12345;
 	m.lock.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -278,28 +257,4 @@ static void a_user_that_cannot_be_noted_has_no_handlers(void **state)
 	close(m.lock.fd);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(what_is_equal_keeps_its_processes),
-		T(another_number_of_workers_replaces_none),
-		T(a_queue_that_changed_is_recycled_in_its_place_and_the_others_stay),
-		T(a_queue_with_other_keys_takes_another_place),
-		T(on_another_server_every_queue_takes_another_place),
-		T(a_global_key_recycles_every_queue_in_its_place),
-		T(a_queue_leaves_and_returns),
-		T(two_reloads_let_the_first_worker_finish),
-		T(any_error_keeps_the_running_configuration),
-		T(a_configuration_that_was_cut_away_is_refused),
-		T(another_server_must_be_named),
-		T(what_cannot_change_is_refused_by_its_name),
-		T(the_directory_of_an_embedded_redis_cannot_change),
-		T(a_log_that_cannot_be_opened_is_an_error),
-		T(every_user_of_a_handler_is_in_the_lock_file_first),
-		T(a_user_that_cannot_be_noted_has_no_handlers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

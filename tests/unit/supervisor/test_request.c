@@ -1,18 +1,13 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "supervisor/request.h"
+#include "tests/unit/unit.h"
 
 #define OK "{\"ok\":true}"
 #define REFUSED(why) "{\"ok\":false,\"error\":\"" why "\"}"
@@ -38,11 +33,10 @@ static enum order order_of(int slot)
 
 /* ---- any request ---- */
 
-static void what_is_no_command_is_refused(void **state)
+TEST(what_is_no_command_is_refused, master_setup, master_teardown)
 {
 	static const char *const lines[] = { "", "{", "[]", "7", "{\"command\":7}", "{}", "{\"command\":\"stop\",\"command\":\"status\"}", "\xff" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_answer(lines[i], REFUSED("a request must be an object with a \\\"command\\\""));
 	assert_answer("{\"command\":\"sto\"}", REFUSED("unknown command"));
@@ -50,16 +44,15 @@ static void what_is_no_command_is_refused(void **state)
 	assert_int_equal(m.stop.phase, STOP_NOT);
 }
 
-static void status_is_the_document_with_ok(void **state)
+TEST(status_is_the_document_with_ok, master_setup, master_teardown)
 {
-	(void)state;
 	assert_non_null(strstr(answer("{\"command\":\"status\"}"), "\"ok\":true"));
 	assert_non_null(strstr(answer("{\"command\":\"status\"}"), "\"name\":\"mail\""));
 	m.stop.phase = STOP_FINISHING;
 	assert_non_null(strstr(answer("{\"command\":\"status\"}"), "\"ok\":true"));
 }
 
-static void while_stopping_only_status_and_stop_are_answered(void **state)
+TEST(while_stopping_only_status_and_stop_are_answered, master_setup, master_teardown)
 {
 	static const char *const refused[] = {
 		"{\"command\":\"reload\"}", "{\"command\":\"restart\",\"queue\":\"mail\"}", "{\"command\":\"scale\",\"queue\":\"mail\",\"workers\":1}",
@@ -67,7 +60,6 @@ static void while_stopping_only_status_and_stop_are_answered(void **state)
 	};
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	assert_answer("{\"command\":\"stop\"}", OK);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		assert_answer(refused[i], REFUSED("stopping"));
@@ -77,9 +69,8 @@ static void while_stopping_only_status_and_stop_are_answered(void **state)
 	assert_int_equal(m.stop.phase, STOP_HANDING_BACK);
 }
 
-static void a_stop_is_a_drain_unless_it_says_fast(void **state)
+TEST(a_stop_is_a_drain_unless_it_says_fast, master_setup, master_teardown)
 {
-	(void)state;
 	assert_answer("{\"command\":\"stop\",\"fast\":1}", REFUSED("\\\"fast\\\" must be true or false"));
 	assert_int_equal(m.stop.phase, STOP_NOT);
 	assert_answer("{\"command\":\"stop\",\"fast\":false}", OK);
@@ -89,9 +80,8 @@ static void a_stop_is_a_drain_unless_it_says_fast(void **state)
 
 /* ---- of a queue ---- */
 
-static void a_queue_that_does_not_exist_is_refused_with_the_nearest_name(void **state)
+TEST(a_queue_that_does_not_exist_is_refused_with_the_nearest_name, master_setup, master_teardown)
 {
-	(void)state;
 	assert_answer("{\"command\":\"restart\",\"queue\":\"mial\"}", REFUSED("no such queue (did you mean mail?)"));
 	assert_answer("{\"command\":\"restart\",\"queue\":\"something else\"}", REFUSED("no such queue"));
 	assert_answer("{\"command\":\"restart\"}", REFUSED("\\\"queue\\\" must be a string"));
@@ -100,30 +90,27 @@ static void a_queue_that_does_not_exist_is_refused_with_the_nearest_name(void **
 	assert_false(m.queues.quiet);
 }
 
-static void a_queue_that_left_does_not_exist(void **state)
+TEST(a_queue_that_left_does_not_exist, master_setup, master_teardown)
 {
-	(void)state;
 	queues_leave(&m.queues, MAIL, 0, 0);
 	assert_answer("{\"command\":\"restart\",\"queue\":\"mail\"}", REFUSED("no such queue"));
 }
 
-static void a_restart_replaces_the_workers_of_its_queue(void **state)
+TEST(a_restart_replaces_the_workers_of_its_queue, master_setup, master_teardown)
 {
 	int mail = master_add_worker(MAIL, 0, 0), later = master_add_worker(LATER, 0, 0);
 
-	(void)state;
 	assert_answer("{\"command\":\"restart\",\"queue\":\"mail\"}", OK);
 	assert_int_equal(m.processes.items[mail].state, PROCESS_LEAVING);
 	assert_int_equal(m.processes.items[later].state, PROCESS_SERVING);
 	assert_logged("queue_restart", "queue=mail");
 }
 
-static void a_scale_takes_whole_numbers_up_to_a_thousand(void **state)
+TEST(a_scale_takes_whole_numbers_up_to_a_thousand, master_setup, master_teardown)
 {
 	static const char *const wrong[] = { "-1", "1001", "1.0", "\"1\"", "null", "9223372036854775807" };
 	char line[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		snprintf(line, sizeof(line), "{\"command\":\"scale\",\"queue\":\"mail\",\"workers\":%s}", wrong[i]);
 		assert_answer(line, REFUSED("\\\"workers\\\" must be a whole number from 0 to 1000"));
@@ -136,11 +123,10 @@ static void a_scale_takes_whole_numbers_up_to_a_thousand(void **state)
 	assert_logged("queue_scaled", "queue=mail workers=1000 before=0");
 }
 
-static void all_queues_together_have_no_more_workers_than_there_are_slots(void **state)
+TEST(all_queues_together_have_no_more_workers_than_there_are_slots, master_setup, master_teardown)
 {
 	char line[128];
 
-	(void)state;
 	assert_answer("{\"command\":\"scale\",\"queue\":\"later\",\"workers\":1000}", OK);
 	snprintf(line, sizeof(line), "{\"command\":\"scale\",\"queue\":\"mail\",\"workers\":%d}", SCOREBOARD_WORKERS - 1000 + 1);
 	assert_answer(line, REFUSED("that would be too many workers in all queues together"));
@@ -149,11 +135,10 @@ static void all_queues_together_have_no_more_workers_than_there_are_slots(void *
 	assert_answer(line, OK);	/* what it had does not count twice */
 }
 
-static void quiet_is_of_one_queue_or_of_all(void **state)
+TEST(quiet_is_of_one_queue_or_of_all, master_setup, master_teardown)
 {
 	int mail = master_add_worker(MAIL, 0, 0), later = master_add_worker(LATER, 0, 0);
 
-	(void)state;
 	assert_answer("{\"command\":\"quiet\",\"queue\":\"mail\"}", OK);
 	assert_int_equal(order_of(mail), ORDER_QUIET);
 	assert_int_equal(order_of(later), ORDER_RUN);
@@ -168,11 +153,10 @@ static void quiet_is_of_one_queue_or_of_all(void **state)
 
 /* ---- reload ---- */
 
-static void a_reload_names_the_queues_that_left_with_their_keys(void **state)
+TEST(a_reload_names_the_queues_that_left_with_their_keys, master_setup, master_teardown)
 {
 	const char *a;
 
-	(void)state;
 	master_write_conf("supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; ingress = \"other\"; } );");
 	a = answer("{\"command\":\"reload\"}");
 	assert_non_null(strstr(a, "{\"ok\":true,\"warnings\":["));
@@ -182,11 +166,10 @@ static void a_reload_names_the_queues_that_left_with_their_keys(void **state)
 	assert_non_null(strstr(answer("{\"command\":\"reload\"}"), "\"left\":[]"));
 }
 
-static void a_reload_that_fails_names_its_problems(void **state)
+TEST(a_reload_that_fails_names_its_problems, master_setup, master_teardown)
 {
 	const char *a;
 
-	(void)state;
 	master_write_conf("supervisor = { node = \"other\"; }; queues = ();");
 	a = answer("{\"command\":\"reload\"}");
 	assert_non_null(strstr(a, "{\"ok\":false,\"error\":\"the configuration has errors; the running one is kept\","
@@ -195,24 +178,4 @@ static void a_reload_that_fails_names_its_problems(void **state)
 	assert_int_equal(queues_find(&m.queues, "mail"), MAIL);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(what_is_no_command_is_refused),
-		T(status_is_the_document_with_ok),
-		T(while_stopping_only_status_and_stop_are_answered),
-		T(a_stop_is_a_drain_unless_it_says_fast),
-		T(a_queue_that_does_not_exist_is_refused_with_the_nearest_name),
-		T(a_queue_that_left_does_not_exist),
-		T(a_restart_replaces_the_workers_of_its_queue),
-		T(a_scale_takes_whole_numbers_up_to_a_thousand),
-		T(all_queues_together_have_no_more_workers_than_there_are_slots),
-		T(quiet_is_of_one_queue_or_of_all),
-		T(a_reload_names_the_queues_that_left_with_their_keys),
-		T(a_reload_that_fails_names_its_problems),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "supervisor/host/signals.h"
+#include "tests/unit/unit.h"
 
 static const int orders[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD };
 static sigset_t old;
@@ -34,9 +29,8 @@ static int teardown(void **state)
 	return sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
-static void every_order_is_read_from_the_descriptor(void **state)
+TEST(every_order_is_read_from_the_descriptor, setup, teardown)
 {
-	(void)state;
 	for (size_t i = 0; i < nitems(orders); i++) {
 		if (orders[i] == SIGCONT || orders[i] == SIGTSTP)
 			continue;		/* each of these two discards the other one */
@@ -50,18 +44,16 @@ static void every_order_is_read_from_the_descriptor(void **state)
 	assert_int_equal(signals_next(fd), 0);
 }
 
-static void a_signal_that_was_inherited_as_ignored_arrives(void **state)
+TEST(a_signal_that_was_inherited_as_ignored_arrives, setup, teardown)
 {
-	(void)state;
 	raise(SIGHUP);
 	assert_int_equal(signals_next(fd), SIGHUP);
 }
 
-static void an_order_before_the_descriptor_is_open_waits(void **state)
+TEST(an_order_before_the_descriptor_is_open_waits, setup, teardown)
 {
 	sigset_t now;
 
-	(void)state;
 	close(fd);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	signals_hold();
@@ -75,9 +67,8 @@ static void an_order_before_the_descriptor_is_open_waits(void **state)
 	assert_int_equal(sigismember(&now, SIGTERM), 0);
 }
 
-static void a_terminal_and_a_broken_pipe_do_not_end_the_master(void **state)
+TEST(a_terminal_and_a_broken_pipe_do_not_end_the_master, setup, teardown)
 {
-	(void)state;
 	raise(SIGPIPE);
 	raise(SIGXFSZ);
 	raise(SIGTTIN);
@@ -86,20 +77,18 @@ static void a_terminal_and_a_broken_pipe_do_not_end_the_master(void **state)
 	assert_int_equal(signals_next(fd), 0);
 }
 
-static void a_handler_does_not_inherit_the_descriptor(void **state)
+TEST(a_handler_does_not_inherit_the_descriptor, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
 }
 
-static void a_child_blocks_all_but_faults_and_ignores_none(void **state)
+TEST(a_child_blocks_all_but_faults_and_ignores_none, setup, teardown)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 	struct sigaction action;
 	sigset_t set;
 
-	(void)state;
 	signals_child();
 	sigprocmask(SIG_BLOCK, NULL, &set);
 	for (size_t i = 0; i < nitems(orders); i++)
@@ -113,11 +102,10 @@ static void a_child_blocks_all_but_faults_and_ignores_none(void **state)
 			assert_true(action.sa_handler != SIG_IGN);
 }
 
-static void a_start_is_ended_by_the_signals_that_stop(void **state)
+TEST(a_start_is_ended_by_the_signals_that_stop, setup, teardown)
 {
 	static const int stops[] = { SIGTERM, SIGINT, SIGQUIT };
 
-	(void)state;
 	raise(SIGUSR1);
 	assert_int_equal(signals_wait_stop(0), 0);
 	for (size_t i = 0; i < nitems(stops); i++) {
@@ -127,19 +115,4 @@ static void a_start_is_ended_by_the_signals_that_stop(void **state)
 	assert_int_equal(signals_next(fd), SIGUSR1);		/* it still waits for the loop */
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(every_order_is_read_from_the_descriptor),
-		T(a_signal_that_was_inherited_as_ignored_arrives),
-		T(an_order_before_the_descriptor_is_open_waits),
-		T(a_terminal_and_a_broken_pipe_do_not_end_the_master),
-		T(a_handler_does_not_inherit_the_descriptor),
-		T(a_child_blocks_all_but_faults_and_ignores_none),
-		T(a_start_is_ended_by_the_signals_that_stop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -7,20 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/descriptors.h"
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 /* In a child, where a failed assertion of cmocka would go on with the next test. */
 #define CHECK(what)                                                                                \
@@ -112,13 +107,12 @@ static void child_succeeds(void)
 
 /* ---- in the master ---- */
 
-static void a_worker_has_its_place_role_and_order_before_it_lives(void **state)
+TEST(a_worker_has_its_place_role_and_order_before_it_lives, setup, teardown)
 {
 	struct conf_queue *conf = m.config.conf->queues[MAIL];
 	const struct process *p;
 	int slot;
 
-	(void)state;
 	conf->kill_grace_ms = 1234;
 	conf->fence = CONF_FENCE_KILL;
 	slot = fork_worker(500);
@@ -137,15 +131,13 @@ static void a_worker_has_its_place_role_and_order_before_it_lives(void **state)
 	assert_logged("worker_started", "info queue=mail worker=mail/1 child=5000000 slot=1");
 }
 
-static void a_queue_that_finishes_at_its_fence_does_not_kill(void **state)
+TEST(a_queue_that_finishes_at_its_fence_does_not_kill, setup, teardown)
 {
-	(void)state;
 	assert_false(m.processes.items[fork_worker(0)].role.fence_kills);
 }
 
-static void a_fork_that_fails_frees_the_slot_and_waits(void **state)
+TEST(a_fork_that_fails_frees_the_slot_and_waits, setup, teardown)
 {
-	(void)state;
 	master_forks.error = EAGAIN;
 	assert_int_equal(fork_worker(1000), -1);
 	assert_int_equal(s->retry_at_ms, 2000);
@@ -156,11 +148,10 @@ static void a_fork_that_fails_frees_the_slot_and_waits(void **state)
 	assert_int_equal(fork_worker(2000), 1);
 }
 
-static void the_wait_doubles_up_to_thirty_seconds_and_ends_with_a_success(void **state)
+TEST(the_wait_doubles_up_to_thirty_seconds_and_ends_with_a_success, setup, teardown)
 {
 	static const int64_t waits[] = { 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000 };
 
-	(void)state;
 	master_forks.error = ENOMEM;
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
 		fork_worker(0);
@@ -173,9 +164,8 @@ static void the_wait_doubles_up_to_thirty_seconds_and_ends_with_a_success(void *
 	assert_int_equal(s->retry_at_ms, 1000);
 }
 
-static void without_a_free_slot_nothing_is_forked(void **state)
+TEST(without_a_free_slot_nothing_is_forked, setup, teardown)
 {
-	(void)state;
 	for (int i = 1; i < SCOREBOARD_SLOTS; i++)
 		master_add_worker(MAIL, 0, 0);
 	master_forks.n = 0;
@@ -185,11 +175,10 @@ static void without_a_free_slot_nothing_is_forked(void **state)
 	assert_int_equal(spawner_fork_sweeper(s, m.config.conf, 0, 0), 0);	/* its slot is kept free */
 }
 
-static void a_sweeper_that_cannot_be_forked_leaves_no_descriptor(void **state)
+TEST(a_sweeper_that_cannot_be_forked_leaves_no_descriptor, setup, teardown)
 {
 	size_t before = descriptors_open();
 
-	(void)state;
 	master_forks.error = EAGAIN;
 	assert_int_equal(spawner_fork_sweeper(s, m.config.conf, 0, 0), -1);
 	assert_int_equal(descriptors_open(), before);
@@ -200,9 +189,8 @@ static void a_sweeper_that_cannot_be_forked_leaves_no_descriptor(void **state)
 	assert_logged("sweeper_started", "child=5000000 slot=0");
 }
 
-static void only_an_embedded_redis_has_a_pipe_of_its_own(void **state)
+TEST(only_an_embedded_redis_has_a_pipe_of_its_own, setup, teardown)
 {
-	(void)state;
 	open_spawner(false);
 	assert_int_equal(s->keeper_fd[0], -1);
 	assert_int_equal(fcntl(s->life_fd[0], F_GETFD), FD_CLOEXEC);
@@ -239,9 +227,8 @@ static void check_worker(const struct child *child)
 	CHECK(atomic_load(&child->board->slots[1].pid) == getpid());
 }
 
-static void a_worker_keeps_nothing_that_is_the_masters(void **state)
+TEST(a_worker_keeps_nothing_that_is_the_masters, setup, teardown)
 {
-	(void)state;
 	cgroup_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	open_spawner(true);
 	spawner_fork_sweeper(s, m.config.conf, 0, 0);
@@ -278,12 +265,11 @@ static void check_sweeper(const struct child *child)
 	CHECK(getenv(LEFTOVERS_TOKEN_NAME) != NULL);
 }
 
-static void a_sweeper_has_the_other_end_of_the_masters_socket(void **state)
+TEST(a_sweeper_has_the_other_end_of_the_masters_socket, setup, teardown)
 {
 	char text[8] = "";
 	int fd, slot;
 
-	(void)state;
 	open_spawner(false);
 	inherited[0] = s->life_fd[0];
 	inherited[1] = s->life_fd[1];
@@ -312,9 +298,8 @@ static void never(const struct child *child)
 	_exit(1);
 }
 
-static void the_keeper_holds_neither_the_lock_nor_the_pipe_that_ends_it(void **state)
+TEST(the_keeper_holds_neither_the_lock_nor_the_pipe_that_ends_it, setup, teardown)
 {
-	(void)state;
 	open_spawner(true);
 	memcpy(inherited, (int[]){ s->life_fd[0], s->life_fd[1], s->keeper_fd[0], s->keeper_fd[1] }, sizeof(inherited));
 	master_forks.child = never;
@@ -328,9 +313,8 @@ static void check_core(const struct child *child)
 	CHECK((prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1) == child->conf->supervisor.core);
 }
 
-static void a_child_leaves_a_core_only_if_the_configuration_asks_for_it(void **state)
+TEST(a_child_leaves_a_core_only_if_the_configuration_asks_for_it, setup, teardown)
 {
-	(void)state;
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	open_spawner(false);
 	master_forks.child = check_core;
@@ -343,24 +327,8 @@ static void a_child_leaves_a_core_only_if_the_configuration_asks_for_it(void **s
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(int argc, char *argv[], char *envp[])
 {
-	const struct CMUnitTest tests[] = {
-		T(a_worker_has_its_place_role_and_order_before_it_lives),
-		T(a_queue_that_finishes_at_its_fence_does_not_kill),
-		T(a_fork_that_fails_frees_the_slot_and_waits),
-		T(the_wait_doubles_up_to_thirty_seconds_and_ends_with_a_success),
-		T(without_a_free_slot_nothing_is_forked),
-		T(a_sweeper_that_cannot_be_forked_leaves_no_descriptor),
-		T(only_an_embedded_redis_has_a_pipe_of_its_own),
-		T(a_worker_keeps_nothing_that_is_the_masters),
-		T(a_sweeper_has_the_other_end_of_the_masters_socket),
-		T(the_keeper_holds_neither_the_lock_nor_the_pipe_that_ends_it),
-		T(a_child_leaves_a_core_only_if_the_configuration_asks_for_it),
-	};
-
 	title_init(argc, argv, envp);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 static enum order order_of(int slot)
 {
@@ -41,9 +36,8 @@ static void all_die(int place, int64_t now_ms)
 
 /* ---- what is missing ---- */
 
-static void the_first_step_forks_a_sweeper_and_all_workers(void **state)
+TEST(the_first_step_forks_a_sweeper_and_all_workers, master_setup, master_teardown)
 {
-	(void)state;
 	assert_false(staffing_is_complete(&m));
 	assert_int_equal(staffing_step(&m, 1000), INT64_MAX);
 	assert_int_equal(master_count(PROCESS_SWEEPER, PROCESS_SERVING), 1);
@@ -58,9 +52,8 @@ static void the_first_step_forks_a_sweeper_and_all_workers(void **state)
 	slot_of(1);
 }
 
-static void an_embedded_redis_is_started_before_those_who_need_it(void **state)
+TEST(an_embedded_redis_is_started_before_those_who_need_it, master_setup, master_teardown)
 {
-	(void)state;
 	m.config.conf->redis.embedded = true;
 	staffing_step(&m, 0);
 	assert_int_equal(processes_next(&m.processes, NULL, PROCESS_KEEPER)->pid, MASTER_PID);
@@ -69,9 +62,8 @@ static void an_embedded_redis_is_started_before_those_who_need_it(void **state)
 	assert_false(staffing_is_complete(&m));
 }
 
-static void a_keeper_waits_until_the_redis_of_the_last_one_has_ended(void **state)
+TEST(a_keeper_waits_until_the_redis_of_the_last_one_has_ended, master_setup, master_teardown)
 {
-	(void)state;
 	m.config.conf->redis.embedded = true;
 	orphans_keep_redis(&m.orphans, MASTER_PID + 100);
 	staffing_step(&m, 0);
@@ -81,9 +73,8 @@ static void a_keeper_waits_until_the_redis_of_the_last_one_has_ended(void **stat
 	assert_true(processes_any(&m.processes, PROCESS_KEEPER));
 }
 
-static void a_worker_of_a_quiet_queue_begins_quiet(void **state)
+TEST(a_worker_of_a_quiet_queue_begins_quiet, master_setup, master_teardown)
 {
-	(void)state;
 	queues_set_quiet(&m.queues, MAIL, true, 0);
 	staffing_step(&m, 0);
 	assert_int_equal(order_of(slot_of(0)), ORDER_QUIET);
@@ -92,11 +83,10 @@ static void a_worker_of_a_quiet_queue_begins_quiet(void **state)
 
 /* ---- scale ---- */
 
-static void scaling_up_forks_what_is_missing_and_down_lets_the_rest_finish(void **state)
+TEST(scaling_up_forks_what_is_missing_and_down_lets_the_rest_finish, master_setup, master_teardown)
 {
 	int surplus;
 
-	(void)state;
 	staffing_step(&m, 0);
 	queues_scale(&m.queues, MAIL, 4);
 	staffing_step(&m, 1000);
@@ -113,11 +103,10 @@ static void scaling_up_forks_what_is_missing_and_down_lets_the_rest_finish(void 
 	assert_int_not_equal(slot_of(3), surplus);
 }
 
-static void workers_of_a_queue_that_left_finish(void **state)
+TEST(workers_of_a_queue_that_left_finish, master_setup, master_teardown)
 {
 	int slot;
 
-	(void)state;
 	staffing_step(&m, 0);
 	slot = slot_of(0);
 	queues_leave(&m.queues, MAIL, 0, 1000);
@@ -128,9 +117,8 @@ static void workers_of_a_queue_that_left_finish(void **state)
 
 /* ---- crashes ---- */
 
-static void a_dead_worker_is_replaced_after_its_delay(void **state)
+TEST(a_dead_worker_is_replaced_after_its_delay, master_setup, master_teardown)
 {
-	(void)state;
 	staffing_step(&m, 0);
 	master_end_worker(slot_of(1), true, 60000);
 	assert_int_equal(staffing_step(&m, 60000), 60500);
@@ -140,11 +128,10 @@ static void a_dead_worker_is_replaced_after_its_delay(void **state)
 	slot_of(1);
 }
 
-static void a_queue_that_crashes_backs_off_and_the_others_go_on(void **state)
+TEST(a_queue_that_crashes_backs_off_and_the_others_go_on, master_setup, master_teardown)
 {
 	int64_t now = 0, due = 0;
 
-	(void)state;
 	for (int i = 0; i < 5; i++, now = due) {
 		staffing_step(&m, now);
 		all_die(MAIL, now);
@@ -161,9 +148,8 @@ static void a_queue_that_crashes_backs_off_and_the_others_go_on(void **state)
 	assert_int_equal(queue(MAIL)->serving, 1);
 }
 
-static void a_dead_sweeper_is_replaced_after_its_delay_or_by_a_reload_at_once(void **state)
+TEST(a_dead_sweeper_is_replaced_after_its_delay_or_by_a_reload_at_once, master_setup, master_teardown)
 {
-	(void)state;
 	staffing_step(&m, 0);
 	processes_release(&m.processes, processes_slot(&m.processes, processes_sweeper(&m.processes)));
 	staffing_sweeper_died(&m, 0, 40000, 0);
@@ -174,9 +160,8 @@ static void a_dead_sweeper_is_replaced_after_its_delay_or_by_a_reload_at_once(vo
 	assert_non_null(processes_sweeper(&m.processes));
 }
 
-static void a_dead_keeper_is_replaced_after_its_delay(void **state)
+TEST(a_dead_keeper_is_replaced_after_its_delay, master_setup, master_teardown)
 {
-	(void)state;
 	m.config.conf->redis.embedded = true;
 	staffing_step(&m, 0);
 	processes_release(&m.processes, processes_slot(&m.processes, processes_next(&m.processes, NULL, PROCESS_KEEPER)));
@@ -189,9 +174,8 @@ static void a_dead_keeper_is_replaced_after_its_delay(void **state)
 
 /* ---- fork fails ---- */
 
-static void a_fork_that_fails_holds_up_all_forks(void **state)
+TEST(a_fork_that_fails_holds_up_all_forks, master_setup, master_teardown)
 {
-	(void)state;
 	master_forks.error = EAGAIN;
 	assert_int_equal(staffing_step(&m, 1000), 2000);
 	assert_int_equal(master_forks.failed, 1);
@@ -205,9 +189,8 @@ static void a_fork_that_fails_holds_up_all_forks(void **state)
 	assert_true(staffing_is_complete(&m));
 }
 
-static void a_fork_that_fails_is_no_crash_of_the_queue(void **state)
+TEST(a_fork_that_fails_is_no_crash_of_the_queue, master_setup, master_teardown)
 {
-	(void)state;
 	staffing_step(&m, 0);
 	master_end_worker(slot_of(0), false, 1000);
 	master_forks.error = ENOMEM;
@@ -231,11 +214,10 @@ static int recycle_without_forks(void)
 	return old;
 }
 
-static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
+TEST(an_old_worker_finishes_when_the_new_ones_serve, master_setup, master_teardown)
 {
 	int old = recycle_without_forks();
 
-	(void)state;
 	staffing_step(&m, 1000);
 	assert_int_equal(order_of(old), ORDER_RUN);
 	master_forks.error = 0;
@@ -245,11 +227,10 @@ static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
 }
 
 /* Twice in a row, while all run: the second generation makes room for the third at once, and the first one finishes in its own time. */
-static void a_worker_whose_successor_must_wait_finishes_at_once(void **state)
+TEST(a_worker_whose_successor_must_wait_finishes_at_once, master_setup, master_teardown)
 {
 	int first, second;
 
-	(void)state;
 	staffing_step(&m, 0);
 	first = slot_of(0);
 	queues_recycle(&m.queues, MAIL, 1000);
@@ -268,22 +249,20 @@ static void a_worker_whose_successor_must_wait_finishes_at_once(void **state)
 	slot_of(0);
 }
 
-static void an_old_worker_finishes_after_ten_seconds_replaced_or_not(void **state)
+TEST(an_old_worker_finishes_after_ten_seconds_replaced_or_not, master_setup, master_teardown)
 {
 	int old = recycle_without_forks();
 
-	(void)state;
 	staffing_step(&m, 10999);
 	assert_int_equal(order_of(old), ORDER_RUN);
 	staffing_step(&m, 11000);
 	assert_int_equal(order_of(old), ORDER_FINISH);
 }
 
-static void a_sweeper_finishes_when_its_successor_serves(void **state)
+TEST(a_sweeper_finishes_when_its_successor_serves, master_setup, master_teardown)
 {
 	int old;
 
-	(void)state;
 	staffing_step(&m, 0);
 	old = processes_slot(&m.processes, processes_sweeper(&m.processes));
 	m.config.epoch++;
@@ -296,11 +275,10 @@ static void a_sweeper_finishes_when_its_successor_serves(void **state)
 	assert_int_equal(order_of(old), ORDER_FINISH);
 }
 
-static void a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths(void **state)
+TEST(a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths, master_setup, master_teardown)
 {
 	int old, worker;
 
-	(void)state;
 	staffing_step(&m, 0);
 	old = processes_slot(&m.processes, processes_sweeper(&m.processes));
 	worker = slot_of(0);
@@ -319,11 +297,10 @@ static void a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths(vo
 	assert_int_equal(order_of(old), ORDER_FINISH);
 }
 
-static void the_oldest_of_five_sweepers_finishes(void **state)
+TEST(the_oldest_of_five_sweepers_finishes, master_setup, master_teardown)
 {
 	int worker, first;
 
-	(void)state;
 	staffing_step(&m, 0);
 	worker = slot_of(0);
 	first = processes_slot(&m.processes, processes_sweeper(&m.processes));
@@ -343,11 +320,10 @@ static void the_oldest_of_five_sweepers_finishes(void **state)
 }
 
 /* However many reloads follow: later sweepers do not know its queue, and do not stay for it. */
-static void the_worker_of_a_queue_that_left_keeps_its_sweeper(void **state)
+TEST(the_worker_of_a_queue_that_left_keeps_its_sweeper, master_setup, master_teardown)
 {
 	int first;
 
-	(void)state;
 	staffing_step(&m, 0);
 	first = processes_slot(&m.processes, processes_sweeper(&m.processes));
 	queues_leave(&m.queues, MAIL, m.config.epoch, 0);
@@ -364,9 +340,8 @@ static void the_worker_of_a_queue_that_left_keeps_its_sweeper(void **state)
 
 /* ---- stopping ---- */
 
-static void no_worker_is_forked_while_the_master_stops(void **state)
+TEST(no_worker_is_forked_while_the_master_stops, master_setup, master_teardown)
 {
-	(void)state;
 	staffing_step(&m, 0);
 	queues_scale(&m.queues, MAIL, 5);
 	stop_begin(&m, false, "SIGTERM", 1000);
@@ -375,9 +350,8 @@ static void no_worker_is_forked_while_the_master_stops(void **state)
 	assert_int_equal(master_forks.n, 4);
 }
 
-static void a_sweeper_is_forked_until_no_death_needs_it(void **state)
+TEST(a_sweeper_is_forked_until_no_death_needs_it, master_setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, false, "SIGTERM", 0);
 	staffing_step(&m, 0);
 	assert_int_equal(master_forks.n, 1);
@@ -395,33 +369,4 @@ static void a_sweeper_is_forked_until_no_death_needs_it(void **state)
 	assert_null(processes_sweeper(&m.processes));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_first_step_forks_a_sweeper_and_all_workers),
-		T(an_embedded_redis_is_started_before_those_who_need_it),
-		T(a_keeper_waits_until_the_redis_of_the_last_one_has_ended),
-		T(a_worker_of_a_quiet_queue_begins_quiet),
-		T(scaling_up_forks_what_is_missing_and_down_lets_the_rest_finish),
-		T(workers_of_a_queue_that_left_finish),
-		T(a_dead_worker_is_replaced_after_its_delay),
-		T(a_queue_that_crashes_backs_off_and_the_others_go_on),
-		T(a_dead_sweeper_is_replaced_after_its_delay_or_by_a_reload_at_once),
-		T(a_dead_keeper_is_replaced_after_its_delay),
-		T(a_fork_that_fails_holds_up_all_forks),
-		T(a_fork_that_fails_is_no_crash_of_the_queue),
-		T(an_old_worker_finishes_when_the_new_ones_serve),
-		T(a_worker_whose_successor_must_wait_finishes_at_once),
-		T(an_old_worker_finishes_after_ten_seconds_replaced_or_not),
-		T(a_sweeper_finishes_when_its_successor_serves),
-		T(a_sweeper_stays_for_workers_of_its_configuration_and_their_deaths),
-		T(the_oldest_of_five_sweepers_finishes),
-		T(the_worker_of_a_queue_that_left_keeps_its_sweeper),
-		T(no_worker_is_forked_while_the_master_stops),
-		T(a_sweeper_is_forked_until_no_death_needs_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

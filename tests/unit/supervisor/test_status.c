@@ -1,21 +1,17 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write,--wrap=holds_list */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "common/queue/queue.h"
 #include "supervisor/status.h"
+#include "tests/unit/unit.h"
 
 static json_t *document;
 
@@ -71,9 +67,8 @@ size_t __wrap_holds_list(const struct scoreboard *b, const struct board_queue *q
 	return __real_holds_list(b, q, slots, all);
 }
 
-static void the_first_hold_is_the_state_whatever_others_write_meanwhile(void **state)
+TEST(the_first_hold_is_the_state_whatever_others_write_meanwhile, master_setup, teardown)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		master_add_worker(MAIL, i, 0);
 	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_OPEN);
@@ -87,9 +82,8 @@ static void the_first_hold_is_the_state_whatever_others_write_meanwhile(void **s
 	assert_at("queues.0.holds.0.state", "paused");
 }
 
-static void a_master_without_children_shows_null_for_them(void **state)
+TEST(a_master_without_children_shows_null_for_them, master_setup, teardown)
 {
-	(void)state;
 	m.since_ms = 1700000000000;
 	m.started_ms = 1000;
 	look(4500);
@@ -107,9 +101,8 @@ static void a_master_without_children_shows_null_for_them(void **state)
 	assert_at("queues.0.workers", "{\"wanted\":2,\"alive\":0,\"draining\":0}");
 }
 
-static void the_state_of_the_master_is_draining_before_it_is_quiet(void **state)
+TEST(the_state_of_the_master_is_draining_before_it_is_quiet, master_setup, teardown)
 {
-	(void)state;
 	look(0);
 	assert_at("state", "running");
 	queues_set_all_quiet(&m.queues, true, 0);
@@ -120,11 +113,10 @@ static void the_state_of_the_master_is_draining_before_it_is_quiet(void **state)
 	assert_at("state", "draining");
 }
 
-static void a_worker_has_an_incarnation_only_once_it_registered(void **state)
+TEST(a_worker_has_an_incarnation_only_once_it_registered, master_setup, teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	look(0);
 	assert_at("workers.0.incarnation", "null");
 	slot_next_generation(words(slot));
@@ -132,11 +124,10 @@ static void a_worker_has_an_incarnation_only_once_it_registered(void **state)
 	assert_at("workers.0.incarnation", "n.00000000000000b0.1.1");
 }
 
-static void a_worker_shows_what_it_runs_and_since_when(void **state)
+TEST(a_worker_shows_what_it_runs_and_since_when, master_setup, teardown)
 {
 	int slot = master_add_worker(MAIL, 1, 1000);
 
-	(void)state;
 	look(2500);
 	assert_at("workers.0.name", "mail/1");
 	assert_at("workers.0.state", "starting");
@@ -154,19 +145,17 @@ static void a_worker_shows_what_it_runs_and_since_when(void **state)
 	assert_at("workers.0.redis", "false");
 }
 
-static void a_damaged_state_of_a_slot_is_unknown(void **state)
+TEST(a_damaged_state_of_a_slot_is_unknown, master_setup, teardown)
 {
-	(void)state;
 	atomic_store(&words(master_add_worker(MAIL, 0, 0))->state, 0xff);
 	look(0);
 	assert_at("workers.0.state", "unknown");
 }
 
-static void a_worker_drains_when_it_leaves_or_has_its_order(void **state)
+TEST(a_worker_drains_when_it_leaves_or_has_its_order, master_setup, teardown)
 {
 	int first = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	look(0);
 	assert_at("workers.0.draining", "false");
 	processes_order(&m.processes, first, ORDER_QUIET, 0);
@@ -183,11 +172,10 @@ static void a_worker_drains_when_it_leaves_or_has_its_order(void **state)
 	assert_at("queues.0.workers", "{\"wanted\":2,\"alive\":0,\"draining\":1}");
 }
 
-static void workers_are_sorted_by_queue_and_number(void **state)
+TEST(workers_are_sorted_by_queue_and_number, master_setup, teardown)
 {
 	static const struct { int queue, index; } forked[] = { { LATER, 0 }, { MAIL, 10 }, { MAIL, 2 }, { MAIL, 2 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
 		master_add_worker(forked[i].queue, forked[i].index, 0);
 	look(0);
@@ -199,11 +187,10 @@ static void workers_are_sorted_by_queue_and_number(void **state)
 	assert_at("workers.4", "(none)");
 }
 
-static void a_queue_that_left_is_listed_while_its_workers_live(void **state)
+TEST(a_queue_that_left_is_listed_while_its_workers_live, master_setup, teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_OPEN);
 	queues_leave(&m.queues, MAIL, 0, 0);
 	look(0);
@@ -216,11 +203,10 @@ static void a_queue_that_left_is_listed_while_its_workers_live(void **state)
 	assert_at("queues.1", "(none)");
 }
 
-static void a_queue_that_returned_is_listed_once_with_all_its_workers(void **state)
+TEST(a_queue_that_returned_is_listed_once_with_all_its_workers, master_setup, teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	atomic_store(&words(slot)->counters[COUNT_DONE], 5);
 	queues_leave(&m.queues, MAIL, 0, 0);
 	queues_enter(&m.queues, m.config.conf->queues[MAIL]);
@@ -232,11 +218,10 @@ static void a_queue_that_returned_is_listed_once_with_all_its_workers(void **sta
 	assert_at("queues.2", "(none)");
 }
 
-static void every_counter_and_bucket_is_shown(void **state)
+TEST(every_counter_and_bucket_is_shown, master_setup, teardown)
 {
 	struct slot *s = words(master_add_worker(MAIL, 0, 0));
 
-	(void)state;
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 100 + (uint64_t)i);
 	slot_observe(s, 0);
@@ -250,11 +235,10 @@ static void every_counter_and_bucket_is_shown(void **state)
 	assert_at("queues.0.durations.24", "(none)");
 }
 
-static void messages_set_aside_are_shown_with_size_and_reason(void **state)
+TEST(messages_set_aside_are_shown_with_size_and_reason, master_setup, teardown)
 {
 	struct queue_sweeper *w = &m.board->queues[MAIL].sweeper;
 
-	(void)state;
 	look(0);
 	assert_at("queues.0.aside", "null");
 	assert_at("queues.0.undecided", "null");
@@ -266,11 +250,10 @@ static void messages_set_aside_are_shown_with_size_and_reason(void **state)
 	assert_at("queues.0.undecided", doubt_text((enum doubt)0));
 }
 
-static void sweeper_and_keeper_show_their_processes(void **state)
+TEST(sweeper_and_keeper_show_their_processes, master_setup, teardown)
 {
 	int sweeper = master_add_sweeper(0, 1000), keeper = master_add_keeper(0);
 
-	(void)state;
 	slot_set_state(words(sweeper), SLOT_CONNECTING);
 	atomic_store(&words(keeper)->handler_pgid, 4711);
 	look(3000);
@@ -281,22 +264,20 @@ static void sweeper_and_keeper_show_their_processes(void **state)
 	assert_at("sweeper", "null");
 }
 
-static void a_path_that_is_no_utf8_does_not_hide_the_rest(void **state)
+TEST(a_path_that_is_no_utf8_does_not_hide_the_rest, master_setup, teardown)
 {
 	char *path = m.config.path;
 
-	(void)state;
 	m.config.path = (char *)"/etc/\xff";
 	look(0);
 	assert_at("config", "(not UTF-8)");
 	m.config.path = path;
 }
 
-static void usr2_logs_a_line_for_each_queue_and_worker(void **state)
+TEST(usr2_logs_a_line_for_each_queue_and_worker, master_setup, teardown)
 {
 	int old = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	queues_leave(&m.queues, MAIL, 0, 0);
 	queues_enter(&m.queues, m.config.conf->queues[MAIL]);
 	atomic_store(&words(old)->counters[COUNT_DONE], 3);
@@ -311,27 +292,4 @@ static void usr2_logs_a_line_for_each_queue_and_worker(void **state)
 	m.deaths.n = 0;
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_first_hold_is_the_state_whatever_others_write_meanwhile),
-		T(a_master_without_children_shows_null_for_them),
-		T(the_state_of_the_master_is_draining_before_it_is_quiet),
-		T(a_worker_has_an_incarnation_only_once_it_registered),
-		T(a_worker_shows_what_it_runs_and_since_when),
-		T(a_damaged_state_of_a_slot_is_unknown),
-		T(a_worker_drains_when_it_leaves_or_has_its_order),
-		T(workers_are_sorted_by_queue_and_number),
-		T(a_queue_that_left_is_listed_while_its_workers_live),
-		T(a_queue_that_returned_is_listed_once_with_all_its_workers),
-		T(every_counter_and_bucket_is_shown),
-		T(messages_set_aside_are_shown_with_size_and_reason),
-		T(sweeper_and_keeper_show_their_processes),
-		T(a_path_that_is_no_utf8_does_not_hide_the_rest),
-		T(usr2_logs_a_line_for_each_queue_and_worker),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 #define DRAIN_MS 30000
 
@@ -43,9 +38,8 @@ static void worker_ends(bool died, int64_t now_ms)
 	master_end_worker(worker, false, now_ms);
 }
 
-static void a_drain_goes_through_all_phases_each_when_the_last_is_over(void **state)
+TEST(a_drain_goes_through_all_phases_each_when_the_last_is_over, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, false, "SIGTERM", 1000);
 	assert_int_equal(m.stop.phase, STOP_FINISHING);
 	assert_int_equal(order_of(worker), ORDER_FINISH);
@@ -66,9 +60,8 @@ static void a_drain_goes_through_all_phases_each_when_the_last_is_over(void **st
 	assert_int_equal(m.stop.phase, STOP_GONE);
 }
 
-static void a_stop_without_children_is_over_at_once(void **state)
+TEST(a_stop_without_children_is_over_at_once, setup, master_teardown)
 {
-	(void)state;
 	worker_ends(false, 0);
 	processes_release(&m.processes, sweeper);
 	processes_release(&m.processes, keeper);
@@ -77,9 +70,8 @@ static void a_stop_without_children_is_over_at_once(void **state)
 	assert_int_equal(m.stop.phase, STOP_GONE);
 }
 
-static void a_fast_stop_begins_with_handing_back(void **state)
+TEST(a_fast_stop_begins_with_handing_back, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, true, "SIGQUIT", 1000);
 	assert_int_equal(m.stop.phase, STOP_HANDING_BACK);
 	assert_int_equal(order_of(worker), ORDER_HAND_BACK);
@@ -87,9 +79,8 @@ static void a_fast_stop_begins_with_handing_back(void **state)
 	assert_logged("stopping", "info reason=SIGQUIT how=fast workers=1");
 }
 
-static void a_fast_stop_hurries_a_drain_and_is_never_slowed_down(void **state)
+TEST(a_fast_stop_hurries_a_drain_and_is_never_slowed_down, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, false, "SIGTERM", 1000);
 	stop_begin(&m, false, "SIGTERM", 2000);
 	assert_int_equal(m.stop.since_ms, 1000);
@@ -103,9 +94,8 @@ static void a_fast_stop_hurries_a_drain_and_is_never_slowed_down(void **state)
 	assert_int_equal(master_count_events("stopping"), 2);
 }
 
-static void a_second_interrupt_makes_the_stop_fast(void **state)
+TEST(a_second_interrupt_makes_the_stop_fast, setup, master_teardown)
 {
-	(void)state;
 	stop_interrupt(&m, 1000);
 	assert_int_equal(m.stop.phase, STOP_FINISHING);
 	stop_interrupt(&m, 2000);
@@ -114,9 +104,8 @@ static void a_second_interrupt_makes_the_stop_fast(void **state)
 	assert_int_equal(m.stop.phase, STOP_HANDING_BACK);
 }
 
-static void an_interrupt_after_another_stop_is_the_first_one(void **state)
+TEST(an_interrupt_after_another_stop_is_the_first_one, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, false, "SIGTERM", 1000);
 	stop_interrupt(&m, 2000);
 	assert_int_equal(m.stop.phase, STOP_FINISHING);
@@ -124,9 +113,8 @@ static void an_interrupt_after_another_stop_is_the_first_one(void **state)
 	assert_int_equal(m.stop.phase, STOP_HANDING_BACK);
 }
 
-static void a_drain_that_takes_too_long_hands_back(void **state)
+TEST(a_drain_that_takes_too_long_hands_back, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, false, "SIGTERM", 1000);
 	assert_int_equal(stop_step(&m, 1000), 1000 + DRAIN_MS);
 	assert_int_equal(stop_step(&m, 1000 + DRAIN_MS - 1), 1000 + DRAIN_MS);
@@ -137,9 +125,8 @@ static void a_drain_that_takes_too_long_hands_back(void **state)
 	assert_int_equal(m.stop.since_ms, 1000 + DRAIN_MS);
 }
 
-static void workers_that_leave_are_stopped_with_the_others(void **state)
+TEST(workers_that_leave_are_stopped_with_the_others, setup, master_teardown)
 {
-	(void)state;
 	queues_recycle(&m.queues, MAIL, 0);
 	stop_begin(&m, false, "SIGTERM", 1000);
 	assert_int_equal(order_of(worker), ORDER_FINISH);
@@ -149,9 +136,8 @@ static void workers_that_leave_are_stopped_with_the_others(void **state)
 
 /* ---- confirming ---- */
 
-static void open_deaths_have_five_seconds_to_be_confirmed(void **state)
+TEST(open_deaths_have_five_seconds_to_be_confirmed, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, true, "SIGQUIT", 0);
 	worker_ends(true, 1000);
 	assert_int_equal(stop_step(&m, 1000), 6000);
@@ -162,9 +148,8 @@ static void open_deaths_have_five_seconds_to_be_confirmed(void **state)
 	assert_int_equal(m.stop.phase, STOP_SWEEPER);
 }
 
-static void a_death_that_is_confirmed_ends_the_wait(void **state)
+TEST(a_death_that_is_confirmed_ends_the_wait, setup, master_teardown)
 {
-	(void)state;
 	stop_begin(&m, true, "SIGQUIT", 0);
 	worker_ends(true, 1000);
 	stop_step(&m, 1000);
@@ -173,9 +158,8 @@ static void a_death_that_is_confirmed_ends_the_wait(void **state)
 	assert_int_equal(m.stop.phase, STOP_SWEEPER);
 }
 
-static void orphans_may_still_add_a_death(void **state)
+TEST(orphans_may_still_add_a_death, setup, master_teardown)
 {
-	(void)state;
 	orphans_expect(&m.orphans, 500);
 	stop_begin(&m, true, "SIGQUIT", 0);
 	worker_ends(false, 1000);
@@ -183,9 +167,8 @@ static void orphans_may_still_add_a_death(void **state)
 	assert_int_equal(m.stop.phase, STOP_CONFIRMING);
 }
 
-static void without_redis_or_sweeper_a_second_is_enough(void **state)
+TEST(without_redis_or_sweeper_a_second_is_enough, setup, master_teardown)
 {
-	(void)state;
 	slot_set_state(&m.board->slots[sweeper], SLOT_CONNECTING);
 	stop_begin(&m, true, "SIGQUIT", 0);
 	worker_ends(true, 1000);
@@ -198,11 +181,10 @@ static void without_redis_or_sweeper_a_second_is_enough(void **state)
 
 /* ---- the keeper ---- */
 
-static void the_keeper_loses_its_pipe_and_has_75_seconds(void **state)
+TEST(the_keeper_loses_its_pipe_and_has_75_seconds, setup, master_teardown)
 {
 	int pipe_fd[2];
 
-	(void)state;
 	assert_int_equal(pipe(pipe_fd), 0);
 	m.spawner.keeper_fd[1] = pipe_fd[1];
 	stop_begin(&m, false, "SIGTERM", 0);
@@ -219,25 +201,4 @@ static void the_keeper_loses_its_pipe_and_has_75_seconds(void **state)
 	close(pipe_fd[0]);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_drain_goes_through_all_phases_each_when_the_last_is_over),
-		T(a_stop_without_children_is_over_at_once),
-		T(a_fast_stop_begins_with_handing_back),
-		T(a_fast_stop_hurries_a_drain_and_is_never_slowed_down),
-		T(a_second_interrupt_makes_the_stop_fast),
-		T(an_interrupt_after_another_stop_is_the_first_one),
-		T(a_drain_that_takes_too_long_hands_back),
-		T(workers_that_leave_are_stopped_with_the_others),
-		T(open_deaths_have_five_seconds_to_be_confirmed),
-		T(a_death_that_is_confirmed_ends_the_wait),
-		T(orphans_may_still_add_a_death),
-		T(without_redis_or_sweeper_a_second_is_enough),
-		T(the_keeper_loses_its_pipe_and_has_75_seconds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct queues *qs = &m.queues;
 
@@ -31,21 +26,19 @@ static void assert_done(int place, uint64_t n)
 	assert_int_equal(t.durations[1], n);
 }
 
-static void a_queue_without_workers_has_done_nothing(void **state)
+TEST(a_queue_without_workers_has_done_nothing, master_setup, master_teardown)
 {
 	static const struct totals none;
 	struct totals t = totals_of(qs, MAIL);
 
-	(void)state;
 	assert_memory_equal(t.counters, none.counters, sizeof(none.counters));
 	assert_memory_equal(t.durations, none.durations, sizeof(none.durations));
 	assert_int_equal(t.restarts, 0);
 	assert_int_equal(t.draining, 0);
 }
 
-static void totals_are_those_of_the_queues_own_workers(void **state)
+TEST(totals_are_those_of_the_queues_own_workers, master_setup, master_teardown)
 {
-	(void)state;
 	work(master_add_worker(MAIL, 0, 0), 2);
 	work(master_add_worker(MAIL, 1, 0), 3);
 	work(master_add_worker(LATER, 0, 0), 70);
@@ -53,11 +46,10 @@ static void totals_are_those_of_the_queues_own_workers(void **state)
 	assert_done(LATER, 70);
 }
 
-static void a_figure_stays_when_its_worker_ends_and_the_slot_is_used_again(void **state)
+TEST(a_figure_stays_when_its_worker_ends_and_the_slot_is_used_again, master_setup, master_teardown)
 {
 	int slot = master_add_worker(MAIL, 0, 0);
 
-	(void)state;
 	work(slot, 4);
 	master_end_worker(slot, true, 0);
 	assert_done(MAIL, 4);
@@ -68,9 +60,8 @@ static void a_figure_stays_when_its_worker_ends_and_the_slot_is_used_again(void 
 	assert_int_equal(totals_of(qs, MAIL).restarts, 1);
 }
 
-static void what_the_sweeper_moved_counts_too(void **state)
+TEST(what_the_sweeper_moved_counts_too, master_setup, master_teardown)
 {
-	(void)state;
 	work(master_add_worker(MAIL, 0, 0), 1);
 	atomic_store(&m.board->queues[MAIL].sweeper.swept[COUNT_DONE], 10);
 	atomic_store(&m.board->queues[MAIL].sweeper.swept[COUNT_EXPIRED], 3);
@@ -78,9 +69,8 @@ static void what_the_sweeper_moved_counts_too(void **state)
 	assert_int_equal(totals_of(qs, MAIL).counters[COUNT_EXPIRED], 3);
 }
 
-static void a_worker_that_leaves_is_draining(void **state)
+TEST(a_worker_that_leaves_is_draining, master_setup, master_teardown)
 {
-	(void)state;
 	work(master_add_worker(MAIL, 0, 0), 6);
 	assert_int_equal(totals_of(qs, MAIL).draining, 0);
 	queues_recycle(qs, MAIL, 0);
@@ -90,11 +80,10 @@ static void a_worker_that_leaves_is_draining(void **state)
 }
 
 /* A place, its heir and the heir's heir: all of one queue, whose totals must not fall at a reload. */
-static void a_queue_that_returns_goes_on_with_its_totals(void **state)
+TEST(a_queue_that_returns_goes_on_with_its_totals, master_setup, master_teardown)
 {
 	int second, third, place = MAIL;
 
-	(void)state;
 	work(master_add_worker(MAIL, 0, 0), 1);
 	queues_leave(qs, MAIL, 0, 0);
 	second = queues_enter(qs, m.config.conf->queues[MAIL]);
@@ -109,12 +98,11 @@ static void a_queue_that_returns_goes_on_with_its_totals(void **state)
 	assert_done(second, 0);
 }
 
-static void totals_survive_the_place_of_their_queue(void **state)
+TEST(totals_survive_the_place_of_their_queue, master_setup, master_teardown)
 {
 	struct conf_queue other = { .name = (char *)"other" };
 	int old = master_add_worker(MAIL, 0, 0), second;
 
-	(void)state;
 	work(old, 9);
 	queues_leave(qs, MAIL, 0, 0);
 	second = queues_enter(qs, m.config.conf->queues[MAIL]);
@@ -124,19 +112,4 @@ static void totals_survive_the_place_of_their_queue(void **state)
 	assert_done(MAIL, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_queue_without_workers_has_done_nothing),
-		T(totals_are_those_of_the_queues_own_workers),
-		T(a_figure_stays_when_its_worker_ends_and_the_slot_is_used_again),
-		T(what_the_sweeper_moved_counts_too),
-		T(a_worker_that_leaves_is_draining),
-		T(a_queue_that_returns_goes_on_with_its_totals),
-		T(totals_survive_the_place_of_their_queue),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
 
 #define LEASE_MS 16000
 #define HANDLER (MASTER_PID + 1000)
@@ -42,11 +37,10 @@ static int add_running(void)
 
 /* ---- a worker that stands still ---- */
 
-static void a_child_that_turns_is_left_alone(void **state)
+TEST(a_child_that_turns_is_left_alone, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	for (int64_t now = 0; now < 100000; now += 9000) {
 		turned(slot, now);
 		watch_children(ps, now + 9000);
@@ -54,11 +48,10 @@ static void a_child_that_turns_is_left_alone(void **state)
 	assert_int_equal(master_signals(0, 0), 0);
 }
 
-static void a_child_that_stands_still_is_aborted_at_the_second_look(void **state)
+TEST(a_child_that_stands_still_is_aborted_at_the_second_look, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	turned(slot, 1000);
 	watch_children(ps, 11000);
 	assert_int_equal(ps->items[slot].stuck_heartbeat_ms, 0);	/* exactly at its limit */
@@ -71,11 +64,10 @@ static void a_child_that_stands_still_is_aborted_at_the_second_look(void **state
 	assert_logged("worker_stuck", "heartbeat_age_ms=11000");
 }
 
-static void a_child_that_turned_between_two_looks_has_another_two(void **state)
+TEST(a_child_that_turned_between_two_looks_has_another_two, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	watch_children(ps, 20000);
 	turned(slot, 5000);		/* also late, but it moves */
 	watch_children(ps, 21000);
@@ -89,11 +81,10 @@ static void a_child_that_turned_between_two_looks_has_another_two(void **state)
 	assert_int_equal(master_signals(pid_of(slot), SIGABRT), 1);
 }
 
-static void a_child_that_survives_abort_is_killed_with_its_handler(void **state)
+TEST(a_child_that_survives_abort_is_killed_with_its_handler, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	atomic_store(&words(slot)->handler_pgid, HANDLER);
 	watch_children(ps, 20000);
 	watch_children(ps, 21000);
@@ -105,11 +96,10 @@ static void a_child_that_survives_abort_is_killed_with_its_handler(void **state)
 	assert_logged("worker_overdue", "worker=mail/0");
 }
 
-static void abort_does_not_prolong_the_time_of_a_child_that_must_end(void **state)
+TEST(abort_does_not_prolong_the_time_of_a_child_that_must_end, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	processes_kill_at(ps, slot, 22000);
 	watch_children(ps, 20000);
 	watch_children(ps, 21000);
@@ -117,11 +107,10 @@ static void abort_does_not_prolong_the_time_of_a_child_that_must_end(void **stat
 	assert_int_equal(ps->items[slot].kill_at_ms, 22000);
 }
 
-static void a_long_handler_has_until_its_deadline(void **state)
+TEST(a_long_handler_has_until_its_deadline, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	atomic_store(&words(slot)->deadline_ms, 60000);
 	watch_children(ps, 69000);
 	watch_children(ps, 70000);
@@ -131,11 +120,10 @@ static void a_long_handler_has_until_its_deadline(void **state)
 	assert_int_equal(master_signals(pid_of(slot), SIGABRT), 1);
 }
 
-static void a_worker_that_connects_has_no_more_time(void **state)
+TEST(a_worker_that_connects_has_no_more_time, master_setup, master_teardown)
 {
 	static const enum slot_state states[] = { SLOT_STARTING, SLOT_CONNECTING };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		int slot = master_add_worker(MAIL, i, 1000);
 
@@ -151,11 +139,10 @@ static void a_worker_that_connects_has_no_more_time(void **state)
 	}
 }
 
-static void a_sweeper_that_connects_has_ten_seconds(void **state)
+TEST(a_sweeper_that_connects_has_ten_seconds, master_setup, master_teardown)
 {
 	int slot = master_add_sweeper(0, 1);
 
-	(void)state;
 	slot_set_state(words(slot), SLOT_CONNECTING);
 	watch_children(ps, 10000);
 	watch_children(ps, 11000);
@@ -166,11 +153,10 @@ static void a_sweeper_that_connects_has_ten_seconds(void **state)
 	assert_null(strstr(master_logged("worker_stuck"), "queue="));
 }
 
-static void the_keeper_has_no_heartbeat_but_an_end(void **state)
+TEST(the_keeper_has_no_heartbeat_but_an_end, master_setup, master_teardown)
 {
 	int slot = master_add_keeper(0);
 
-	(void)state;
 	watch_children(ps, 1000000);
 	watch_children(ps, 1001000);
 	assert_int_equal(master_signals(0, 0), 0);
@@ -179,11 +165,10 @@ static void the_keeper_has_no_heartbeat_but_an_end(void **state)
 	assert_int_equal(master_signals(pid_of(slot), SIGKILL), 1);
 }
 
-static void a_kill_is_repeated_every_five_seconds(void **state)
+TEST(a_kill_is_repeated_every_five_seconds, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	processes_kill_at(ps, slot, 1000);
 	watch_children(ps, 999);
 	assert_int_equal(master_signals(0, 0), 0);
@@ -196,11 +181,10 @@ static void a_kill_is_repeated_every_five_seconds(void **state)
 
 /* ---- a lease that runs out ---- */
 
-static void a_worker_is_killed_when_its_fence_is_reached(void **state)
+TEST(a_worker_is_killed_when_its_fence_is_reached, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	atomic_store(&words(slot)->handler_pgid, HANDLER);
 	atomic_store(&words(slot)->fence_ms, 50000);		/* another clock than that of now_ms */
 	assert_int_equal(watch_fences(ps, LEASE_MS, 700, 49500), 700 + 500);
@@ -212,42 +196,38 @@ static void a_worker_is_killed_when_its_fence_is_reached(void **state)
 	assert_logged("worker_fenced", "worker=mail/0");
 }
 
-static void a_fenced_worker_is_killed_once(void **state)
+TEST(a_fenced_worker_is_killed_once, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	atomic_store(&words(slot)->fence_ms, 50000);
 	watch_fences(ps, LEASE_MS, 0, 50000);
 	assert_int_equal(watch_fences(ps, LEASE_MS, 100, 50100), INT64_MAX);
 	assert_int_equal(master_signals(pid_of(slot), SIGKILL), 1);
 }
 
-static void a_fence_that_is_far_is_looked_at_sixteen_times_a_lease(void **state)
+TEST(a_fence_that_is_far_is_looked_at_sixteen_times_a_lease, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	atomic_store(&words(slot)->fence_ms, 50000);
 	assert_int_equal(watch_fences(ps, LEASE_MS, 0, 1000), LEASE_MS / 16);
 }
 
-static void a_queue_with_fence_kill_is_looked_at_before_a_handler_runs(void **state)
+TEST(a_queue_with_fence_kill_is_looked_at_before_a_handler_runs, master_setup, master_teardown)
 {
 	int slot = add_running();
 
-	(void)state;
 	assert_int_equal(watch_fences(ps, LEASE_MS, 0, 1000), INT64_MAX);
 	ps->items[slot].role.fence_kills = true;
 	assert_int_equal(watch_fences(ps, LEASE_MS, 0, 1000), LEASE_MS / 16);
 	assert_int_equal(master_signals(0, 0), 0);
 }
 
-static void the_nearest_fence_decides_when_to_look(void **state)
+TEST(the_nearest_fence_decides_when_to_look, master_setup, master_teardown)
 {
 	int near = add_running(), far = add_running();
 
-	(void)state;
 	atomic_store(&words(far)->fence_ms, 90000);
 	atomic_store(&words(near)->fence_ms, 1010);
 	assert_int_equal(watch_fences(ps, LEASE_MS, 500, 1000), 510);
@@ -256,27 +236,4 @@ static void the_nearest_fence_decides_when_to_look(void **state)
 	assert_int_equal(master_signals(pid_of(far), 0), 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, master_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_child_that_turns_is_left_alone),
-		T(a_child_that_stands_still_is_aborted_at_the_second_look),
-		T(a_child_that_turned_between_two_looks_has_another_two),
-		T(a_child_that_survives_abort_is_killed_with_its_handler),
-		T(abort_does_not_prolong_the_time_of_a_child_that_must_end),
-		T(a_long_handler_has_until_its_deadline),
-		T(a_worker_that_connects_has_no_more_time),
-		T(a_sweeper_that_connects_has_ten_seconds),
-		T(the_keeper_has_no_heartbeat_but_an_end),
-		T(a_kill_is_repeated_every_five_seconds),
-		T(a_worker_is_killed_when_its_fence_is_reached),
-		T(a_fenced_worker_is_killed_once),
-		T(a_fence_that_is_far_is_looked_at_sixteen_times_a_lease),
-		T(a_queue_with_fence_kill_is_looked_at_before_a_handler_runs),
-		T(the_nearest_fence_decides_when_to_look),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

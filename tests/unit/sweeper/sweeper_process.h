@@ -383,6 +383,4 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 #endif

@@ -35,7 +35,10 @@ void task_fixture_start(const struct task *task);
 int task_fixture_stop(void **state);
 struct task_in_queue *task_fixture_in(int queue);
 
-/* start_NAME(): the setup of T(test, NAME), a test of NAME_task. It calls forget(), which the test defines, for what the test counts itself. */
+/*
+ * start_NAME(): the setup of TEST(test, start_NAME, task_fixture_stop), a test of NAME_task. It calls forget(), which the
+ * test defines, for what the test counts itself.
+ */
 #define TASK_FIXTURE_STARTS(name) \
 	static int start_##name(void **state) \
 	{ \
@@ -44,6 +47,4 @@ struct task_in_queue *task_fixture_in(int queue);
 		task_fixture_start(&name##_task); \
 		return 0; \
 	}
-#define T(test, with) cmocka_unit_test_setup_teardown(test, start_##with, task_fixture_stop)
-
 #endif

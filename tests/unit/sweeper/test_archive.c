@@ -5,21 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "sweeper/dead_letters/archive.h"
 
 #include "common/base/alloc.h"
+#include "tests/unit/unit.h"
 
 static char directory[] = "/tmp/qr.archive.XXXXXX";
 static struct archive archive = { .directory = directory, .queue = "mail", .node = "n", .file_max = 1 << 20 };
@@ -199,9 +194,8 @@ static int teardown(void **state)
 
 #define LINE(id, batch) "{\"record\":\"" id "\",\"batch\":\"" batch "\"}\n"
 
-static void lines_come_behind_each_other_and_the_last_batch_is_named(void **state)
+TEST(lines_come_behind_each_other_and_the_last_batch_is_named, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(last_batch(), 0);
 	assert_string_equal(said, "");
 	assert_int_equal(append(LINE("1-0", "1-0") LINE("2-0", "1-0")), 0);
@@ -211,9 +205,8 @@ static void lines_come_behind_each_other_and_the_last_batch_is_named(void **stat
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0") LINE("2-0", "1-0") LINE("3-0", "3-0") LINE("4-0", "3-0"));
 }
 
-static void a_full_disk_leaves_the_file_as_it_was(void **state)
+TEST(a_full_disk_leaves_the_file_as_it_was, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0")), 0);
 	for (ssize_t room = 0; room < 40; room += 13) {
 		disk = room;
@@ -230,9 +223,8 @@ static void a_full_disk_leaves_the_file_as_it_was(void **state)
 }
 
 /* Its writer may have died before it saw to that. */
-static void nothing_is_named_while_the_file_may_have_no_name(void **state)
+TEST(nothing_is_named_while_the_file_may_have_no_name, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0")), 0);
 	directory_sync_fails = true;
 	assert_int_equal(last_batch(), 1);
@@ -241,9 +233,8 @@ static void nothing_is_named_while_the_file_may_have_no_name(void **state)
 }
 
 /* The kernel may have dropped what the disk once failed to write. */
-static void the_last_batch_is_written_again_before_it_is_named(void **state)
+TEST(the_last_batch_is_written_again_before_it_is_named, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0") LINE("2-0", "2-0") LINE("3-0", "2-0")), 0);
 	memset(done, 0, sizeof(done));
 	assert_int_equal(last_batch(), 0);
@@ -261,11 +252,10 @@ static void the_last_batch_is_written_again_before_it_is_named(void **state)
 	assert_string_equal(said, "4-0 -\n");
 }
 
-static void who_cannot_be_told_all_names_is_told_so(void **state)
+TEST(who_cannot_be_told_all_names_is_told_so, setup, teardown)
 {
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0")), 0);
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(archive_last_batch(&archive, fds[0]), 1);	/* which cannot be written to */
@@ -273,18 +263,16 @@ static void who_cannot_be_told_all_names_is_told_so(void **state)
 	close(fds[1]);
 }
 
-static void what_had_no_message_is_named_so(void **state)
+TEST(what_had_no_message_is_named_so, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"batch\":\"1-0\",\"orphan\":true}\n"), 0);
 	assert_int_equal(last_batch(), 0);
 	assert_string_equal(said, "2-0 - orphan\n1-0 -\n");
 }
 
 /* Of earlier versions the sha1 of the message; what is no such word is none. */
-static void the_digest_tells_of_what_a_line_is(void **state)
+TEST(the_digest_tells_of_what_a_line_is, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append("{\"record\":\"1-0\",\"sha1\":\"aa\",\"batch\":\"1-0\"}\n"
 				"{\"record\":\"2-0\",\"sha1\":\"bb\",\"batch\":\"1-0\",\"digest\":\"cc\",\"orphan\":true}\n"
 				"{\"record\":\"3-0\",\"sha1\":\"d d\\n9-0\",\"batch\":\"1-0\"}\n"), 0);
@@ -292,9 +280,8 @@ static void the_digest_tells_of_what_a_line_is(void **state)
 	assert_string_equal(said, "3-0 -\n2-0 cc orphan\n1-0 aa\n");
 }
 
-static void a_torn_line_is_cut_off(void **state)
+TEST(a_torn_line_is_cut_off, setup, teardown)
 {
-	(void)state;
 	put(LINE("1-0", "1-0") LINE("2-0", "1-0") "{\"record\":\"3-0\",\"bat");
 	assert_int_equal(last_batch(), 0);
 	assert_string_equal(said, "2-0 -\n1-0 -\n");
@@ -304,25 +291,22 @@ static void a_torn_line_is_cut_off(void **state)
 	assert_holds("mail@n.ndjson", LINE("4-0", "4-0"));
 }
 
-static void what_holds_a_nul_is_named(void **state)
+TEST(what_holds_a_nul_is_named, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"message\":\"a\\u0000b\",\"batch\":\"2-0\"}\n"), 0);
 	assert_int_equal(last_batch(), 0);
 	assert_string_equal(said, "2-0 -\n");
 }
 
-static void what_cannot_be_read_names_nothing(void **state)
+TEST(what_cannot_be_read_names_nothing, setup, teardown)
 {
-	(void)state;
 	put(LINE("1-0", "1-0") LINE("2-0", "2-0") "rubbish\n{}\n\n" LINE("3-0", "2-0") "[1]\n");
 	assert_int_equal(last_batch(), 0);
 	assert_string_equal(said, "3-0 -\n2-0 -\n");
 }
 
-static void a_full_file_is_put_aside(void **state)
+TEST(a_full_file_is_put_aside, setup, teardown)
 {
-	(void)state;
 	archive.file_max = 10;
 	assert_int_equal(append(LINE("1-0", "1-0")), 0);
 	assert_int_equal(append(LINE("2-0", "2-0")), 0);
@@ -333,9 +317,8 @@ static void a_full_file_is_put_aside(void **state)
 }
 
 /* A disk that cannot tell whether a name is free does not say that it is. */
-static void no_other_file_is_written_over(void **state)
+TEST(no_other_file_is_written_over, setup, teardown)
 {
-	(void)state;
 	archive.file_max = 10;
 	assert_int_equal(append(LINE("1-0", "1-0")), 0);
 	assert_int_equal(append(LINE("2-0", "2-0")), 0);
@@ -347,11 +330,10 @@ static void no_other_file_is_written_over(void **state)
 	assert_holds("mail@n.ndjson", LINE("2-0", "2-0"));
 }
 
-static void what_others_put_there_is_not_written_to(void **state)
+TEST(what_others_put_there_is_not_written_to, setup, teardown)
 {
 	char *path = path_of("mail@n.ndjson"), *aside = path_of("aside");
 
-	(void)state;
 	assert_int_equal(symlink(aside, path), 0);
 	assert_int_equal(append(LINE("1-0", "1-0")), 1);
 	assert_int_equal(access(aside, F_OK), -1);
@@ -377,23 +359,4 @@ static void what_others_put_there_is_not_written_to(void **state)
 	free(aside);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lines_come_behind_each_other_and_the_last_batch_is_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file_as_it_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_named_while_the_file_may_have_no_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_last_batch_is_written_again_before_it_is_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_cannot_be_told_all_names_is_told_so, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_had_no_message_is_named_so, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_digest_tells_of_what_a_line_is, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_torn_line_is_cut_off, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_holds_a_nul_is_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_cannot_be_read_names_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_file_is_put_aside, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_other_file_is_written_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_others_put_there_is_not_written_to, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

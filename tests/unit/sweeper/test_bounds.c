@@ -1,17 +1,10 @@
-
 /* The task of the bounds of dead letters, and who holds the archive of a queue. The subprocesses of the archive are real, Redis is away. */
 #include <sys/wait.h>
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/board/scoreboard.h"
@@ -19,6 +12,7 @@
 #include "sweeper/core/interrupt.h"
 #include "sweeper/core/subprocess.h"
 #include "sweeper/dead_letters/bounds.h"
+#include "tests/unit/unit.h"
 
 #define SLOT 3
 
@@ -76,9 +70,8 @@ static void run_until_the_subprocess_ends(void)
 }
 
 /* The sweeper lost the lead while a subprocess read the archive, whose time ends in a minute. */
-static void one_that_leads_again_begins_at_once(void **state)
+TEST(one_that_leads_again_begins_at_once, start, stop)
 {
-	(void)state;
 	run_until_the_subprocess_ends();
 	assert_true(task_at_ms(&q, &bounds_task) > clock_monotonic_ms());
 	assert_true(bounds_task.stop(&s, &q, clock_monotonic_ms()));
@@ -92,11 +85,10 @@ static int64_t mark_of(int64_t slot, uint64_t generation)
 	return (int64_t)(generation << 16) + slot + 1;
 }
 
-static void one_sweeper_holds_the_archive(void **state)
+TEST(one_sweeper_holds_the_archive, start, stop)
 {
 	struct slot *other = &child.board->slots[SLOT + 1];
 
-	(void)state;
 	slot_next_generation(other);
 	atomic_store(&q.board->sweeper.archiver, mark_of(SLOT + 1, slot_generation(other)));
 	assert_true(archiver_hold(&s, &q));		/* that slot is free: its sweeper has ended */
@@ -109,11 +101,10 @@ static void one_sweeper_holds_the_archive(void **state)
 }
 
 /* The word lies in memory that all children share. */
-static void a_damaged_holder_is_none(void **state)
+TEST(a_damaged_holder_is_none, start, stop)
 {
 	static const int64_t damaged[] = { SCOREBOARD_SLOTS + 1, 0xffff, -1, INT64_MIN, INT64_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(damaged); i++) {
 		atomic_store(&q.board->sweeper.archiver, damaged[i]);
 		assert_true(archiver_hold(&s, &q));
@@ -121,13 +112,4 @@ static void a_damaged_holder_is_none(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_that_leads_again_begins_at_once, start, stop),
-		cmocka_unit_test_setup_teardown(one_sweeper_holds_the_archive, start, stop),
-		cmocka_unit_test_setup_teardown(a_damaged_holder_is_none, start, stop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

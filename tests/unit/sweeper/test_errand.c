@@ -1,25 +1,19 @@
-
 /* Subprocesses of the sweeper: what they say, how they end, and that nothing of them stays. */
 #include <sys/wait.h>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "sweeper/core/subprocess.h"
 
 #include "common/base/clock.h"
 #include "common/log/log.h"
 #include "common/base/process.h"
+#include "tests/unit/unit.h"
 
 static int outcome(struct subprocess *e, int64_t ahead_ms)
 {
@@ -45,12 +39,11 @@ static int say(void *arg, int out)
 	return write(out, arg, strlen(arg)) == (ssize_t)strlen(arg) ? 7 : 1;
 }
 
-static void it_says_and_ends(void **state)
+TEST(it_says_and_ends)
 {
 	struct subprocess e = {0};
 	int status;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(start(&e, say, (void *)"all of it"), 0);
 		assert_true(subprocess_runs(&e));
@@ -74,11 +67,10 @@ static int say_much(void *arg, int out)
 	return 0;
 }
 
-static void one_that_talks_much_is_not_remembered_whole(void **state)
+TEST(one_that_talks_much_is_not_remembered_whole)
 {
 	struct subprocess e = {0};
 
-	(void)state;
 	assert_int_equal(start(&e, say_much, NULL), 0);
 	assert_int_equal(outcome(&e, 0), 0);
 	assert_in_range(e.said.len, 1, 1100000);
@@ -110,14 +102,13 @@ static int hang(void *arg, int out)
 	return start_and_hang(out, ignore_term);
 }
 
-static void one_that_takes_too_long_goes_with_all_it_started(void **state)
+TEST(one_that_takes_too_long_goes_with_all_it_started)
 {
 	struct subprocess e = {0};
 	int64_t give_up_ms = clock_monotonic_ms() + 30000;
 	pid_t child;
 	int status;
 
-	(void)state;
 	assert_int_equal(start(&e, hang, NULL), 0);
 	while (e.said.len < sizeof(child)) {
 		assert_false(subprocess_poll(&e, &status, clock_monotonic_ms()));
@@ -143,12 +134,11 @@ static int look_around(void *arg, int out)
 	return n;
 }
 
-static void it_has_no_descriptor_of_ours(void **state)
+TEST(it_has_no_descriptor_of_ours)
 {
 	struct subprocess e = {0};
 	int ours = open("/dev/null", O_RDONLY);
 
-	(void)state;
 	assert_int_not_equal(ours, -1);
 	assert_int_equal(start(&e, look_around, NULL), 0);
 	assert_int_equal(outcome(&e, 0), 0);
@@ -156,12 +146,11 @@ static void it_has_no_descriptor_of_ours(void **state)
 	subprocess_free(&e);
 }
 
-static void freed_while_it_runs_it_is_gone(void **state)
+TEST(freed_while_it_runs_it_is_gone)
 {
 	struct subprocess e = {0};
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(start(&e, hang, NULL), 0);
 	pid = e.pid;
 	subprocess_free(&e);
@@ -194,14 +183,13 @@ static pid_t pid_said(struct subprocess *e)
 	return pid;
 }
 
-static void what_killed_ones_left_is_killed_and_nothing_else(void **state)
+TEST(what_killed_ones_left_is_killed_and_nothing_else)
 {
 	struct subprocess leaves = {0}, freed = {0}, goes_on = {0};
 	int64_t give_up_ms = clock_monotonic_ms() + 30000;
 	pid_t left, also_left;
 	int status;
 
-	(void)state;
 	assert_int_equal(start(&goes_on, hang, NULL), 0);
 	pid_said(&goes_on);
 	assert_int_equal(start(&leaves, leave, NULL), 0);
@@ -227,12 +215,11 @@ static void what_killed_ones_left_is_killed_and_nothing_else(void **state)
 }
 
 /* Ended ones are reaped whichever is asked about first, and none takes the other's answer. */
-static void each_has_its_own_end(void **state)
+TEST(each_has_its_own_end)
 {
 	struct subprocess a = {0}, b = {0};
 	int status;
 
-	(void)state;
 	assert_int_equal(start(&a, say, (void *)"a"), 0);
 	assert_int_equal(start(&b, say_much, NULL), 0);
 	assert_int_equal(outcome(&b, 0), 0);
@@ -251,13 +238,12 @@ static int write_log(void *arg, int out)
 	return 0;
 }
 
-static void it_can_log(void **state)
+TEST(it_can_log)
 {
 	char path[] = "/tmp/test_errand.XXXXXX", text[512] = "";
 	struct subprocess e = {0};
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_int_not_equal(fd, -1);
 	assert_int_equal(log_open(path, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
 	assert_int_equal(start(&e, write_log, NULL), 0);
@@ -273,18 +259,7 @@ static void it_can_log(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_says_and_ends),
-		cmocka_unit_test(one_that_talks_much_is_not_remembered_whole),
-		cmocka_unit_test(one_that_takes_too_long_goes_with_all_it_started),
-		cmocka_unit_test(it_has_no_descriptor_of_ours),
-		cmocka_unit_test(freed_while_it_runs_it_is_gone),
-		cmocka_unit_test(what_killed_ones_left_is_killed_and_nothing_else),
-		cmocka_unit_test(each_has_its_own_end),
-		cmocka_unit_test(it_can_log),
-	};
-
 	if (process_become_subreaper() == -1)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* Arrivals against completions: no sleeping, times are given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "sweeper/report/growth.h"
+#include "tests/unit/unit.h"
 
 #define MINUTE INT64_C(60000)
 #define LIMIT (15 * MINUTE)
@@ -19,11 +14,10 @@ static void look(struct growth *g, int64_t ms, int64_t size, int64_t taken, int6
 	growth_look(g, &(struct growth_figures){ .at_ms = START + ms, .size = size, .taken = taken, .finished = finished });
 }
 
-static void nothing_is_known_at_first(void **state)
+TEST(nothing_is_known_at_first)
 {
 	struct growth g = {0};
 
-	(void)state;
 	assert_int_equal(growth_ms(&g, false, LIMIT), -1);
 	look(&g, 0, 100, 50, 40);
 	assert_int_equal(growth_ms(&g, false, LIMIT), -1);
@@ -32,11 +26,10 @@ static void nothing_is_known_at_first(void **state)
 	assert_true(growth_a_minute(&g, g.came) < 0);
 }
 
-static void both_rates_are_of_the_same_time(void **state)
+TEST(both_rates_are_of_the_same_time)
 {
 	struct growth g = {0};
 
-	(void)state;
 	look(&g, 0, 100, 50, 40);
 	look(&g, 2 * MINUTE, 160, 90, 70);		/* 60 more, and 40 taken out: 100 came, 30 left */
 	assert_int_equal(g.came, 100);
@@ -50,11 +43,10 @@ static void both_rates_are_of_the_same_time(void **state)
 	assert_int_equal(growth_ms(&g, false, LIMIT), 4 * MINUTE);
 }
 
-static void it_ends_when_the_backlog_does_not_grow(void **state)
+TEST(it_ends_when_the_backlog_does_not_grow)
 {
 	struct growth g = {0};
 
-	(void)state;
 	look(&g, 0, 100, 0, 0);
 	look(&g, 5 * MINUTE, 200, 50, 50);
 	look(&g, 10 * MINUTE, 200, 100, 100);
@@ -68,11 +60,10 @@ static void it_ends_when_the_backlog_does_not_grow(void **state)
 	assert_int_equal(growth_ms(&g, false, LIMIT), 0);
 }
 
-static void a_minute_of_work_is_no_backlog(void **state)
+TEST(a_minute_of_work_is_no_backlog)
 {
 	struct growth g = {0};
 
-	(void)state;
 	look(&g, 0, 10, 0, 0);
 	look(&g, 10 * MINUTE, 100, 1000, 1000);		/* 100 a minute */
 	assert_int_equal(growth_ms(&g, false, LIMIT), 0);
@@ -81,11 +72,10 @@ static void a_minute_of_work_is_no_backlog(void **state)
 }
 
 /* A new sweeper has not seen all of it, and must not call the queue well. */
-static void what_still_grows_stays_bad(void **state)
+TEST(what_still_grows_stays_bad)
 {
 	struct growth g = {0};
 
-	(void)state;
 	look(&g, 0, 100, 0, 0);
 	look(&g, LIMIT, 200, 0, 0);
 	assert_int_equal(growth_ms(&g, true, LIMIT), -1);
@@ -93,11 +83,10 @@ static void what_still_grows_stays_bad(void **state)
 	assert_int_equal(growth_ms(&g, true, LIMIT), LIMIT + MINUTE);
 }
 
-static void going_back_begins_anew(void **state)
+TEST(going_back_begins_anew)
 {
 	struct growth g = {0};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		look(&g, 10 * MINUTE, 100, 500, 400);
 		look(&g, 20 * MINUTE, 200, 500, 400);
@@ -119,15 +108,6 @@ static void going_back_begins_anew(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first),
-		cmocka_unit_test(both_rates_are_of_the_same_time),
-		cmocka_unit_test(it_ends_when_the_backlog_does_not_grow),
-		cmocka_unit_test(a_minute_of_work_is_no_backlog),
-		cmocka_unit_test(what_still_grows_stays_bad),
-		cmocka_unit_test(going_back_begins_anew),
-	};
-
 	alarm(10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

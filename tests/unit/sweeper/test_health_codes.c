@@ -1,13 +1,8 @@
 /* The codes of health: of the figures first, then of the holds. A queue's last report is read by these names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sweeper/report/health.h"
+#include "tests/unit/unit.h"
 
 static int places_of(const char *code)
 {
@@ -18,9 +13,8 @@ static int places_of(const char *code)
 	return n;
 }
 
-static void each_code_has_one_place(void **state)
+TEST(each_code_has_one_place)
 {
-	(void)state;
 	for (int c = 0; c < HEALTH_CODES; c++)
 		if (health_codes_name((enum health_code)c) != NULL)
 			assert_int_equal(places_of(health_codes_name((enum health_code)c)), 1);
@@ -31,11 +25,4 @@ static void each_code_has_one_place(void **state)
 	assert_null(health_codes_name(HEALTH_HOLDS));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_code_has_one_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "sweeper/report/health_rule.h"
+#include "tests/unit/unit.h"
 
 static const struct health_limit both = { 100, 1000, 1 };
 
@@ -17,11 +12,10 @@ static enum queue_health_level look(struct health_check *c, int64_t value)
 	return c->level;
 }
 
-static void worse_at_once(void **state)
+TEST(worse_at_once)
 {
 	struct health_check c = {0};
 
-	(void)state;
 	assert_int_equal(look(&c, 0), QUEUE_HEALTHY);
 	assert_int_equal(look(&c, 100), QUEUE_HEALTHY);	/* the limit itself is allowed */
 	assert_int_equal(look(&c, 101), QUEUE_DEGRADED);
@@ -31,11 +25,10 @@ static void worse_at_once(void **state)
 	assert_int_equal(look(&c, 5000), QUEUE_UNHEALTHY);
 }
 
-static void better_below_nine_tenths_at_two_looks(void **state)
+TEST(better_below_nine_tenths_at_two_looks)
 {
 	struct health_check c = {0};
 
-	(void)state;
 	look(&c, 101);
 	assert_int_equal(look(&c, 90), QUEUE_DEGRADED);
 	assert_int_equal(look(&c, 90), QUEUE_HEALTHY);
@@ -49,23 +42,21 @@ static void better_below_nine_tenths_at_two_looks(void **state)
 }
 
 /* Up and down about either limit, and about nine tenths of it: one change each. */
-static void does_not_flap(void **state)
+TEST(does_not_flap)
 {
 	static const int64_t about[] = { 101, 99, 90, 101, 95, 90, 91, 90, 102, 90, 100 };
 	struct health_check c = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++)
 		assert_int_equal(look(&c, about[i]), QUEUE_DEGRADED);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(look(&c, i % 2 == 0 ? 1001 : 900), QUEUE_UNHEALTHY);
 }
 
-static void better_by_as_much_as_both_looks_allow(void **state)
+TEST(better_by_as_much_as_both_looks_allow)
 {
 	struct health_check c = {0};
 
-	(void)state;
 	look(&c, 5000);
 	assert_int_equal(look(&c, 10), QUEUE_UNHEALTHY);
 	assert_int_equal(look(&c, 500), QUEUE_DEGRADED);
@@ -78,12 +69,11 @@ static void better_by_as_much_as_both_looks_allow(void **state)
 	assert_int_equal(look(&c, 10), QUEUE_HEALTHY);
 }
 
-static void small_limits(void **state)
+TEST(small_limits)
 {
 	static const struct health_limit none = { 0, 1, 1 }, few = { 9, HEALTH_NO_LIMIT, 1 };
 	struct health_check c = {0};
 
-	(void)state;
 	health_rule_look(&c, 1, &none);
 	assert_int_equal(c.level, QUEUE_DEGRADED);
 	health_rule_look(&c, 2, &none);
@@ -101,11 +91,10 @@ static void small_limits(void **state)
 	assert_int_equal(c.level, QUEUE_HEALTHY);
 }
 
-static void what_is_not_known_changes_nothing(void **state)
+TEST(what_is_not_known_changes_nothing)
 {
 	struct health_check c = {0};
 
-	(void)state;
 	look(&c, 5000);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(look(&c, -1), QUEUE_UNHEALTHY);
@@ -115,12 +104,11 @@ static void what_is_not_known_changes_nothing(void **state)
 }
 
 /* Rescue sees to them within a lease or two. */
-static void orphans_at_the_second_look(void **state)
+TEST(orphans_at_the_second_look)
 {
 	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT, 2 };
 	struct health_check c = {0};
 
-	(void)state;
 	health_rule_look(&c, 3, &limit);
 	health_rule_look(&c, 0, &limit);
 	health_rule_look(&c, 3, &limit);
@@ -130,9 +118,8 @@ static void orphans_at_the_second_look(void **state)
 }
 
 /* A rate exceeds a limit of whole percent exactly if its rounded figure does. */
-static void rates_of_failures(void **state)
+TEST(rates_of_failures)
 {
-	(void)state;
 	assert_int_equal(health_rule_failure_rate(736, 1480, 10), 50);
 	assert_int_equal(health_rule_failure_rate(3, 10, 10), 30);
 	assert_int_equal(health_rule_failure_rate(30001, 100000, 10), 31);
@@ -146,11 +133,10 @@ static void rates_of_failures(void **state)
 	assert_int_equal(health_rule_failure_rate(INT64_C(60000000000000000), INT64_C(60000000000000000), 1), 100);
 }
 
-static void what_would_be_worse(void **state)
+TEST(what_would_be_worse)
 {
 	struct health_check c = {0};
 
-	(void)state;
 	assert_false(health_rule_is_worse(&c, -1, &both));
 	assert_false(health_rule_is_worse(&c, 100, &both));
 	assert_true(health_rule_is_worse(&c, 101, &both));
@@ -162,12 +148,11 @@ static void what_would_be_worse(void **state)
 	assert_false(health_rule_is_worse(&c, 0, &both));
 }
 
-static void recovering_until_the_looks_agree(void **state)
+TEST(recovering_until_the_looks_agree)
 {
 	static const struct health_limit flag = { 0, HEALTH_NO_LIMIT, 1 };
 	struct health_check c = {0}, breaker = {0};
 
-	(void)state;
 	assert_false(health_rule_is_recovering(&c, 0, &both));
 	look(&c, 1001);
 	assert_false(health_rule_is_recovering(&c, 1001, &both));
@@ -190,11 +175,10 @@ static void recovering_until_the_looks_agree(void **state)
 	assert_true(health_rule_is_recovering(&breaker, 0, &flag));
 }
 
-static void the_worst_counts(void **state)
+TEST(the_worst_counts)
 {
 	struct health_check checks[3] = {0};
 
-	(void)state;
 	assert_int_equal(health_rule_worst(checks, nitems(checks)), QUEUE_HEALTHY);
 	checks[2].level = QUEUE_DEGRADED;
 	assert_int_equal(health_rule_worst(checks, nitems(checks)), QUEUE_DEGRADED);
@@ -204,20 +188,6 @@ static void the_worst_counts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(worse_at_once),
-		cmocka_unit_test(better_below_nine_tenths_at_two_looks),
-		cmocka_unit_test(does_not_flap),
-		cmocka_unit_test(better_by_as_much_as_both_looks_allow),
-		cmocka_unit_test(small_limits),
-		cmocka_unit_test(what_is_not_known_changes_nothing),
-		cmocka_unit_test(orphans_at_the_second_look),
-		cmocka_unit_test(rates_of_failures),
-		cmocka_unit_test(what_would_be_worse),
-		cmocka_unit_test(recovering_until_the_looks_agree),
-		cmocka_unit_test(the_worst_counts),
-	};
-
 	alarm(10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

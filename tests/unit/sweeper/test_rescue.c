@@ -1,18 +1,11 @@
 /* What a death charges to each message of its trays, and how many messages one page of a rescue holds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sweeper/rescue/rescue.h"
+#include "tests/unit/unit.h"
 
-static void alone_in_its_tray_it_is_charged(void **state)
+TEST(alone_in_its_tray_it_is_charged)
 {
 	struct wrapper w = { .redelivered = 2 };
 
-	(void)state;
 	assert_false(rescue_judge(&w, BLAME_WORKER, false, 1, 1));
 	assert_int_equal(w.crashes, 1);
 	assert_int_equal(w.redelivered, 3);
@@ -21,11 +14,10 @@ static void alone_in_its_tray_it_is_charged(void **state)
 	assert_int_equal(w.crashes, 2);
 }
 
-static void among_others_it_is_set_apart(void **state)
+TEST(among_others_it_is_set_apart)
 {
 	struct wrapper w = { .crashes = 1 };
 
-	(void)state;
 	assert_false(rescue_judge(&w, BLAME_WORKER, false, 2, 1));
 	assert_int_equal(w.crashes, 1);
 	assert_true(w.solo);
@@ -35,11 +27,10 @@ static void among_others_it_is_set_apart(void **state)
 	assert_true(w.solo);
 }
 
-static void late_or_without_attempts(void **state)
+TEST(late_or_without_attempts)
 {
 	struct wrapper w = { .crashes = 7 };
 
-	(void)state;
 	assert_false(rescue_judge(&w, BLAME_NOBODY, false, 1, 1));	/* it came late and never ran: not charged, whatever came before */
 	assert_int_equal(w.crashes, 7);
 	w = (struct wrapper){0};
@@ -47,11 +38,10 @@ static void late_or_without_attempts(void **state)
 }
 
 /* Nobody knows whose doing an outage was: at first everything is only set apart, then tried, one message at a time. */
-static void an_outage_charges_only_what_was_on_trial(void **state)
+TEST(an_outage_charges_only_what_was_on_trial)
 {
 	struct wrapper w = {0};
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		assert_false(rescue_judge(&w, BLAME_OUTAGE, false, 1, 0));
 		assert_int_equal(w.crashes, 0);
@@ -68,7 +58,7 @@ static void an_outage_charges_only_what_was_on_trial(void **state)
 }
 
 /* The longest that a message which kills its whole container can go on: with recovery_attempts = 1 it is found by the fourth. */
-static void a_message_that_kills_everything_is_found(void **state)
+TEST(a_message_that_kills_everything_is_found)
 {
 	for (int attempts = 0; attempts < 4; attempts++) {
 		struct wrapper w = {0};
@@ -78,21 +68,18 @@ static void a_message_that_kills_everything_is_found(void **state)
 			outages++;
 		assert_int_equal(outages, MESSAGE_OUTAGES_MAX + attempts + 1);
 	}
-	(void)state;
 }
 
-static void its_time_stays_known(void **state)
+TEST(its_time_stays_known)
 {
 	struct wrapper w = { .own_ms = 3 };
 
-	(void)state;
 	rescue_judge(&w, BLAME_WORKER, false, 9, 1);
 	assert_int_equal(w.own_ms, 3);
 }
 
-static void pages_shrink_and_grow(void **state)
+TEST(pages_shrink_and_grow)
 {
-	(void)state;
 	assert_int_equal(rescue_page(8, 80), 100);
 	assert_int_equal(rescue_page(8, 8 << 20), 1);
 	assert_int_equal(rescue_page(1, 1 << 30), 1);
@@ -100,17 +87,4 @@ static void pages_shrink_and_grow(void **state)
 	assert_in_range(rescue_page(10, 10 * 65536), 10, 16);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone_in_its_tray_it_is_charged),
-		cmocka_unit_test(among_others_it_is_set_apart),
-		cmocka_unit_test(late_or_without_attempts),
-		cmocka_unit_test(an_outage_charges_only_what_was_on_trial),
-		cmocka_unit_test(a_message_that_kills_everything_is_found),
-		cmocka_unit_test(its_time_stays_known),
-		cmocka_unit_test(pages_shrink_and_grow),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

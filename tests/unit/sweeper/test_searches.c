@@ -5,22 +5,17 @@
  */
 #include <sys/socket.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "sweeper/core/core.h"
 #include "sweeper/rescue/rescue.h"
 
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 
 #define FEW 200
 #define MANY (10 * FEW)
@@ -170,11 +165,10 @@ static size_t comparisons_to_look_up(int n)
 	return compared;
 }
 
-static void deaths_of_a_queue_are_looked_up_together(void **state)
+TEST(deaths_of_a_queue_are_looked_up_together)
 {
 	size_t few = comparisons_to_look_up(FEW);
 
-	(void)state;
 	assert_true(few >= FEW);
 	assert_grows(few, comparisons_to_look_up(MANY));
 }
@@ -193,11 +187,10 @@ static size_t comparisons_to_wait(int n)
 	return compared;
 }
 
-static void whether_a_death_is_dealt_with_is_found_without_a_walk(void **state)
+TEST(whether_a_death_is_dealt_with_is_found_without_a_walk)
 {
 	size_t few = comparisons_to_wait(FEW);
 
-	(void)state;
 	assert_true(few >= FEW);
 	assert_grows(few, comparisons_to_wait(MANY));
 }
@@ -222,9 +215,8 @@ static int64_t cost_of_reports(int n)
 	return before;
 }
 
-static void a_report_that_comes_again_is_found_without_a_walk(void **state)
+TEST(a_report_that_comes_again_is_found_without_a_walk)
 {
-	(void)state;
 	assert_costs_alike(cost_of_reports, FEW, 10 * MANY);
 }
 
@@ -251,9 +243,8 @@ static int64_t cost_of_gate(int n)
 	return cost;
 }
 
-static void whether_the_gate_waits_is_known_without_a_walk(void **state)
+TEST(whether_the_gate_waits_is_known_without_a_walk)
 {
-	(void)state;
 	assert_costs_alike(cost_of_gate, FEW, 5 * MANY);
 }
 
@@ -278,24 +269,12 @@ static size_t comparisons_for_transits(int n)
 	return compared;
 }
 
-static void a_queue_with_a_transit_list_is_found_without_a_walk(void **state)
+TEST(a_queue_with_a_transit_list_is_found_without_a_walk)
 {
 	size_t few = comparisons_for_transits(FEW);
 
-	(void)state;
 	assert_true(few >= FEW);
 	assert_grows(few, comparisons_for_transits(MANY));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(deaths_of_a_queue_are_looked_up_together),
-		cmocka_unit_test(whether_a_death_is_dealt_with_is_found_without_a_walk),
-		cmocka_unit_test(a_report_that_comes_again_is_found_without_a_walk),
-		cmocka_unit_test(whether_the_gate_waits_is_known_without_a_walk),
-		cmocka_unit_test(a_queue_with_a_transit_list_is_found_without_a_walk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

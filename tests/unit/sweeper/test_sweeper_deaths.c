@@ -3,14 +3,14 @@
 
 /* Dead owners: those that the master reports, those that nobody reports, those in queues of other hosts. */
 #include "tests/unit/sweeper/sweeper_process.h"
+#include "tests/unit/unit.h"
 
 /* ---- reported deaths ---- */
 
-static void a_reported_death_is_answered_when_its_trays_are_empty(void **state)
+TEST(a_reported_death_is_answered_when_its_trays_are_empty, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	add_worker("mail", "n." OUR_BOOT ".5.1", LOCK);
@@ -39,11 +39,10 @@ static void a_reported_death_is_answered_when_its_trays_are_empty(void **state)
 }
 
 /* The later death is reported first: its blame says nothing about the earlier worker. */
-static void each_death_in_a_slot_charges_its_own_message(void **state)
+TEST(each_death_in_a_slot_charges_its_own_message, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	add_worker("mail", "n." OUR_BOOT ".5.1", LOCK);
@@ -65,9 +64,8 @@ static void each_death_in_a_slot_charges_its_own_message(void **state)
 	finish();
 }
 
-static void deaths_in_queues_that_left_the_configuration(void **state)
+TEST(deaths_in_queues_that_left_the_configuration, setup, teardown)
 {
-	(void)state;
 	REDIS(&server, "SET quredis:queue:gone %s", "{\"name\":\"gone\",\"ingress\":\"i\",\"transit\":\"t\",\"escape\":\"e\"}");
 	REDIS(&server, "LPUSH t:n." OUR_BOOT ".5.1:0 x");
 	REDIS(&server, "LPUSH transit:unknown:n." OUR_BOOT ".6.1:0 y");
@@ -82,9 +80,8 @@ static void deaths_in_queues_that_left_the_configuration(void **state)
 	finish();
 }
 
-static void deaths_known_at_the_order_are_still_seen_to(void **state)
+TEST(deaths_known_at_the_order_are_still_seen_to, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	for (int i = 1; i <= 50; i++) {
@@ -102,9 +99,8 @@ static void deaths_known_at_the_order_are_still_seen_to(void **state)
 	atomic_store(&board->master.orders[0], ORDER_RUN);
 }
 
-static void the_end_of_the_master_ends_it(void **state)
+TEST(the_end_of_the_master_ends_it, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	shutdown(master_fd, SHUT_RDWR);
@@ -113,11 +109,10 @@ static void the_end_of_the_master_ends_it(void **state)
 
 /* ---- owners nobody reports ---- */
 
-static void an_owner_without_lease_is_dead_after_two_looks(void **state)
+TEST(an_owner_without_lease_is_dead_after_two_looks, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	conf.supervisor.lease_ms = 800;
 	add_worker("mail", "far." OLD_BOOT ".1.1", "another:lock");
 	add_worker("mail", "near." OLD_BOOT ".1.1", "another:lock");
@@ -146,11 +141,10 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	finish();
 }
 
-static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **state)
+TEST(the_dead_are_forgotten_after_an_hour_when_nothing_is_left, setup, teardown)
 {
 	int64_t now = clock_realtime_ms();
 
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	for (int i = 1; i <= 3; i++) {
 		char *json = alloc_format("{\"lock\":\"l\",\"node\":\"n\",\"pid\":1,\"since\":1,\"died_at\":%lld}",
@@ -171,12 +165,11 @@ static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **sta
 	finish();
 }
 
-static void an_owner_is_given_its_own_lease(void **state)
+TEST(an_owner_is_given_its_own_lease, setup, teardown)
 {
 	char *patient = queue_registration("another:lock", "n", 1, 1, 2000, false), *endless = queue_registration("another:lock", "n", 1, 1, INT64_MAX, false);
 	int64_t since;
 
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	add_worker("mail", "far." OLD_BOOT ".1.1", "another:lock");	/* says nothing of it: ours */
 	REDIS(&server, "HSET transit:mail:workers far." OLD_BOOT ".1.2 %s far." OLD_BOOT ".1.3 %s", patient, endless);
@@ -199,11 +192,10 @@ static void an_owner_is_given_its_own_lease(void **state)
 
 /* ---- rescues that were broken off, and nobody would come upon ---- */
 
-static void a_rescue_that_was_broken_off_goes_on(void **state)
+TEST(a_rescue_that_was_broken_off_goes_on, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
@@ -292,11 +284,10 @@ static int64_t calls(const char *command)
 	return n;
 }
 
-static void the_registry_is_enough_for_a_rescue(void **state)
+TEST(the_registry_is_enough_for_a_rescue, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	conf.redis.user = (char *)"clerk";
 	conf.redis.password = (char *)"pw";
@@ -355,11 +346,10 @@ static int64_t returned(int n)
 }
 
 /* Nobody is missed: a few looks a round. Somebody is: the others of his host are found soon. */
-static void a_long_registry(void **state)
+TEST(a_long_registry, setup, teardown)
 {
 	int64_t since, rounds;
 
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	fill_registry(1000);
 	start();
@@ -378,9 +368,8 @@ static void a_long_registry(void **state)
 	finish();
 }
 
-static void the_registry_is_filled_again(void **state)
+TEST(the_registry_is_filled_again, setup, teardown)
 {
-	(void)state;
 	conf.supervisor.lease_ms = 400;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
@@ -396,22 +385,4 @@ static void the_registry_is_filled_again(void **state)
 	finish();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_reported_death_is_answered_when_its_trays_are_empty),
-		T(each_death_in_a_slot_charges_its_own_message),
-		T(deaths_in_queues_that_left_the_configuration),
-		T(deaths_known_at_the_order_are_still_seen_to),
-		T(the_end_of_the_master_ends_it),
-		T(an_owner_without_lease_is_dead_after_two_looks),
-		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
-		T(an_owner_is_given_its_own_lease),
-		T(a_rescue_that_was_broken_off_goes_on),
-		T(the_registry_is_enough_for_a_rescue),
-		T(a_long_registry),
-		T(the_registry_is_filled_again),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

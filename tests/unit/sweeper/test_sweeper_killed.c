@@ -3,6 +3,7 @@
 
 /* The sweeper, or Redis, is killed at every write of the sweeper: no message is lost or doubled. */
 #include "tests/unit/sweeper/sweeper_process.h"
+#include "tests/unit/unit.h"
 
 /* ---- killed at every write ---- */
 
@@ -99,9 +100,8 @@ static bool killed_at(int write, bool after)
 	return true;
 }
 
-static void killed_at_every_write_and_started_again(void **state)
+TEST(killed_at_every_write_and_started_again, setup, teardown)
 {
-	(void)state;
 	for (int after = 0; after <= 1; after++) {
 		int write = 1;
 
@@ -155,11 +155,10 @@ static bool server_killed_at(int write)
 	return killed;
 }
 
-static void redis_killed_at_every_write(void **state)
+TEST(redis_killed_at_every_write, setup, teardown)
 {
 	int write = 1;
 
-	(void)state;
 	private_redis_stop(&server);
 	private_redis_start(&server, true);
 	for (; server_killed_at(write); write++)
@@ -171,12 +170,4 @@ static void redis_killed_at_every_write(void **state)
 	private_redis_start(&server, false);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(killed_at_every_write_and_started_again),
-		T(redis_killed_at_every_write),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

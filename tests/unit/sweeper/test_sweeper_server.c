@@ -5,14 +5,14 @@
 #include "tests/unit/sweeper/sweeper_process.h"
 
 #include "sweeper/core/core.h"
+#include "tests/unit/unit.h"
 
 /* ---- retries and pauses ---- */
 
-static void what_is_due_queues_and_what_is_not_waits(void **state)
+TEST(what_is_due_queues_and_what_is_not_waits, setup, teardown)
 {
 	int64_t now = clock_realtime_ms();
 
-	(void)state;
 	conf.nqueues = 2;
 	for (int i = 0; i < 250; i++) {
 		redis_appendf(&server.r, "ZADD quredis:of:ingress:mail:delayed %d %d", (int64_t)1000 + i, (int64_t)i);
@@ -48,11 +48,10 @@ static void hear_of_openings(void)
 	assert_true(heard > 0);
 }
 
-static void a_pause_flag_shuts_and_opens_the_gate(void **state)
+TEST(a_pause_flag_shuts_and_opens_the_gate, setup, teardown)
 {
 	uint32_t opened;
 
-	(void)state;
 	REDIS(&server, "SET quredis:of:ingress:mail:paused 1");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_PAUSED);
@@ -69,9 +68,8 @@ static void a_pause_flag_shuts_and_opens_the_gate(void **state)
 
 /* ---- a server that is not to be trusted ---- */
 
-static void an_evicting_server_is_refused_until_it_is_mended(void **state)
+TEST(an_evicting_server_is_refused_until_it_is_mended, setup, teardown)
 {
-	(void)state;
 	REDIS(&server, "CONFIG SET maxmemory-policy allkeys-lru");
 	REDIS(&server, "LPUSH transit:mail x");
 	start();
@@ -90,9 +88,8 @@ static void an_evicting_server_is_refused_until_it_is_mended(void **state)
 	finish();
 }
 
-static void recovery_works_at_maxmemory(void **state)
+TEST(recovery_works_at_maxmemory, setup, teardown)
 {
-	(void)state;
 	REDIS(&server, "RPUSH transit:mail a b c");
 	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1 d");
 	REDIS(&server, "CONFIG SET maxmemory 1");
@@ -104,14 +101,13 @@ static void recovery_works_at_maxmemory(void **state)
 	finish();
 }
 
-static void a_broken_queue_delays_no_other_and_heals(void **state)
+TEST(a_broken_queue_delays_no_other_and_heals, setup, teardown)
 {
 	/* Only the lists, and the workers, stop their queue. */
 	static const struct { const char *key; bool stops; } broken[] = { { "ingress:mail", true }, { "transit:mail", true },
 		{ "escape:mail", true }, { "transit:mail:workers", true }, { "escape:mail:log", false },
 		{ "quredis:of:ingress:mail:delayed", false }, { "transit:mail:rescue", false } };
 
-	(void)state;
 	conf.nqueues = 2;
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		REDIS(&server, "FLUSHALL");
@@ -133,9 +129,8 @@ static void a_broken_queue_delays_no_other_and_heals(void **state)
 	}
 }
 
-static void a_tray_of_another_type_holds_up_only_itself(void **state)
+TEST(a_tray_of_another_type_holds_up_only_itself, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	REDIS(&server, "SET transit:mail:n." OUR_BOOT ".5.1:1 x");
@@ -151,11 +146,10 @@ static void a_tray_of_another_type_holds_up_only_itself(void **state)
 	finish();
 }
 
-static void a_missing_right_shows_before_a_message_depends_on_it(void **state)
+TEST(a_missing_right_shows_before_a_message_depends_on_it, setup, teardown)
 {
 	static const char *const rights[] = { "lrem", "zadd", "xadd", "rename", "pexpire", "hset" };
 
-	(void)state;
 	conf.redis.user = (char *)"clerk";
 	conf.redis.password = (char *)"pw";
 	for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
@@ -178,9 +172,8 @@ static void a_missing_right_shows_before_a_message_depends_on_it(void **state)
 	assert_int_equal(REDIS_INT(&server, "ACL DELUSER clerk"), 1);
 }
 
-static void a_queue_without_rights_delays_no_other(void **state)
+TEST(a_queue_without_rights_delays_no_other, setup, teardown)
 {
-	(void)state;
 	conf.nqueues = 2;
 	conf.redis.user = (char *)"clerk";
 	conf.redis.password = (char *)"pw";
@@ -195,9 +188,8 @@ static void a_queue_without_rights_delays_no_other(void **state)
 	REDIS(&server, "ACL DELUSER clerk");
 }
 
-static void a_server_that_hangs_or_restarts(void **state)
+TEST(a_server_that_hangs_or_restarts, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	private_redis_restart(&server);
@@ -222,9 +214,8 @@ static void a_server_that_hangs_or_restarts(void **state)
 }
 
 /* Errors that are no queue's own: the connection is given up, and opened again until the server is mended. */
-static void what_concerns_the_server_is_no_queues_trouble(void **state)
+TEST(what_concerns_the_server_is_no_queues_trouble, setup, teardown)
 {
-	(void)state;
 	conf.nqueues = 2;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN && gate(1) == QUEUE_OPEN);
@@ -253,18 +244,16 @@ static bool has_lead(const char *who)
 	return holder.type == REDIS_STRING && strcmp(holder.str, who) == 0;
 }
 
-static void a_queue_without_periodic_work_has_no_lead(void **state)
+TEST(a_queue_without_periodic_work_has_no_lead, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	finish();
 	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:ingress:mail:sweeper"), 0);
 }
 
-static void one_of_two_hosts_has_the_periodic_work(void **state)
+TEST(one_of_two_hosts_has_the_periodic_work, setup, teardown)
 {
-	(void)state;
 	queues[0].ttl_ms = 60000;
 	conf.supervisor.lease_ms = 1000;
 	start();
@@ -282,9 +271,8 @@ static void one_of_two_hosts_has_the_periodic_work(void **state)
 	queues[0].ttl_ms = 0;
 }
 
-static void the_lead_of_another_is_not_given_up(void **state)
+TEST(the_lead_of_another_is_not_given_up, setup, teardown)
 {
-	(void)state;
 	queues[0].ttl_ms = 60000;
 	REDIS(&server, "SET quredis:of:ingress:mail:sweeper other.00000000000000c0 PX 600000");
 	start();
@@ -303,11 +291,10 @@ static bool newest_is_stamped(void)
 	return newest.type == REDIS_STRING && strncmp(newest.str, "quredis/1 w=", 12) == 0 && strstr(newest.str, " own=") != NULL;
 }
 
-static void who_wants_ages_has_times(void **state)
+TEST(who_wants_ages_has_times, setup, teardown)
 {
 	bool *const wants[] = { &conf.health.enabled, &conf.purge.enabled };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		*wants[i] = true;
 		REDIS(&server, "LPUSH ingress:mail %s a b", "quredis/1 ttl=0s enqueued=1\nm");
@@ -323,14 +310,13 @@ static void who_wants_ages_has_times(void **state)
 
 /* ---- INFO ---- */
 
-static void info_is_read(void **state)
+TEST(info_is_read)
 {
 	const char *info = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n";
 	const char *replication = "# Replication\r\nrole:master\r\nmaster_replid:def\r\nmaster_replid2:0\r\n";
 	struct redis_identity id = {0}, other;
 	struct server s = {0};
 
-	(void)state;
 	server_parse(&s, info, strlen(info));
 	assert_int_equal(s.major, 7);
 	assert_string_equal(s.version, "7.0.15");
@@ -355,25 +341,4 @@ static void info_is_read(void **state)
 	assert_true(redis_identity_known(&id) && !redis_identity_same(&id, &other));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(what_is_due_queues_and_what_is_not_waits),
-		T(a_pause_flag_shuts_and_opens_the_gate),
-		T(an_evicting_server_is_refused_until_it_is_mended),
-		T(recovery_works_at_maxmemory),
-		T(a_broken_queue_delays_no_other_and_heals),
-		T(a_tray_of_another_type_holds_up_only_itself),
-		T(a_missing_right_shows_before_a_message_depends_on_it),
-		T(a_queue_without_rights_delays_no_other),
-		T(a_server_that_hangs_or_restarts),
-		T(what_concerns_the_server_is_no_queues_trouble),
-		T(a_queue_without_periodic_work_has_no_lead),
-		T(one_of_two_hosts_has_the_periodic_work),
-		T(who_wants_ages_has_times),
-		T(the_lead_of_another_is_not_given_up),
-		cmocka_unit_test(info_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

@@ -3,14 +3,14 @@
 
 /* The recovery of queues when a sweeper starts, also of very long lists; what an idle queue costs. */
 #include "tests/unit/sweeper/sweeper_process.h"
+#include "tests/unit/unit.h"
 
 /* ---- start ---- */
 
-static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
+TEST(an_empty_queue_opens_and_nothing_is_left_behind, setup, teardown)
 {
 	struct redis_reply keys;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	assert_int_equal(error(0), QUEUE_ERROR_NONE);
@@ -23,11 +23,10 @@ static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
 	    "{\"name\":\"mail\",\"ingress\":\"ingress:mail\",\"transit\":\"transit:mail\",\"escape\":\"escape:mail\"}");
 }
 
-static void the_bare_list_goes_back_in_its_order_and_uncharged(void **state)
+TEST(the_bare_list_goes_back_in_its_order_and_uncharged, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	REDIS(&server, "RPUSH transit:mail new middle old");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
@@ -45,11 +44,10 @@ static void the_bare_list_goes_back_in_its_order_and_uncharged(void **state)
 }
 
 /* Pages of them. What is remembered lies beside each; the bare list is another's. */
-static void those_of_a_shared_queue_go_back_as_they_were_pushed(void **state)
+TEST(those_of_a_shared_queue_go_back_as_they_were_pushed, setup, teardown)
 {
 	struct redis_reply notes;
 
-	(void)state;
 	queues[0].shared = true;
 	add_worker("mail", "n." OLD_BOOT ".1.1", LOCK);
 	for (int64_t i = 0; i < 250; i++)
@@ -73,12 +71,11 @@ static void those_of_a_shared_queue_go_back_as_they_were_pushed(void **state)
 		assert_string_equal(redis_element(&notes, i).str, "redelivered=1 outages=1 solo=1");
 }
 
-static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **state)
+TEST(one_alone_is_charged_and_the_second_death_lets_it_escape, setup, teardown)
 {
 	struct redis_reply record;
 	struct message m;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	add_worker("mail", "n." OUR_BOOT ".5.1", LOCK);
@@ -142,11 +139,10 @@ static struct message after_an_outage(const char *incarnation, bool stopping, bo
 	return entry("ingress:mail", 0);
 }
 
-static void an_outage_sets_apart_and_charges_what_was_on_trial(void **state)
+TEST(an_outage_sets_apart_and_charges_what_was_on_trial, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	REDIS(&server, "LPUSH ingress:mail job");
 	m = after_an_outage("n." OLD_BOOT ".1.1", false, false);
 	assert_int_equal(m.wrapper.crashes, 0);
@@ -166,9 +162,8 @@ static void an_outage_sets_apart_and_charges_what_was_on_trial(void **state)
 	assert_int_equal(llen("escape:mail"), 0);
 }
 
-static void an_ordered_stop_charges_nobody(void **state)
+TEST(an_ordered_stop_charges_nobody, setup, teardown)
 {
-	(void)state;
 	REDIS(&server, "LPUSH ingress:mail job");
 	for (int i = 1; i <= 5; i++) {
 		char *name = alloc_format("n." OLD_BOOT ".1.%d", i);
@@ -181,11 +176,10 @@ static void an_ordered_stop_charges_nobody(void **state)
 }
 
 /* A worker came back under a new name, and its trays were not taken over. Its process lives. */
-static void a_name_that_a_living_worker_left_is_rescued_at_once(void **state)
+TEST(a_name_that_a_living_worker_left_is_rescued_at_once, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	add_process("mail", "n." OUR_BOOT ".7.1", LOCK, 77);
 	add_process("mail", "n." OUR_BOOT ".7.2", LOCK, 77);
 	add_process("mail", "n." OUR_BOOT ".7.3", LOCK, 77);
@@ -213,9 +207,8 @@ static void a_name_that_a_living_worker_left_is_rescued_at_once(void **state)
 }
 
 /* The same slot, but another process: the master has not reported the dead one yet. */
-static void a_younger_process_of_the_slot_proves_nothing(void **state)
+TEST(a_younger_process_of_the_slot_proves_nothing, setup, teardown)
 {
-	(void)state;
 	add_process("mail", "n." OUR_BOOT ".7.1", LOCK, 76);
 	add_process("mail", "n." OUR_BOOT ".7.2", LOCK, 77);
 	add_process("mail", "n." OUR_BOOT ".8.1", LOCK, 78);
@@ -234,9 +227,8 @@ static void a_younger_process_of_the_slot_proves_nothing(void **state)
 }
 
 /* Anybody may register as many as he likes. */
-static void many_dead_supervisors_are_looked_for_at_once(void **state)
+TEST(many_dead_supervisors_are_looked_for_at_once, setup, teardown)
 {
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		char *incarnation = alloc_format("n.%016x.1.1", 0xd0 + (unsigned)i);
 
@@ -252,9 +244,8 @@ static void many_dead_supervisors_are_looked_for_at_once(void **state)
 	assert_in_range(atomic_load(&looks->processes), 1, 4);
 }
 
-static void owners_under_another_lock_are_left_alone(void **state)
+TEST(owners_under_another_lock_are_left_alone, setup, teardown)
 {
-	(void)state;
 	add_worker("mail", "n." OLD_BOOT ".1.1", "another:lock");
 	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:0 theirs");
 	REDIS(&server, "SET transit:mail:lease:n." OLD_BOOT ".1.1 1");
@@ -268,9 +259,8 @@ static void owners_under_another_lock_are_left_alone(void **state)
 	assert_int_equal(llen("ingress:mail"), 0);
 }
 
-static void a_successor_leaves_bare_list_and_gate_alone(void **state)
+TEST(a_successor_leaves_bare_list_and_gate_alone, setup, teardown)
 {
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	kill9();
@@ -291,11 +281,10 @@ static void a_successor_leaves_bare_list_and_gate_alone(void **state)
 	finish();
 }
 
-static void their_time_stays_known(void **state)
+TEST(their_time_stays_known, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	push_sealed("transit:mail", "ingress:mail", "quredis/1 w=0000000000000001 own=5\na");
 	push_sealed("transit:mail", "ingress:mail", "quredis/1 w=0000000000000002 own=4 solo=1\nb");
 	start();
@@ -309,11 +298,10 @@ static void their_time_stays_known(void **state)
 
 /* ---- size ---- */
 
-static void a_hundred_thousand_in_the_bare_list(void **state)
+TEST(a_hundred_thousand_in_the_bare_list, setup, teardown)
 {
 	struct message m;
 
-	(void)state;
 	conf.nqueues = 2;
 	for (int i = 0; i < 1000; i++) {
 		const char *argv[102] = { "LPUSH", "transit:mail" };
@@ -364,12 +352,11 @@ static int64_t peak_kib(pid_t pid)
 	return kib;
 }
 
-static void megabytes_do_not_pile_up(void **state)
+TEST(megabytes_do_not_pile_up, setup, teardown)
 {
 	char *big = alloc_zero(1, 1 << 20);
 	int64_t before;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	before = peak_kib(sweeper);
@@ -384,12 +371,11 @@ static void megabytes_do_not_pile_up(void **state)
 	finish();
 }
 
-static void an_idle_queue_costs_two_commands_a_second_at_most(void **state)
+TEST(an_idle_queue_costs_two_commands_a_second_at_most, setup, teardown)
 {
 	int64_t since, ms;
 	long long before, after;
 
-	(void)state;
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	before = strtoll(strstr(REDIS(&server, "INFO stats").str, "total_commands_processed:") + 25, NULL, 10);
@@ -401,25 +387,4 @@ static void an_idle_queue_costs_two_commands_a_second_at_most(void **state)
 	finish();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(an_empty_queue_opens_and_nothing_is_left_behind),
-		T(the_bare_list_goes_back_in_its_order_and_uncharged),
-		T(one_alone_is_charged_and_the_second_death_lets_it_escape),
-		T(those_of_a_shared_queue_go_back_as_they_were_pushed),
-		T(an_outage_sets_apart_and_charges_what_was_on_trial),
-		T(an_ordered_stop_charges_nobody),
-		T(a_name_that_a_living_worker_left_is_rescued_at_once),
-		T(a_younger_process_of_the_slot_proves_nothing),
-		T(many_dead_supervisors_are_looked_for_at_once),
-		T(owners_under_another_lock_are_left_alone),
-		T(a_successor_leaves_bare_list_and_gate_alone),
-		T(their_time_stays_known),
-		T(a_hundred_thousand_in_the_bare_list),
-		T(megabytes_do_not_pile_up),
-		T(an_idle_queue_costs_two_commands_a_second_at_most),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

@@ -3,6 +3,7 @@
 
 /* An order that comes while a sweeper works in many queues. */
 #include "tests/unit/sweeper/sweeper_process.h"
+#include "tests/unit/unit.h"
 
 #define MANY 30
 #define STEP 30			/* writes between two orders */
@@ -48,11 +49,10 @@ static int queues_recovered(void)
 }
 
 /* Whenever the order comes, the sweeper does no more than the rest of what it began in one queue. */
-static void an_order_is_heard_between_two_queues(void **state)
+TEST(an_order_is_heard_between_two_queues, setup, teardown)
 {
 	int orders = 0;
 
-	(void)state;
 	use_many();
 	for (int at = STEP; queues_recovered() < MANY; at += STEP) {
 		atomic_store(&board->master.orders[0], ORDER_RUN);
@@ -72,11 +72,4 @@ static void an_order_is_heard_between_two_queues(void **state)
 	use_few();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(an_order_is_heard_between_two_queues),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
-}
+UNIT_MAIN(setup_all, teardown_all)

@@ -4,15 +4,10 @@
  * The core that runs the tasks of the sweeper: when, in which queues, after which error, and with the lead. test_task_kinds.c: tasks that
  * ask, that are woken, or that have no queue.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/sweeper/task_fixture.h"
+#include "tests/unit/unit.h"
 
 static bool may_stop;
 static int stops[QUEUES], freed;
@@ -61,9 +56,8 @@ TASK_FIXTURE_STARTS(led) TASK_FIXTURE_STARTS(steady)
 
 /* ---- tests ---- */
 
-static void a_queue_that_wants_it_runs_once_an_interval(void **state)
+TEST(a_queue_that_wants_it_runs_once_an_interval, start_led, task_fixture_stop)
 {
-	(void)state;
 	assert_false(tasks_run(&s));
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.runs[0], 1);
@@ -73,9 +67,8 @@ static void a_queue_that_wants_it_runs_once_an_interval(void **state)
 	assert_int_equal(tasks_wake_ms(&s, 5), 5);
 }
 
-static void more_runs_in_the_next_turn(void **state)
+TEST(more_runs_in_the_next_turn, start_led, task_fixture_stop)
 {
-	(void)state;
 	fixture.ends = TASK_MORE;
 	assert_true(tasks_run(&s));
 	assert_true(tasks_run(&s));
@@ -83,9 +76,8 @@ static void more_runs_in_the_next_turn(void **state)
 	assert_int_equal(*(int *)task_state(&queues[0], &led_task), 2);
 }
 
-static void it_runs_at_the_time_that_it_asks_for(void **state)
+TEST(it_runs_at_the_time_that_it_asks_for, start_led, task_fixture_stop)
 {
-	(void)state;
 	wake_ms = 1;			/* long ago */
 	assert_true(tasks_run(&s));
 	wake_ms = INT64_MAX;
@@ -94,9 +86,8 @@ static void it_runs_at_the_time_that_it_asks_for(void **state)
 	assert_int_equal(fixture.runs[0], 2);
 }
 
-static void after_an_error_it_waits_for_the_back_off(void **state)
+TEST(after_an_error_it_waits_for_the_back_off, start_led, task_fixture_stop)
 {
-	(void)state;
 	fixture.ends = TASK_FAILED;
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.noted, 1);
@@ -110,9 +101,8 @@ static void after_an_error_it_waits_for_the_back_off(void **state)
 }
 
 /* What failed on the connection before is tried again at once; what did not fail keeps its time. */
-static void a_new_connection_ends_the_back_off(void **state)
+TEST(a_new_connection_ends_the_back_off, start_led, task_fixture_stop)
 {
-	(void)state;
 	fixture.ends = TASK_FAILED;
 	assert_false(tasks_run(&s));
 	assert_false(tasks_run(&s));
@@ -126,9 +116,8 @@ static void a_new_connection_ends_the_back_off(void **state)
 	assert_int_equal(fixture.runs[0], 2);
 }
 
-static void a_steady_task_runs_as_often_after_an_error(void **state)
+TEST(a_steady_task_runs_as_often_after_an_error, start_steady, task_fixture_stop)
 {
-	(void)state;
 	fixture.ends = TASK_FAILED;
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.noted, 1);
@@ -138,11 +127,10 @@ static void a_steady_task_runs_as_often_after_an_error(void **state)
 	assert_int_equal(fixture.runs[0], 2);	/* and at once if it is urgent */
 }
 
-static void an_error_of_the_connection_is_not_the_queues(void **state)
+TEST(an_error_of_the_connection_is_not_the_queues, start_led, task_fixture_stop)
 {
 	struct task_in_queue *t = task_fixture_in(0);
 
-	(void)state;
 	assert_true(task_run_now(&s, &queues[0], &led_task, 1));
 	assert_int_equal(fixture.cleared, 1);
 	s.redis.state = REDIS_CLOSED;
@@ -153,9 +141,8 @@ static void an_error_of_the_connection_is_not_the_queues(void **state)
 	assert_true(t->runs);
 }
 
-static void one_that_lost_the_lead_is_stopped_once(void **state)
+TEST(one_that_lost_the_lead_is_stopped_once, start_led, task_fixture_stop)
 {
-	(void)state;
 	tasks_run(&s);
 	fixture.ours = may_stop = false;
 	tasks_run(&s);
@@ -170,32 +157,28 @@ static void one_that_lost_the_lead_is_stopped_once(void **state)
 }
 
 /* A queue has a leader only if a task wants one. */
-static void a_task_that_leads_needs_a_leader(void **state)
+TEST(a_task_that_leads_needs_a_leader, start_led, task_fixture_stop)
 {
-	(void)state;
 	assert_true(tasks_need_lead(&s, &queues[0]));
 	assert_false(tasks_need_lead(&s, &queues[1]));
 }
 
-static void other_tasks_need_no_leader(void **state)
+TEST(other_tasks_need_no_leader, start_steady, task_fixture_stop)
 {
-	(void)state;
 	assert_false(tasks_need_lead(&s, &queues[0]));
 }
 
 /* Nor does it keep the loop from sleeping. */
-static void it_does_not_run_after_the_order_to_finish(void **state)
+TEST(it_does_not_run_after_the_order_to_finish, start_led, task_fixture_stop)
 {
-	(void)state;
 	s.loop.finish_by_ms = 1;
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.runs[0], 0);
 	assert_int_equal(tasks_wake_ms(&s, 5), 5);
 }
 
-static void so_many_queues_run_a_turn(void **state)
+TEST(so_many_queues_run_a_turn, start_steady, task_fixture_stop)
 {
-	(void)state;
 	for (int i = 0; i < QUEUES; i++)
 		fixture.wanted[i] = true;
 	assert_true(tasks_run(&s));
@@ -204,9 +187,8 @@ static void so_many_queues_run_a_turn(void **state)
 	assert_int_equal(fixture.runs[2], 1);
 }
 
-static void a_queue_that_nobody_needs_is_removed(void **state)
+TEST(a_queue_that_nobody_needs_is_removed, start_led, task_fixture_stop)
 {
-	(void)state;
 	fixture.wanted[1] = true;
 	fixture.ends = TASK_REMOVE;
 	assert_false(tasks_run(&s));
@@ -215,9 +197,8 @@ static void a_queue_that_nobody_needs_is_removed(void **state)
 	assert_ptr_equal(TAILQ_FIRST(&s.queues), &queues[2]);
 }
 
-static void one_that_seals_waits_for_a_secret(void **state)
+TEST(one_that_seals_waits_for_a_secret, start_led, task_fixture_stop)
 {
-	(void)state;
 	fixture.no_secret = true;
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.runs[0], 0);
@@ -226,24 +207,4 @@ static void one_that_seals_waits_for_a_secret(void **state)
 	assert_int_equal(fixture.runs[0], 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_queue_that_wants_it_runs_once_an_interval, led),
-		T(one_that_seals_waits_for_a_secret, led),
-		T(more_runs_in_the_next_turn, led),
-		T(it_runs_at_the_time_that_it_asks_for, led),
-		T(after_an_error_it_waits_for_the_back_off, led),
-		T(a_new_connection_ends_the_back_off, led),
-		T(a_steady_task_runs_as_often_after_an_error, steady),
-		T(an_error_of_the_connection_is_not_the_queues, led),
-		T(one_that_lost_the_lead_is_stopped_once, led),
-		T(a_task_that_leads_needs_a_leader, led),
-		T(other_tasks_need_no_leader, steady),
-		T(it_does_not_run_after_the_order_to_finish, led),
-		T(so_many_queues_run_a_turn, steady),
-		T(a_queue_that_nobody_needs_is_removed, led),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

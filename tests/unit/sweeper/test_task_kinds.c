@@ -1,17 +1,12 @@
 /* links: tests/unit/sweeper/task_fixture.c */
 
 /* Tasks that ask all queues in one write, that are woken, that run in every queue, and that have no queue. test_task.c: when a task runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "tests/unit/sweeper/task_fixture.h"
+#include "tests/unit/unit.h"
 
 static char sent[64];			/* of the task that asks: in which order requests and answers came */
 static bool pending;
@@ -100,9 +95,8 @@ TASK_FIXTURE_STARTS(asking) TASK_FIXTURE_STARTS(woken) TASK_FIXTURE_STARTS(every
 
 /* ---- tasks that ask ---- */
 
-static void requests_of_all_queues_come_before_their_answers(void **state)
+TEST(requests_of_all_queues_come_before_their_answers, start_asking, task_fixture_stop)
 {
-	(void)state;
 	for (int i = 0; i < QUEUES; i++)
 		fixture.wanted[i] = true;
 	assert_false(tasks_run(&s));
@@ -113,9 +107,8 @@ static void requests_of_all_queues_come_before_their_answers(void **state)
 	assert_int_equal(task_fixture_in(0)->at_ms, task_fixture_in(1)->at_ms);	/* which begins for all of them at once */
 }
 
-static void another_request_goes_out_in_the_same_turn(void **state)
+TEST(another_request_goes_out_in_the_same_turn, start_asking, task_fixture_stop)
 {
-	(void)state;
 	fixture.wanted[1] = true;
 	fixture.ends = TASK_ASK;
 	assert_false(tasks_run(&s));
@@ -123,9 +116,8 @@ static void another_request_goes_out_in_the_same_turn(void **state)
 	assert_int_equal(fixture.cleared, 2);
 }
 
-static void no_answer_is_taken_from_a_lost_connection(void **state)
+TEST(no_answer_is_taken_from_a_lost_connection, start_asking, task_fixture_stop)
 {
-	(void)state;
 	s.redis.state = REDIS_CLOSED;
 	tasks_run(&s);
 	assert_string_equal(sent, "");
@@ -139,11 +131,10 @@ static void no_answer_is_taken_from_a_lost_connection(void **state)
 
 /* ---- tasks that are woken ---- */
 
-static void it_runs_only_when_it_is_woken(void **state)
+TEST(it_runs_only_when_it_is_woken, start_woken, task_fixture_stop)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
-	(void)state;
 	fixture.wanted[1] = true;
 	assert_false(tasks_run(&s));
 	assert_int_equal(fixture.runs[0], 0);
@@ -155,11 +146,10 @@ static void it_runs_only_when_it_is_woken(void **state)
 	assert_true(task_wake_all(&s, &woken_task, now_ms));
 }
 
-static void waking_does_not_end_a_back_off(void **state)
+TEST(waking_does_not_end_a_back_off, start_woken, task_fixture_stop)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
-	(void)state;
 	fixture.ends = TASK_FAILED;
 	assert_true(task_wake_all(&s, &woken_task, now_ms));
 	tasks_run(&s);
@@ -170,16 +160,14 @@ static void waking_does_not_end_a_back_off(void **state)
 	assert_int_equal(fixture.runs[0], 1);
 }
 
-static void a_task_without_wanted_runs_in_every_queue(void **state)
+TEST(a_task_without_wanted_runs_in_every_queue, start_everywhere, task_fixture_stop)
 {
-	(void)state;
 	assert_false(tasks_run(&s));
 	assert_true(fixture.runs[0] == 1 && fixture.runs[1] == 1 && fixture.runs[2] == 1);
 }
 
-static void what_is_urgent_runs_at_once(void **state)
+TEST(what_is_urgent_runs_at_once, start_woken, task_fixture_stop)
 {
-	(void)state;
 	fixture.urgent = true;
 	tasks_run(&s);
 	assert_int_equal(fixture.runs[0], 1);
@@ -187,11 +175,10 @@ static void what_is_urgent_runs_at_once(void **state)
 
 /* ---- tasks of the whole sweeper ---- */
 
-static void it_runs_so_often_in_a_lease(void **state)
+TEST(it_runs_so_often_in_a_lease, start_whole, task_fixture_stop)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
-	(void)state;
 	assert_false(tasks_run(&s));
 	assert_false(tasks_run(&s));
 	assert_int_equal(*(int *)task_own(&s, &whole_task), 1);
@@ -202,9 +189,8 @@ static void it_runs_so_often_in_a_lease(void **state)
 	assert_int_equal(*(int *)task_own(&s, &whole_task), 2);
 }
 
-static void events_reach_the_tasks(void **state)
+TEST(events_reach_the_tasks, start_whole, task_fixture_stop)
 {
-	(void)state;
 	tasks_each_turn(&s, 1);
 	assert_int_equal(tasks_connected(&s), -1);
 	tasks_disconnected(&s);
@@ -218,19 +204,4 @@ static void events_reach_the_tasks(void **state)
 	assert_true(tasks_are_pending(&s));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(requests_of_all_queues_come_before_their_answers, asking),
-		T(another_request_goes_out_in_the_same_turn, asking),
-		T(no_answer_is_taken_from_a_lost_connection, asking),
-		T(it_runs_only_when_it_is_woken, woken),
-		T(waking_does_not_end_a_back_off, woken),
-		T(a_task_without_wanted_runs_in_every_queue, everywhere),
-		T(what_is_urgent_runs_at_once, woken),
-		T(it_runs_so_often_in_a_lease, whole),
-		T(events_reach_the_tasks, whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -2,20 +2,15 @@
 /* ldflags: -Wl,--wrap=queue_types_ask */
 
 /* When the sweeper looks at the types of all keys: a look whose answers were lost counts for nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
 #include "common/board/scoreboard.h"
 #include "sweeper/report/health.h"
 #include "sweeper/report/types.h"
 #include "tests/unit/sweeper/task_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct scoreboard board;
 static int answers, lost_after;		/* the connection breaks after so many answers; -1: never */
@@ -106,18 +101,16 @@ static int answers_of_a_run(void)
 	return answers;
 }
 
-static void a_complete_look_suffices_for_minutes(void **state)
+TEST(a_complete_look_suffices_for_minutes, start, stop)
 {
-	(void)state;
 	assert_true(answers_of_a_run() > 10);
 	assert_int_equal(answers_of_a_run(), 0);
 }
 
-static void a_look_whose_answers_were_lost_comes_again(void **state)
+TEST(a_look_whose_answers_were_lost_comes_again, start, stop)
 {
 	static const int lost[] = { 0, 1, 9 };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(lost); i++) {
 		lost_after = lost[i];
 		assert_int_equal(answers_of_a_run(), lost[i]);
@@ -129,9 +122,8 @@ static void a_look_whose_answers_were_lost_comes_again(void **state)
 }
 
 /* The answers that came say nothing about the keys whose answers did not. */
-static void a_lost_look_withdraws_no_alarm(void **state)
+TEST(a_lost_look_withdraws_no_alarm, start, stop)
 {
-	(void)state;
 	wrong = true;
 	assert_true(answers_of_a_run() > 10);
 	assert_int_equal(fixture.noted, 1);
@@ -146,22 +138,11 @@ static void a_lost_look_withdraws_no_alarm(void **state)
 	assert_true(published[0] == '\0');
 }
 
-static void a_wrong_type_is_looked_at_until_it_is_repaired(void **state)
+TEST(a_wrong_type_is_looked_at_until_it_is_repaired, start, stop)
 {
-	(void)state;
 	wrong = true;
 	for (int i = 0; i < 3; i++)
 		assert_true(answers_of_a_run() > 10);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_complete_look_suffices_for_minutes, start, stop),
-		cmocka_unit_test_setup_teardown(a_look_whose_answers_were_lost_comes_again, start, stop),
-		cmocka_unit_test_setup_teardown(a_lost_look_withdraws_no_alarm, start, stop),
-		cmocka_unit_test_setup_teardown(a_wrong_type_is_looked_at_until_it_is_repaired, start, stop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,8 @@
-
 /* Since when entries of the registry have nothing behind them, as a sweeper remembers it: no sleeping, times are given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "sweeper/registry/unused_entries.h"
+#include "tests/unit/unit.h"
 
 #define GAP 60
 
@@ -25,11 +19,10 @@ static int64_t since(struct unused_entries *v, const char *name, const char *sco
 	return known == NULL ? -1 : known->since_ms;
 }
 
-static void the_same_entry_grows_older(void **state)
+TEST(the_same_entry_grows_older)
 {
 	struct unused_entries v = {0};
 
-	(void)state;
 	assert_int_equal(since(&v, "a", "1", "{}", 10), 10);
 	assert_int_equal(since(&v, "b", "1", NULL, 20), 20);
 	assert_int_equal(since(&v, "a", "1", "{}", 50), 10);
@@ -38,11 +31,10 @@ static void the_same_entry_grows_older(void **state)
 	unused_entries_free(&v);
 }
 
-static void another_entry_of_that_name_is_young(void **state)
+TEST(another_entry_of_that_name_is_young)
 {
 	struct unused_entries v = {0};
 
-	(void)state;
 	since(&v, "a", "1", "{}", 10);
 	assert_int_equal(since(&v, "a", "2", "{}", 20), 20);		/* registered anew, or shown to be served */
 	assert_int_equal(since(&v, "a", "2", "{\"x\":1}", 30), 30);
@@ -54,22 +46,20 @@ static void another_entry_of_that_name_is_young(void **state)
 	unused_entries_free(&v);
 }
 
-static void nobody_looked_for_too_long(void **state)
+TEST(nobody_looked_for_too_long)
 {
 	struct unused_entries v = {0};
 
-	(void)state;
 	since(&v, "a", "1", "{}", 10);
 	assert_int_equal(since(&v, "a", "1", "{}", 10 + GAP), 10);
 	assert_int_equal(since(&v, "a", "1", "{}", 11 + 2 * GAP), 11 + 2 * GAP);
 	unused_entries_free(&v);
 }
 
-static void what_a_turn_did_not_see_is_forgotten(void **state)
+TEST(what_a_turn_did_not_see_is_forgotten)
 {
 	struct unused_entries v = {0};
 
-	(void)state;
 	since(&v, "a", "1", "{}", 10);
 	since(&v, "b", "1", "{}", 10);
 	unused_entries_end_turn(&v);
@@ -82,12 +72,11 @@ static void what_a_turn_did_not_see_is_forgotten(void **state)
 	assert_int_equal(v.n, 0);
 }
 
-static void memory_is_bounded(void **state)
+TEST(memory_is_bounded)
 {
 	struct unused_entries v = {0};
 	char name[16];
 
-	(void)state;
 	for (int i = 0; i < UNUSED_ENTRIES_MAX; i++) {
 		snprintf(name, sizeof(name), "q%d", i);
 		assert_int_equal(since(&v, name, "1", NULL, 1 + i / 1000), 1 + i / 1000);
@@ -98,15 +87,4 @@ static void memory_is_bounded(void **state)
 	unused_entries_free(&v);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_entry_grows_older),
-		cmocka_unit_test(another_entry_of_that_name_is_young),
-		cmocka_unit_test(nobody_looked_for_too_long),
-		cmocka_unit_test(what_a_turn_did_not_see_is_forgotten),
-		cmocka_unit_test(memory_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,14 +3,9 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* Why a worker does not fetch, until when, and what the scoreboard shows of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #include "common/base/nitems.h"
@@ -170,7 +165,7 @@ static void assert_situation(const struct situation *s)
 	assert_true(admission_deadline_ms(w) == a.until_ms);
 }
 
-static void each_hold_keeps_the_worker_from_fetching_and_is_shown(void **state)
+TEST(each_hold_keeps_the_worker_from_fetching_and_is_shown, fixture_setup, fixture_teardown)
 {
 	bool covered[WORKER_HOLDS] = { [WORKER_ADMITTED] = true };
 
@@ -189,9 +184,8 @@ static void each_hold_keeps_the_worker_from_fetching_and_is_shown(void **state)
 			fail_msg("no situation has the hold %d", hold);
 }
 
-static void of_several_holds_the_first_one_counts(void **state)
+TEST(of_several_holds_the_first_one_counts, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fetch();
 	refuse_a_move();
 	assert_int_equal(admission_judge(w).hold, WORKER_FETCHING);
@@ -205,9 +199,8 @@ static void of_several_holds_the_first_one_counts(void **state)
 	assert_int_equal(admission_judge(w).hold, WORKER_LEAVES);
 }
 
-static void a_hold_with_an_end_is_over_then(void **state)
+TEST(a_hold_with_an_end_is_over_then, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	back_off();
 	read_a_pause();
 	while (admission_judge(w).hold != WORKER_ADMITTED)
@@ -217,9 +210,8 @@ static void a_hold_with_an_end_is_over_then(void **state)
 }
 
 /* Another worker takes the probe between the judgement and the claim: the next turn comes at the next probe, not at once. */
-static void a_probe_that_another_worker_takes_is_waited_for(void **state)
+TEST(a_probe_that_another_worker_takes_is_waited_for, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	open_the_breaker();
 	fixture_pass_ms(500);
 	assert_int_equal(admission_judge(w).hold, WORKER_ADMITTED);
@@ -232,9 +224,8 @@ static void a_probe_that_another_worker_takes_is_waited_for(void **state)
 	assert_in_range(admission_deadline_ms(w) - fixture_now_ms(), 1, 30000);
 }
 
-static void each_hold_says_what_the_slot_waits_for(void **state)
+TEST(each_hold_says_what_the_slot_waits_for, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	for (int hold = 0; hold < WORKER_HOLDS; hold++)
 		assert_int_equal(slot_waits_for((uint32_t)hold) == NULL, hold == WORKER_ADMITTED);
 	assert_null(slot_waits_for(WORKER_HOLDS));
@@ -242,9 +233,8 @@ static void each_hold_says_what_the_slot_waits_for(void **state)
 }
 
 /* evidence_tick() has its turn before a trial begins, so the next turn must follow at once. */
-static void a_trial_that_begins_is_written_without_another_event(void **state)
+TEST(a_trial_that_begins_is_written_without_another_event, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, fixture_sealed("quredis/1 w=00000000000000ab outages=2 solo=1\na"));
 	assert_int_equal(evidence_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 	assert_false(evidence_may_start(w, MOVED));
@@ -253,18 +243,4 @@ static void a_trial_that_begins_is_written_without_another_event(void **state)
 	assert_int_equal(evidence_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(each_hold_keeps_the_worker_from_fetching_and_is_shown),
-		T(of_several_holds_the_first_one_counts),
-		T(a_hold_with_an_end_is_over_then),
-		T(a_probe_that_another_worker_takes_is_waited_for),
-		T(each_hold_says_what_the_slot_waits_for),
-		T(a_trial_that_begins_is_written_without_another_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

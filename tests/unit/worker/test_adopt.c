@@ -4,15 +4,10 @@
  * What a worker believes to lie in a tray, and what really lies there after a doubt: each message is found again, gone,
  * lost, or new to it; and only what was found and is done is deleted later.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/adopt_fixture.h"
 
 static const struct {
@@ -48,7 +43,7 @@ static const struct {
 	{ "nothing did", TRAY_EMPTY, false, 0, "", "", "", TRAY_EMPTY, 0 },
 };
 
-static void a_tray_is_held_against_what_is_there(void **state)
+TEST(a_tray_is_held_against_what_is_there, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		print_message("  %s\n", cases[i].what);
@@ -67,7 +62,7 @@ static void a_tray_is_held_against_what_is_there(void **state)
 }
 
 /* The message that a fetch would explain may be one that was done: the server restarted from an older copy, was promoted, or tells nothing. */
-static void on_another_server_what_was_fetched_may_have_come_back(void **state)
+TEST(on_another_server_what_was_fetched_may_have_come_back, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	static const struct redis_identity others[] = { { "another run", "a history" }, { "a run", "another history" }, { "", "" } };
 
@@ -85,9 +80,8 @@ static void on_another_server_what_was_fetched_may_have_come_back(void **state)
 }
 
 /* What it does next takes nothing but what is done. */
-static void what_came_back_is_not_deleted(void **state)
+TEST(what_came_back_is_not_deleted, adopt_fixture_setup, adopt_fixture_teardown)
 {
-	(void)state;
 	adopt_fixture_believe(TRAY_DELETING, "agbd");
 	w->trays.tray[0].sent = true;
 	adopt_fixture_compare("ab");
@@ -105,13 +99,12 @@ static void what_came_back_is_not_deleted(void **state)
 }
 
 /* Its handler reads it from there until it ends, however much comes back beside it meanwhile. */
-static void what_runs_stays_where_it_is(void **state)
+TEST(what_runs_stays_where_it_is, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	struct tray *t = &w->trays.tray[0];
 	char there[201] = "a";
 	const char *runs;
 
-	(void)state;
 	memset(there + 1, 'b', sizeof(there) - 2);
 	adopt_fixture_believe(TRAY_FILLED, "ar");
 	runs = tray_raw(t, &t->items[0]);
@@ -127,14 +120,13 @@ static void what_runs_stays_where_it_is(void **state)
 }
 
 /* It may be ours: no message of the tray starts before the secrets were read again. */
-static void a_line_sealed_by_nobody_we_know_waits_for_the_secrets(void **state)
+TEST(a_line_sealed_by_nobody_we_know_waits_for_the_secrets, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	static const char line[] = "quredis/1 w=0000000000000001 crashes=1\na";
 	struct seal_secrets other = { .n = 1 };
 	struct message_keys lines = { .queue = w->env->keys.ingress, .secrets = &other, .headers = true };
 	struct buffer sealed = {0};
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "br");
 	assert_int_equal(w->trays.tray[0].notes, NOTES_KNOWN);
 	sealed_append(&sealed, &lines, line, strlen(line));
@@ -150,17 +142,4 @@ static void a_line_sealed_by_nobody_we_know_waits_for_the_secrets(void **state)
 	buffer_free(&sealed);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, adopt_fixture_setup, adopt_fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_tray_is_held_against_what_is_there),
-		T(on_another_server_what_was_fetched_may_have_come_back),
-		T(what_came_back_is_not_deleted),
-		T(what_runs_stays_where_it_is),
-		T(a_line_sealed_by_nobody_we_know_waits_for_the_secrets),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

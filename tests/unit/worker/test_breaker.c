@@ -1,15 +1,10 @@
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/handler/cause.h"
 
+#include "tests/unit/unit.h"
 #include "worker/worker.h"
 
 #define CAUSE handler_cause_unrunnable("execve", 2)
@@ -29,11 +24,10 @@ static uint64_t id_of(const char *id)
 	return breaker_message_id(&m);
 }
 
-static void closed_lets_everybody_fetch(void **state)
+TEST(closed_lets_everybody_fetch)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	assert_int_equal(breaker_until_ms(&b), 0);
 	for (int i = 0; i < 100; i++)
 		assert_true(breaker_may_fetch(&b, 1000));
@@ -41,11 +35,10 @@ static void closed_lets_everybody_fetch(void **state)
 }
 
 /* Of many who find it broken only one opened it, and only that one says so. */
-static void opens_once(void **state)
+TEST(opens_once)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	assert_true(breaker_open(&b, CAUSE, 1000));
 	assert_false(breaker_open(&b, CAUSE, 1000));
 	assert_false(breaker_may_fetch(&b, 1000));
@@ -56,12 +49,11 @@ static void opens_once(void **state)
 }
 
 /* When the pause is over one may look; the next pause is longer, up to half a minute. */
-static void probes_one_at_a_time_and_less_and_less(void **state)
+TEST(probes_one_at_a_time_and_less_and_less)
 {
 	struct board_queue b = {0};
 	int64_t now = 1000, pause = 0;
 
-	(void)state;
 	breaker_open(&b, CAUSE, now);
 	for (int i = 0; i < 20; i++) {
 		int64_t until = breaker_until_ms(&b), next;
@@ -81,12 +73,11 @@ static void probes_one_at_a_time_and_less_and_less(void **state)
 }
 
 /* Once closed, the next opening begins with a short pause again. */
-static void forgets_when_closed(void **state)
+TEST(forgets_when_closed)
 {
 	struct board_queue b = {0};
 	int64_t first;
 
-	(void)state;
 	breaker_open(&b, CAUSE, 0);
 	first = breaker_until_ms(&b);
 	for (int i = 0; i < 5; i++)
@@ -96,11 +87,10 @@ static void forgets_when_closed(void **state)
 	assert_int_equal(breaker_until_ms(&b) - 100000, first);
 }
 
-static void a_row_of_distinct_failures_opens(void **state)
+TEST(a_row_of_distinct_failures_opens)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	assert_false(breaker_failed(&b, id_of("a"), 3, NULL, 0));
 	assert_false(breaker_failed(&b, id_of("b"), 3, NULL, 0));
 	assert_int_equal(breaker_until_ms(&b), 0);
@@ -109,11 +99,10 @@ static void a_row_of_distinct_failures_opens(void **state)
 	assert_false(breaker_failed(&b, id_of("d"), 3, NULL, 0));	/* it is open already */
 }
 
-static void a_success_ends_the_row(void **state)
+TEST(a_success_ends_the_row)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		char id[8];
 
@@ -125,11 +114,10 @@ static void a_success_ends_the_row(void **state)
 }
 
 /* A poisonous message proves nothing about the handler, however often it comes. */
-static void the_same_message_counts_once(void **state)
+TEST(the_same_message_counts_once)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		assert_false(breaker_failed(&b, id_of("poison"), 3, NULL, 0));
 	assert_false(breaker_failed(&b, id_of("other"), 3, NULL, 0));
@@ -139,11 +127,10 @@ static void the_same_message_counts_once(void **state)
 }
 
 /* It failed while others were done, so it is known to be the message's fault. */
-static void what_failed_before_a_success_is_no_news(void **state)
+TEST(what_failed_before_a_success_is_no_news)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	for (int round = 0; round < 3; round++) {
 		assert_false(breaker_failed(&b, id_of("a"), 3, NULL, 0));
 		assert_false(breaker_succeeded(&b));
@@ -161,11 +148,10 @@ static void what_failed_before_a_success_is_no_news(void **state)
 }
 
 /* RETRY or FAIL show that it runs. That closes what was opened for a handler that did not, but no row of failures. */
-static void an_answer_is_no_success(void **state)
+TEST(an_answer_is_no_success)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	assert_true(breaker_open(&b, CAUSE, 0));
 	assert_true(breaker_answered(&b, 0));
 	assert_true(breaker_open(&b, CAUSE, 0));
@@ -177,11 +163,10 @@ static void an_answer_is_no_success(void **state)
 }
 
 /* What workers of an older generation see concerns nobody, and proves nothing of the next. */
-static void generations(void **state)
+TEST(generations)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	assert_true(breaker_concerns(&b, 0));
 	assert_false(breaker_knows_answers(&b, 0));
 	breaker_note_answer(&b, 0);
@@ -198,12 +183,11 @@ static void generations(void **state)
  * Messages that end their process before any handler has answered: each costs one short pause, and the pauses stay short. So a handler
  * that works is found behind any number of them, at a constant cost of each.
  */
-static void probes_with_different_messages_follow_soon(void **state)
+TEST(probes_with_different_messages_follow_soon)
 {
 	struct board_queue b = {0};
 	int64_t now = 1000, pause = 0;
 
-	(void)state;
 	assert_true(breaker_mute(&b, CAUSE, 20, now));
 	for (int i = 1; i < 1000; i++) {
 		pause = breaker_until_ms(&b) - now;
@@ -221,22 +205,20 @@ static void probes_with_different_messages_follow_soon(void **state)
 }
 
 /* At most half of the time goes to its starts. */
-static void a_handler_that_starts_slowly_is_tried_less_often(void **state)
+TEST(a_handler_that_starts_slowly_is_tried_less_often)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	breaker_mute(&b, CAUSE, 7000, 1000);
 	assert_int_equal(breaker_until_ms(&b), 8000);
 	breaker_mute(&b, CAUSE, 70000, 8000);
 	assert_int_equal(breaker_until_ms(&b), 38000);
 }
 
-static void an_answer_can_be_doubted(void **state)
+TEST(an_answer_can_be_doubted)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	breaker_note_answer(&b, 0);
 	breaker_doubt(&b);
 	assert_false(breaker_knows_answers(&b, 0));
@@ -244,11 +226,10 @@ static void an_answer_can_be_doubted(void **state)
 	assert_true(breaker_knows_answers(&b, 0));
 }
 
-static void zero_never_opens(void **state)
+TEST(zero_never_opens)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		char id[8];
 
@@ -259,11 +240,10 @@ static void zero_never_opens(void **state)
 }
 
 /* The largest row the configuration allows is as long as what is remembered. */
-static void the_longest_row(void **state)
+TEST(the_longest_row)
 {
 	struct board_queue b = {0};
 
-	(void)state;
 	for (int i = 1; i <= BREAKER_RING; i++) {
 		char id[8];
 
@@ -274,9 +254,8 @@ static void the_longest_row(void **state)
 	}
 }
 
-static void ids_tell_messages_apart(void **state)
+TEST(ids_tell_messages_apart)
 {
-	(void)state;
 	assert_true(id_of("a") == id_of("a"));
 	assert_true(id_of("a") != id_of("b"));
 	assert_true(id_of("ab") != id_of("ba"));
@@ -289,13 +268,12 @@ static const char *cause_of(const struct board_queue *b, char out[HANDLER_CAUSE_
 }
 
 /* The last evidence, also of a probe. */
-static void its_cause_is_known(void **state)
+TEST(its_cause_is_known)
 {
 	struct board_queue b = {0};
 	struct handler_result last = { .end = HANDLER_EXITED, .code = 7 };
 	char out[HANDLER_CAUSE_SIZE];
 
-	(void)state;
 	assert_true(breaker_open(&b, handler_cause_unrunnable("execve", EACCES), 0));
 	assert_string_equal(cause_of(&b, out), "its handler cannot be executed: execve /opt/mail: Permission denied");
 	assert_false(breaker_open(&b, handler_cause_unrunnable("chdir", EACCES), 0));
@@ -308,27 +286,4 @@ static void its_cause_is_known(void **state)
 	assert_int_equal(atomic_load(&b.workers.breaker.cause), HANDLER_CAUSE_NONE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(closed_lets_everybody_fetch),
-		cmocka_unit_test(opens_once),
-		cmocka_unit_test(probes_one_at_a_time_and_less_and_less),
-		cmocka_unit_test(forgets_when_closed),
-		cmocka_unit_test(a_row_of_distinct_failures_opens),
-		cmocka_unit_test(a_success_ends_the_row),
-		cmocka_unit_test(the_same_message_counts_once),
-		cmocka_unit_test(what_failed_before_a_success_is_no_news),
-		cmocka_unit_test(an_answer_is_no_success),
-		cmocka_unit_test(generations),
-		cmocka_unit_test(probes_with_different_messages_follow_soon),
-		cmocka_unit_test(a_handler_that_starts_slowly_is_tried_less_often),
-		cmocka_unit_test(an_answer_can_be_doubted),
-		cmocka_unit_test(zero_never_opens),
-		cmocka_unit_test(the_longest_row),
-		cmocka_unit_test(ids_tell_messages_apart),
-		cmocka_unit_test(its_cause_is_known),
-	};
-
-	return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

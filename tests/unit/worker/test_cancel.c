@@ -3,17 +3,13 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* Orders to cancel messages: which message an order means, and what is written in its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/string.h>
-#include <cmocka.h>
 
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #include "common/base/base.h"
@@ -90,18 +86,16 @@ static void assert_untouched(enum item_state state)
 	assert_sent_nothing();
 }
 
-static void without_orders_nothing_is_asked(void **state)
+TEST(without_orders_nothing_is_asked, setup, teardown)
 {
-	(void)state;
 	atomic_store(&fixture.env->board->sweeper.cancels, 0);
 	cancel_tick(w, fixture_now_ms());
 	assert_sent_nothing();
 	assert_int_equal(cancel_deadline_ms(w), INT64_MAX);
 }
 
-static void the_run_ends_and_then_the_result_is_written(void **state)
+TEST(the_run_ends_and_then_the_result_is_written, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
@@ -125,9 +119,8 @@ static void the_run_ends_and_then_the_result_is_written(void **state)
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
-static void it_is_handed_back_with_the_same_attempt(void **state)
+TEST(it_is_handed_back_with_the_same_attempt, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, INC " 0 0 0 retry ada@web1");
@@ -140,9 +133,8 @@ static void it_is_handed_back_with_the_same_attempt(void **state)
 	assert_noted("ended handed_back");
 }
 
-static void a_message_that_waits_here_does_not_start(void **state)
+TEST(a_message_that_waits_here_does_not_start, setup, teardown)
 {
-	(void)state;
 	receive("a", false);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
@@ -150,9 +142,8 @@ static void a_message_that_waits_here_does_not_start(void **state)
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
 }
 
-static void an_equal_message_that_came_later_runs_on(void **state)
+TEST(an_equal_message_that_came_later_runs_on, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 500, ESCAPE);
@@ -162,9 +153,8 @@ static void an_equal_message_that_came_later_runs_on(void **state)
 	assert_untouched(ITEM_RUNNING);
 }
 
-static void what_has_ended_by_itself_is_not_running(void **state)
+TEST(what_has_ended_by_itself_is_not_running, setup, teardown)
 {
-	(void)state;
 	receive("b", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
@@ -172,9 +162,8 @@ static void what_has_ended_by_itself_is_not_running(void **state)
 	assert_noted("ended not_running");
 }
 
-static void another_process_answers_for_its_own_tray(void **state)
+TEST(another_process_answers_for_its_own_tray, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, OTHER " 0 0 0 escape ada@web1");
@@ -186,9 +175,8 @@ static void another_process_answers_for_its_own_tray(void **state)
 }
 
 /* The worker puts its own name into the order first: of several equal messages one ends. */
-static void a_message_that_was_taken_over_ends_here(void **state)
+TEST(a_message_that_was_taken_over_ends_here, setup, teardown)
 {
-	(void)state;
 	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
 	fixture_pass_ms(100);
 	read_order("a", 60000, OTHER " 0 0 0 escape ada@web1");
@@ -199,9 +187,8 @@ static void a_message_that_was_taken_over_ends_here(void **state)
 }
 
 /* Another worker answered to the first order, and a second one for the same bytes stands in its place. */
-static void the_result_of_an_order_answers_to_no_other_order(void **state)
+TEST(the_result_of_an_order_answers_to_no_other_order, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, INC " 0 0 0 retry ada@web1");
@@ -216,11 +203,10 @@ static void the_result_of_an_order_answers_to_no_other_order(void **state)
 }
 
 /* The worker that handed it back has not written that yet. */
-static void a_message_that_was_handed_back_runs(void **state)
+TEST(a_message_that_was_handed_back_runs, setup, teardown)
 {
 	static const char *const owners[] = { OTHER, INC };
 
-	(void)state;
 	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
 	for (size_t i = 0; i < nitems(owners); i++) {
 		char text[128];
@@ -233,20 +219,18 @@ static void a_message_that_was_handed_back_runs(void **state)
 	}
 }
 
-static void what_was_retried_since_is_another_run(void **state)
+TEST(what_was_retried_since_is_another_run, setup, teardown)
 {
-	(void)state;
 	receive(fixture_sealed("quredis/1 w=0000000000000001 attempts=1 redelivered=1\na"), true);
 	fixture_pass_ms(100);
 	read_order("a", 60000, OTHER " 0 0 0 escape ada@web1");
 	assert_untouched(ITEM_RUNNING);
 }
 
-static void strange_orders_are_left_alone(void **state)
+TEST(strange_orders_are_left_alone, setup, teardown)
 {
 	static const char *const texts[] = { "", INC, INC " 0 0 0 delete ada@web1", "x 0 0 0 escape", INC " a b c escape ada" };
 
-	(void)state;
 	receive("a", true);
 	for (size_t i = 0; i < nitems(texts); i++) {
 		fixture_pass_ms(1000);
@@ -261,9 +245,8 @@ static void strange_orders_are_left_alone(void **state)
 }
 
 /* The message was not in its tray any more, or Redis refused to move it. */
-static void what_did_not_move_was_not_cancelled(void **state)
+TEST(what_did_not_move_was_not_cancelled, setup, teardown)
 {
-	(void)state;
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
@@ -286,11 +269,10 @@ static void what_did_not_move_was_not_cancelled(void **state)
 	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
 }
 
-static void a_note_that_failed_is_written_at_the_next_look(void **state)
+TEST(a_note_that_failed_is_written_at_the_next_look, setup, teardown)
 {
 	static const char *const replies[] = { "-NOPERM no\r\n", ":0\r\n" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(replies); i++) {
 		fixture_pass_ms(1000);
 		read_order("a", 50, ESCAPE);
@@ -301,12 +283,11 @@ static void a_note_that_failed_is_written_at_the_next_look(void **state)
 	}
 }
 
-static void no_more_orders_are_read_than_a_queue_may_have(void **state)
+TEST(no_more_orders_are_read_than_a_queue_may_have, setup, teardown)
 {
 	char resp[32 * 1024];
 	size_t len = (size_t)snprintf(resp, sizeof(resp), "*%d\r\n", 3 * (QUEUE_CANCELS_MAX + 1));
 
-	(void)state;
 	for (int i = 0; i <= QUEUE_CANCELS_MAX; i++)
 		len += (size_t)snprintf(resp + len, sizeof(resp) - len, "$40\r\n%040d\r\n$2\r\n50\r\n$%zu\r\nwanted " ESCAPE "\r\n", i,
 		    strlen("wanted " ESCAPE));
@@ -318,27 +299,4 @@ static void no_more_orders_are_read_than_a_queue_may_have(void **state)
 	assert_sent_nothing();
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(without_orders_nothing_is_asked),
-		T(the_run_ends_and_then_the_result_is_written),
-		T(it_is_handed_back_with_the_same_attempt),
-		T(a_message_that_waits_here_does_not_start),
-		T(an_equal_message_that_came_later_runs_on),
-		T(what_has_ended_by_itself_is_not_running),
-		T(another_process_answers_for_its_own_tray),
-		T(a_message_that_was_taken_over_ends_here),
-		T(the_result_of_an_order_answers_to_no_other_order),
-		T(a_message_that_was_handed_back_runs),
-		T(what_did_not_move_was_not_cancelled),
-		T(a_note_that_failed_is_written_at_the_next_look),
-		T(no_more_orders_are_read_than_a_queue_may_have),
-		T(what_was_retried_since_is_another_run),
-		T(strange_orders_are_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

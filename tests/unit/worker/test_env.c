@@ -1,23 +1,17 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
 /* What the master gives a worker: its own slot, the words of its queue, its name and its keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 /* Not the first ones, where a wrong index would not show. */
-static void a_worker_gets_the_slot_and_the_queue_of_its_child(void **state)
+TEST(a_worker_gets_the_slot_and_the_queue_of_its_child, lone_worker_setup, lone_worker_teardown)
 {
 	struct env *env;
 
-	(void)state;
 	lone.child.slot = SCOREBOARD_SLOTS - 1;
 	lone.child.queue_index = SCOREBOARD_QUEUES - 1;
 	env = env_new(&lone.child);
@@ -28,11 +22,10 @@ static void a_worker_gets_the_slot_and_the_queue_of_its_child(void **state)
 	env_free(env);
 }
 
-static void a_worker_is_named_by_its_queue_and_its_number_there(void **state)
+TEST(a_worker_is_named_by_its_queue_and_its_number_there, lone_worker_setup, lone_worker_teardown)
 {
 	struct env *env;
 
-	(void)state;
 	assert_string_equal(lone.env->name, "mail/2");
 	lone.child.index = CONF_WORKERS_MAX - 1;
 	env = env_new(&lone.child);
@@ -41,12 +34,11 @@ static void a_worker_is_named_by_its_queue_and_its_number_there(void **state)
 }
 
 /* A name that is cut would stand for two workers. */
-static void the_longest_name_of_a_queue_is_not_cut(void **state)
+TEST(the_longest_name_of_a_queue_is_not_cut, lone_worker_setup, lone_worker_teardown)
 {
 	char name[QUEUE_NAME_MAX + 1], whole[QUEUE_NAME_MAX + 8];
 	struct env *env;
 
-	(void)state;
 	memset(name, 'q', QUEUE_NAME_MAX);
 	name[QUEUE_NAME_MAX] = '\0';
 	snprintf(whole, sizeof(whole), "%s/999", name);
@@ -57,11 +49,10 @@ static void the_longest_name_of_a_queue_is_not_cut(void **state)
 	env_free(env);
 }
 
-static void the_keys_are_those_of_the_configuration(void **state)
+TEST(the_keys_are_those_of_the_configuration, lone_worker_setup, lone_worker_teardown)
 {
 	struct env *env;
 
-	(void)state;
 	assert_string_equal(lone.env->keys.ingress, "i");
 	assert_string_equal(lone.env->keys.transit, "t");
 	assert_string_equal(lone.env->keys.escape, "e");
@@ -75,9 +66,8 @@ static void the_keys_are_those_of_the_configuration(void **state)
 	env_free(env);
 }
 
-static void a_worker_counts_in_its_own_slot_only(void **state)
+TEST(a_worker_counts_in_its_own_slot_only, lone_worker_setup, lone_worker_teardown)
 {
-	(void)state;
 	env_count(lone.env, COUNT_DONE, 3);
 	env_count(lone.env, COUNT_DONE, 1000);
 	env_count(lone.env, COUNT_DONE, 0);
@@ -86,17 +76,4 @@ static void a_worker_counts_in_its_own_slot_only(void **state)
 			assert_int_equal(atomic_load(&lone.board->slots[slot].counters[counter]), slot == 1 && counter == COUNT_DONE ? 1003 : 0);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, lone_worker_setup, lone_worker_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_worker_gets_the_slot_and_the_queue_of_its_child),
-		T(a_worker_is_named_by_its_queue_and_its_number_there),
-		T(the_longest_name_of_a_queue_is_not_cut),
-		T(the_keys_are_those_of_the_configuration),
-		T(a_worker_counts_in_its_own_slot_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

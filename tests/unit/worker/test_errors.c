@@ -4,14 +4,9 @@
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 
 /* The errors of Redis that a worker logs, and those that it does not log again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 static int errors_logged(void)
@@ -20,11 +15,10 @@ static int errors_logged(void)
 }
 
 /* As with several addresses: one refuses, and one ends the connection. */
-static void reasons_that_alternate_are_logged_once_each(void **state)
+TEST(reasons_that_alternate_are_logged_once_each, fixture_setup_closed, fixture_teardown)
 {
 	int64_t began_ms = fixture_now_ms();
 
-	(void)state;
 	for (int i = 0; fixture_now_ms() < began_ms + 10 * REDIS_OUTAGE_LEAST_MS; i++) {
 		fixture_refuses = i % 2 == 0;
 		session_tick(w, fixture_now_ms());
@@ -47,14 +41,13 @@ static void reasons_that_alternate_are_logged_once_each(void **state)
 }
 
 /* Two commands that Redis refuses in turn, and texts that differ at their end. */
-static void each_error_of_a_command_is_logged_once(void **state)
+TEST(each_error_of_a_command_is_logged_once, fixture_setup_closed, fixture_teardown)
 {
 	static const char *const refusals[] = {
 		"-ERR Error running script (call to f_0123456789012345678901234567890123456789): @user_script:7: OOM\r\n",
 		"-ERR Error running script (call to f_0123456789012345678901234567890123456789): @user_script:7: WRONGTYPE\r\n",
 	};
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		errors_report(w, "fetch", fixture_reply(refusals[i % 2]));
 		errors_report(w, "settle", fixture_reply(refusals[0]));
@@ -62,12 +55,4 @@ static void each_error_of_a_command_is_logged_once(void **state)
 	assert_int_equal(errors_logged(), 3);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup_closed, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-		T(reasons_that_alternate_are_logged_once_each), T(each_error_of_a_command_is_logged_once),
-	};
-
-	return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

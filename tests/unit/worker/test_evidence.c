@@ -1,16 +1,11 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c tests/unit/worker/evidence_fixture.c */
 /* ldflags: -Wl,--wrap=queue_annotate */
 /* How a worker tells a sweeper that it was ordered to stop, and what it does if Redis refuses. test_evidence_trial.c: which message is on trial. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/evidence_fixture.h"
 
 static void answer(enum redis_type type, int64_t now_ms)
@@ -27,9 +22,8 @@ static int teardown(void **state)
 	return lone_worker_teardown(state);
 }
 
-static void an_order_to_stop_is_told_once(void **state)
+TEST(an_order_to_stop_is_told_once, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_QUIET;
 	evidence_tick(lone.w, 0);
 	assert_int_equal(noted.written, 0);
@@ -47,9 +41,8 @@ static void an_order_to_stop_is_told_once(void **state)
 	assert_int_equal(lone.reported + lone.cleared, 0);
 }
 
-static void a_refused_write_is_sent_again_after_a_second(void **state)
+TEST(a_refused_write_is_sent_again_after_a_second, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 1000);
 	answer(REDIS_ERROR, 1000);
@@ -65,9 +58,8 @@ static void a_refused_write_is_sent_again_after_a_second(void **state)
 	assert_int_equal(evidence_deadline_ms(lone.w, 2000), INT64_MAX);
 }
 
-static void an_answer_of_another_type_is_a_refusal(void **state)
+TEST(an_answer_of_another_type_is_a_refusal, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
 	answer(REDIS_STRING, 0);
@@ -76,9 +68,8 @@ static void an_answer_of_another_type_is_a_refusal(void **state)
 }
 
 /* The mover's error is still shown then. */
-static void success_does_not_clear_an_error_of_a_move(void **state)
+TEST(success_does_not_clear_an_error_of_a_move, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
 	answer(REDIS_ERROR, 0);
@@ -88,11 +79,10 @@ static void success_does_not_clear_an_error_of_a_move(void **state)
 	assert_int_equal(lone.cleared, 0);
 }
 
-static void nothing_is_written_without_a_registration(void **state)
+TEST(nothing_is_written_without_a_registration, evidence_fixture_setup, teardown)
 {
 	struct worker *w = lone.w;
 
-	(void)state;
 	w->exit.order = ORDER_FINISH;
 	w->session.redis.state = REDIS_OPENING;
 	evidence_tick(w, 0);
@@ -108,9 +98,8 @@ static void nothing_is_written_without_a_registration(void **state)
 }
 
 /* The renewal is sent before, so Redis knows the name when it reads the write. */
-static void the_write_follows_the_renewal_at_once(void **state)
+TEST(the_write_follows_the_renewal_at_once, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	lone.w->session.registered = false;
 	lone.w->session.renewing = true;
@@ -118,9 +107,8 @@ static void the_write_follows_the_renewal_at_once(void **state)
 	assert_int_equal(noted.written, 1);
 }
 
-static void a_new_name_is_told_of_the_order_again(void **state)
+TEST(a_new_name_is_told_of_the_order_again, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
 	answer(REDIS_INTEGER, 0);
@@ -129,9 +117,8 @@ static void a_new_name_is_told_of_the_order_again(void **state)
 	assert_int_equal(noted.written, 2);
 }
 
-static void a_new_connection_ends_the_wait(void **state)
+TEST(a_new_connection_ends_the_wait, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
 	answer(REDIS_ERROR, 0);
@@ -140,9 +127,8 @@ static void a_new_connection_ends_the_wait(void **state)
 	assert_int_equal(noted.written, 2);
 }
 
-static void a_worker_that_is_not_registered_waits_for_no_deadline(void **state)
+TEST(a_worker_that_is_not_registered_waits_for_no_deadline, evidence_fixture_setup, teardown)
 {
-	(void)state;
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
 	answer(REDIS_ERROR, 0);
@@ -150,21 +136,4 @@ static void a_worker_that_is_not_registered_waits_for_no_deadline(void **state)
 	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(an_order_to_stop_is_told_once),
-		T(a_refused_write_is_sent_again_after_a_second),
-		T(an_answer_of_another_type_is_a_refusal),
-		T(success_does_not_clear_an_error_of_a_move),
-		T(nothing_is_written_without_a_registration),
-		T(the_write_follows_the_renewal_at_once),
-		T(a_new_name_is_told_of_the_order_again),
-		T(a_new_connection_ends_the_wait),
-		T(a_worker_that_is_not_registered_waits_for_no_deadline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c tests/unit/worker/evidence_fixture.c */
 /* ldflags: -Wl,--wrap=queue_annotate */
 /* The trial of a suspect: when the suspect may start, what Redis must know before, and when the trial ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/evidence_fixture.h"
 
 #define SUSPECT "quredis/1 w=00000000000000ab outages=2 solo=1\na"
@@ -48,9 +43,8 @@ static struct place tried(int64_t now_ms)
 	return p;
 }
 
-static void a_message_of_one_outage_needs_no_trial(void **state)
+TEST(a_message_of_one_outage_needs_no_trial, evidence_fixture_setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_true(evidence_may_start(lone.w, fetched(0, "quredis/1 w=00000000000000ab outages=1 crashes=1\na")));
 	assert_int_equal(on_trial(), 0);
 	evidence_tick(lone.w, 0);
@@ -58,20 +52,18 @@ static void a_message_of_one_outage_needs_no_trial(void **state)
 }
 
 /* Else a producer could stop all trials of a supervisor. */
-static void a_forged_suspect_gets_no_trial(void **state)
+TEST(a_forged_suspect_gets_no_trial, evidence_fixture_setup, lone_worker_teardown)
 {
-	(void)state;
 	lone_worker_add(0, "quredis/1 w=00000000000000ab outages=9 mac=00000000000000000000000000000000\na");
 	tray_filled(&lone.w->trays, 0);
 	assert_true(evidence_may_start(lone.w, AT(0, 0)));
 	assert_int_equal(on_trial(), 0);
 }
 
-static void a_suspect_starts_when_redis_has_its_name(void **state)
+TEST(a_suspect_starts_when_redis_has_its_name, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
-	(void)state;
 	assert_false(evidence_may_start(lone.w, p));
 	assert_int_equal(on_trial(), MY_SLOT);
 	evidence_tick(lone.w, 0);
@@ -84,11 +76,10 @@ static void a_suspect_starts_when_redis_has_its_name(void **state)
 	assert_true(evidence_may_start(lone.w, p));
 }
 
-static void a_new_name_is_told_of_the_trial_again(void **state)
+TEST(a_new_name_is_told_of_the_trial_again, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	evidence_lost(lone.w);
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 0);
@@ -98,11 +89,10 @@ static void a_new_name_is_told_of_the_trial_again(void **state)
 	assert_true(evidence_may_start(lone.w, p));
 }
 
-static void a_refused_trial_keeps_the_suspect_waiting(void **state)
+TEST(a_refused_trial_keeps_the_suspect_waiting, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
-	(void)state;
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 1000);
 	answer(REDIS_ERROR, 1000);
@@ -114,11 +104,10 @@ static void a_refused_trial_keeps_the_suspect_waiting(void **state)
 	assert_true(evidence_may_start(lone.w, p));
 }
 
-static void an_answer_for_an_earlier_name_confirms_nothing(void **state)
+TEST(an_answer_for_an_earlier_name_confirms_nothing, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
-	(void)state;
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 0);
 	evidence_lost(lone.w);
@@ -126,11 +115,10 @@ static void an_answer_for_an_earlier_name_confirms_nothing(void **state)
 	assert_false(evidence_may_start(lone.w, p));
 }
 
-static void a_withdrawal_under_an_earlier_name_ends_no_trial(void **state)
+TEST(a_withdrawal_under_an_earlier_name_ends_no_trial, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_move(&lone.w->trays, p, MOVE_RETRY);
 	tray_move_refused(&lone.w->trays, p, true);
 	evidence_tick(lone.w, 0);
@@ -141,11 +129,10 @@ static void a_withdrawal_under_an_earlier_name_ends_no_trial(void **state)
 	assert_int_equal(lone.w->evidence.trial_noted, TRIAL_UNTOLD);
 }
 
-static void during_the_trial_of_another_worker_a_suspect_is_put_off(void **state)
+TEST(during_the_trial_of_another_worker_a_suspect_is_put_off, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
-	(void)state;
 	atomic_store(&lone.board->workers.trial, 7);
 	assert_false(evidence_may_start(lone.w, p));
 	assert_int_equal(noted.put_off, 1);
@@ -156,11 +143,10 @@ static void during_the_trial_of_another_worker_a_suspect_is_put_off(void **state
 }
 
 /* It has no delayed set, so the suspect stays where it is. */
-static void in_a_shared_queue_the_worker_pauses_for_another_trial(void **state)
+TEST(in_a_shared_queue_the_worker_pauses_for_another_trial, evidence_fixture_setup_shared, lone_worker_teardown)
 {
 	const struct wrapper suspect = { .outages = 2 };
 
-	(void)state;
 	lone_worker_add(0, "a");
 	tray_filled(&lone.w->trays, 0);
 	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
@@ -172,11 +158,10 @@ static void in_a_shared_queue_the_worker_pauses_for_another_trial(void **state)
 }
 
 /* A note has no nonce. */
-static void in_a_shared_queue_a_trial_is_named_by_the_sha1(void **state)
+TEST(in_a_shared_queue_a_trial_is_named_by_the_sha1, evidence_fixture_setup_shared, lone_worker_teardown)
 {
 	const struct wrapper suspect = { .outages = 2 };
 
-	(void)state;
 	lone_worker_add(0, "a");
 	tray_filled(&lone.w->trays, 0);
 	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
@@ -185,11 +170,10 @@ static void in_a_shared_queue_a_trial_is_named_by_the_sha1(void **state)
 	assert_string_equal(noted.value, "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8");
 }
 
-static void a_trial_lasts_until_its_message_has_left_the_tray(void **state)
+TEST(a_trial_lasts_until_its_message_has_left_the_tray, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_start(&lone.w->trays, p);
 	evidence_tick(lone.w, 0);
 	tray_done(&lone.w->trays, p, 0, 0);
@@ -202,11 +186,10 @@ static void a_trial_lasts_until_its_message_has_left_the_tray(void **state)
 	assert_int_equal(noted.written, 1);
 }
 
-static void a_message_that_is_gone_ends_its_trial_without_a_connection(void **state)
+TEST(a_message_that_is_gone_ends_its_trial_without_a_connection, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	lone_worker_add(0, "b");
 	tray_gone(&lone.w->trays, p);
 	lone.w->session.redis.state = REDIS_CLOSED;
@@ -215,11 +198,10 @@ static void a_message_that_is_gone_ends_its_trial_without_a_connection(void **st
 }
 
 /* An operator may take days to repair Redis; other suspects must not wait for that. */
-static void a_refused_move_ends_the_trial_when_redis_has_forgotten_it(void **state)
+TEST(a_refused_move_ends_the_trial_when_redis_has_forgotten_it, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_start(&lone.w->trays, p);
 	tray_move(&lone.w->trays, p, MOVE_ESCAPE);
 	evidence_tick(lone.w, 0);
@@ -236,11 +218,10 @@ static void a_refused_move_ends_the_trial_when_redis_has_forgotten_it(void **sta
 	assert_int_equal(noted.written, 2);
 }
 
-static void a_refused_acknowledgement_ends_the_trial(void **state)
+TEST(a_refused_acknowledgement_ends_the_trial, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_start(&lone.w->trays, p);
 	tray_done(&lone.w->trays, p, 0, 0);
 	tray_close(&lone.w->trays, 0);
@@ -251,11 +232,10 @@ static void a_refused_acknowledgement_ends_the_trial(void **state)
 	assert_int_equal(on_trial(), 0);
 }
 
-static void a_trial_that_redis_does_not_forget_goes_on(void **state)
+TEST(a_trial_that_redis_does_not_forget_goes_on, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_move(&lone.w->trays, p, MOVE_RETRY);
 	tray_move_refused(&lone.w->trays, p, true);
 	evidence_tick(lone.w, 0);
@@ -269,11 +249,10 @@ static void a_trial_that_redis_does_not_forget_goes_on(void **state)
 }
 
 /* A new connection, under whose name nothing was written. */
-static void a_trial_that_redis_does_not_know_ends_without_a_write(void **state)
+TEST(a_trial_that_redis_does_not_know_ends_without_a_write, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = tried(0);
 
-	(void)state;
 	tray_move(&lone.w->trays, p, MOVE_RETRY);
 	tray_move_refused(&lone.w->trays, p, true);
 	evidence_lost(lone.w);
@@ -282,11 +261,10 @@ static void a_trial_that_redis_does_not_know_ends_without_a_write(void **state)
 	assert_int_equal(noted.written, 1);
 }
 
-static void a_trial_that_is_over_has_no_deadline(void **state)
+TEST(a_trial_that_is_over_has_no_deadline, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
-	(void)state;
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 0);
 	answer(REDIS_ERROR, 0);
@@ -296,30 +274,4 @@ static void a_trial_that_is_over_has_no_deadline(void **state)
 	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup, lone_worker_teardown)
-#define SHARED(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup_shared, lone_worker_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_message_of_one_outage_needs_no_trial),
-		T(a_forged_suspect_gets_no_trial),
-		T(a_suspect_starts_when_redis_has_its_name),
-		T(a_new_name_is_told_of_the_trial_again),
-		T(a_refused_trial_keeps_the_suspect_waiting),
-		T(an_answer_for_an_earlier_name_confirms_nothing),
-		T(a_withdrawal_under_an_earlier_name_ends_no_trial),
-		T(during_the_trial_of_another_worker_a_suspect_is_put_off),
-		SHARED(in_a_shared_queue_the_worker_pauses_for_another_trial),
-		SHARED(in_a_shared_queue_a_trial_is_named_by_the_sha1),
-		T(a_trial_lasts_until_its_message_has_left_the_tray),
-		T(a_message_that_is_gone_ends_its_trial_without_a_connection),
-		T(a_refused_move_ends_the_trial_when_redis_has_forgotten_it),
-		T(a_refused_acknowledgement_ends_the_trial),
-		T(a_trial_that_redis_does_not_forget_goes_on),
-		T(a_trial_that_redis_does_not_know_ends_without_a_write),
-		T(a_trial_that_is_over_has_no_deadline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

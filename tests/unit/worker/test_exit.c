@@ -1,14 +1,9 @@
 /* The way out of a worker: when it deregisters, when it is clean, and when it gives up on Redis. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "worker/worker.h"
 
 static struct scoreboard board;
@@ -91,9 +86,8 @@ static const struct redis_reply one = { .type = REDIS_INTEGER, .integer = 1 }, z
 
 /* ---- */
 
-static void without_its_master_a_worker_hands_back(void **state)
+TEST(without_its_master_a_worker_hands_back, setup, teardown)
 {
-	(void)state;
 	order(ORDER_RUN);
 	assert_int_equal(stopped, 0);
 	exit_master_gone(&w->exit);
@@ -104,9 +98,8 @@ static void without_its_master_a_worker_hands_back(void **state)
 	assert_int_equal(retried, 1);		/* once: later refusals wait as usual */
 }
 
-static void a_worker_deregisters_once_when_nothing_is_left(void **state)
+TEST(a_worker_deregisters_once_when_nothing_is_left, setup, teardown)
 {
-	(void)state;
 	order(ORDER_RUN);
 	exit_leave(w, 0);
 	assert_int_equal(deregistered, 0);
@@ -130,9 +123,8 @@ static void a_worker_deregisters_once_when_nothing_is_left(void **state)
 }
 
 /* Redis found a message under the name. A sweeper must see the worker as dead. */
-static void a_worker_that_owned_something_is_not_clean(void **state)
+TEST(a_worker_that_owned_something_is_not_clean, setup, teardown)
 {
-	(void)state;
 	order(ORDER_FINISH);
 	exit_leave(w, 0);
 	exit_answer(w, &zero);
@@ -140,9 +132,8 @@ static void a_worker_that_owned_something_is_not_clean(void **state)
 	assert_false(w->exit.clean);
 }
 
-static void a_refused_deregistration_is_sent_again(void **state)
+TEST(a_refused_deregistration_is_sent_again, setup, teardown)
 {
-	(void)state;
 	order(ORDER_FINISH);
 	exit_leave(w, 0);
 	exit_answer(w, &error);
@@ -152,9 +143,8 @@ static void a_refused_deregistration_is_sent_again(void **state)
 	assert_int_equal(deregistered, 2);
 }
 
-static void a_worker_without_a_name_leaves_at_once(void **state)
+TEST(a_worker_without_a_name_leaves_at_once, setup, teardown)
 {
-	(void)state;
 	order(ORDER_FINISH);
 	w->session.owner.keys = NULL;
 	exit_leave(w, 0);
@@ -163,9 +153,8 @@ static void a_worker_without_a_name_leaves_at_once(void **state)
 }
 
 /* Its first registration was refused. If it was in doubt instead, something may lie under the name. */
-static void a_worker_whose_only_name_was_refused_leaves_at_once(void **state)
+TEST(a_worker_whose_only_name_was_refused_leaves_at_once, setup, teardown)
 {
-	(void)state;
 	order(ORDER_FINISH);
 	w->session.registered = w->session.confirmed = false;
 	exit_leave(w, 0);
@@ -175,9 +164,8 @@ static void a_worker_whose_only_name_was_refused_leaves_at_once(void **state)
 	assert_true(w->exit.left && w->exit.clean);
 }
 
-static void a_worker_gives_up_after_a_while(void **state)
+TEST(a_worker_gives_up_after_a_while, setup, teardown)
 {
-	(void)state;
 	w->trays.tray[0].state = TRAY_DELETING;
 	order(ORDER_FINISH);
 	assert_false(exit_gives_up(w, 0));
@@ -188,9 +176,8 @@ static void a_worker_gives_up_after_a_while(void **state)
 	assert_true(exit_gives_up(w, 62500));
 }
 
-static void a_drain_that_owns_nothing_gives_up_later(void **state)
+TEST(a_drain_that_owns_nothing_gives_up_later, setup, teardown)
 {
-	(void)state;
 	order(ORDER_FINISH);
 	runs = true;
 	assert_false(exit_gives_up(w, 0));
@@ -211,11 +198,10 @@ static enum exit_cause judge(int signal, int code, int64_t now_ms)
 	return exit_judge_end(&w->exit, signal, code, now_ms);
 }
 
-static void while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops(void **state)
+TEST(while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops, setup, teardown)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGKILL };
 
-	(void)state;
 	order(ORDER_FINISH);
 	for (size_t i = 0; i < nitems(signals); i++) {
 		assert_int_equal(judge(signals[i], -1, 0), EXIT_OF_STOP);
@@ -226,9 +212,8 @@ static void while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops(void **st
 	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
 }
 
-static void the_order_may_follow_the_signal(void **state)
+TEST(the_order_may_follow_the_signal, setup, teardown)
 {
-	(void)state;
 	order(ORDER_RUN);
 	assert_int_equal(judge(SIGTERM, -1, 1000), EXIT_UNDECIDED);
 	assert_int_equal(judge(SIGTERM, -1, 1100), EXIT_UNDECIDED);
@@ -239,11 +224,10 @@ static void the_order_may_follow_the_signal(void **state)
 	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
 }
 
-static void a_signal_without_a_stop_charges_its_message_after_a_moment(void **state)
+TEST(a_signal_without_a_stop_charges_its_message_after_a_moment, setup, teardown)
 {
 	int64_t at;
 
-	(void)state;
 	order(ORDER_RUN);
 	for (int n = 0; n < 2; n++) {			/* each end has its own moment */
 		assert_int_equal(judge(0, 143, 1000 + n * 10000), EXIT_UNDECIDED);
@@ -255,23 +239,4 @@ static void a_signal_without_a_stop_charges_its_message_after_a_moment(void **st
 	assert_int_equal(judge(SIGABRT, -1, 0), EXIT_ITS_OWN);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(without_its_master_a_worker_hands_back),
-		T(a_worker_deregisters_once_when_nothing_is_left),
-		T(a_worker_that_owned_something_is_not_clean),
-		T(a_refused_deregistration_is_sent_again),
-		T(a_worker_without_a_name_leaves_at_once),
-		T(a_worker_whose_only_name_was_refused_leaves_at_once),
-		T(a_worker_gives_up_after_a_while),
-		T(a_drain_that_owns_nothing_gives_up_later),
-		T(while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops),
-		T(the_order_may_follow_the_signal),
-		T(a_signal_without_a_stop_charges_its_message_after_a_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -5,17 +5,12 @@
  * message was fetched, confirms the clock by which its age was computed.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 /*
@@ -118,34 +113,30 @@ static bool holds(struct place p)
 
 /* ---- what is asked ---- */
 
-static void without_a_ttl_the_worker_asks_nothing(void **state)
+TEST(without_a_ttl_the_worker_asks_nothing, setup, lone_worker_teardown)
 {
-	(void)state;
 	lone.queue.ttl_ms = -1;
 	assert_false(holds(fetched(0, NOW - 500000, "a")));
 	assert_int_equal(lone.expected, 0);
 }
 
-static void a_message_that_tells_no_time_starts(void **state)
+TEST(a_message_that_tells_no_time_starts, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(holds(fetched_raw("a")));
 	assert_int_equal(lone.expected, 0);
 }
 
 /* Its producer wrote a wrapper with an age of years. No secret verifies it, so it is payload. */
-static void a_forged_age_does_not_count(void **state)
+TEST(a_forged_age_does_not_count, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(holds(fetched_raw("quredis/1 w=00000000000000ab own=1 mac=00000000000000000000000000000000\na")));
 	assert_int_equal(lone.expected, 0);
 }
 
-static void an_age_equal_to_the_ttl_is_too_old(void **state)
+TEST(an_age_equal_to_the_ttl_is_too_old, setup, lone_worker_teardown)
 {
 	struct place young, old;
 
-	(void)state;
 	young = fetched(0, NOW - DRIFT - TTL + 1, "a");
 	old = fetched(0, NOW - DRIFT - TTL, "b");
 	assert_false(holds(young));
@@ -154,23 +145,21 @@ static void an_age_equal_to_the_ttl_is_too_old(void **state)
 	assert_int_equal(lone.expected, 1);
 }
 
-static void a_message_may_have_a_ttl_of_its_own(void **state)
+TEST(a_message_may_have_a_ttl_of_its_own, setup, lone_worker_teardown)
 {
 	char raw[96];
 
-	(void)state;
 	lone.queue.ttl_ms = -1;
 	snprintf(raw, sizeof(raw), "quredis/1 ttl=1s enqueued=%" PRId64 "\na", NOW - DRIFT - 1000);
 	assert_true(holds(fetched_raw(raw)));
 	assert_int_equal(lone.expected, 1);
 }
 
-static void while_the_clock_of_redis_is_not_known_nothing_expires(void **state)
+TEST(while_the_clock_of_redis_is_not_known_nothing_expires, setup, lone_worker_teardown)
 {
 	static const struct server_clock unknown, vague = { .low_ms = OFFSET - 1001, .high_ms = OFFSET, .checked_ms = BOOT, .since_ms = SINCE };
 	struct place p = fetched(0, NOW - 500000, "a");
 
-	(void)state;
 	server_clock_publish(&unknown, &lone.board->sweeper.clock);
 	assert_false(holds(p));
 	server_clock_publish(&vague, &lone.board->sweeper.clock);
@@ -181,12 +170,11 @@ static void while_the_clock_of_redis_is_not_known_nothing_expires(void **state)
 
 /* ---- the question ---- */
 
-static void an_old_message_waits_for_the_time_of_redis(void **state)
+TEST(an_old_message_waits_for_the_time_of_redis, setup, lone_worker_teardown)
 {
 	struct place p = fetched(2, NOW - 500000, "a");
 	struct redis_reply reply;
 
-	(void)state;
 	assert_true(holds(p));
 	assert_true(lone.w->expiry.asking);
 	assert_int_equal(lone.last.answer, ANSWER_TIME);
@@ -197,11 +185,10 @@ static void an_old_message_waits_for_the_time_of_redis(void **state)
 	assert_int_equal(tray_item(&lone.w->trays, p)->state, ITEM_WAITING);
 }
 
-static void an_old_message_escapes_when_redis_confirms_the_clock(void **state)
+TEST(an_old_message_escapes_when_redis_confirms_the_clock, setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, NOW - 500000 - DRIFT, "a");
 
-	(void)state;
 	assert_true(holds(p));
 	answer(NOW);
 	assert_false(lone.w->expiry.asking);
@@ -211,14 +198,13 @@ static void an_old_message_escapes_when_redis_confirms_the_clock(void **state)
 	assert_string_equal(why, "Worker queue TTL expired: waited 500s, limit 5s");
 }
 
-static void a_clock_that_was_set_lets_no_message_expire(void **state)
+TEST(a_clock_that_was_set_lets_no_message_expire, setup, lone_worker_teardown)
 {
 	static const struct { int64_t off; bool agrees; } cases[] = {
 		{ 0, true }, { 2, true }, { 3, false }, { -2, true }, { -3, false }, { 86400000, false }, { -86400000, false },
 	};
 	struct place p = fetched(0, NOW - 500000, "a");
 
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
 		lone.w->expiry.known_serial = 0;
 		assert_true(holds(p));
@@ -231,11 +217,10 @@ static void a_clock_that_was_set_lets_no_message_expire(void **state)
 }
 
 /* Redis read its clock at any time between the question and the answer. */
-static void a_slow_answer_confirms_the_clock(void **state)
+TEST(a_slow_answer_confirms_the_clock, setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, NOW - 500000, "a");
 
-	(void)state;
 	for (int64_t read_after = 0; read_after <= 400; read_after += 200) {
 		lone.w->expiry.known_serial = 0;
 		boottime_ms = BOOT;
@@ -246,13 +231,12 @@ static void a_slow_answer_confirms_the_clock(void **state)
 	}
 }
 
-static void an_answer_that_is_no_time_lets_the_message_start(void **state)
+TEST(an_answer_that_is_no_time_lets_the_message_start, setup, lone_worker_teardown)
 {
 	static const struct redis_reply others[] = { { .type = REDIS_NIL }, { .type = REDIS_INTEGER, .integer = NOW / 1000 },
 		{ .type = REDIS_ERROR, .str = "LOADING", .len = 7 }, { .type = REDIS_STRING, .str = "1700001000", .len = 10 }, { .type = REDIS_ARRAY } };
 	struct place p = fetched(0, NOW - 500000, "a");
 
-	(void)state;
 	for (size_t i = 0; i < nitems(others) + 2; i++) {
 		lone.w->expiry.known_serial = 0;
 		lone.w->expiry.agrees = true;
@@ -267,11 +251,10 @@ static void an_answer_that_is_no_time_lets_the_message_start(void **state)
 	assert_int_equal(expired, 0);
 }
 
-static void one_answer_counts_for_all_messages_fetched_before_the_question(void **state)
+TEST(one_answer_counts_for_all_messages_fetched_before_the_question, setup, lone_worker_teardown)
 {
 	struct place first = fetched(0, NOW - 500000, "a"), second = fetched(0, NOW - 500000, "b"), third = fetched(1, NOW - 500000, "c"), late;
 
-	(void)state;
 	assert_true(holds(first));
 	late = fetched(2, NOW - 500000, "d");
 	answer(NOW);
@@ -283,11 +266,10 @@ static void one_answer_counts_for_all_messages_fetched_before_the_question(void 
 	assert_int_equal(lone.expected, 2);
 }
 
-static void a_lost_question_is_asked_again(void **state)
+TEST(a_lost_question_is_asked_again, setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, NOW - 500000, "a");
 
-	(void)state;
 	assert_true(holds(p));
 	expiry_lost(&lone.w->expiry);
 	assert_false(lone.w->expiry.asking);
@@ -296,25 +278,4 @@ static void a_lost_question_is_asked_again(void **state)
 	assert_int_equal(expired, 0);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(without_a_ttl_the_worker_asks_nothing),
-		T(a_message_that_tells_no_time_starts),
-		T(a_forged_age_does_not_count),
-		T(an_age_equal_to_the_ttl_is_too_old),
-		T(a_message_may_have_a_ttl_of_its_own),
-		T(while_the_clock_of_redis_is_not_known_nothing_expires),
-		T(an_old_message_waits_for_the_time_of_redis),
-		T(an_old_message_escapes_when_redis_confirms_the_clock),
-		T(a_clock_that_was_set_lets_no_message_expire),
-		T(a_slow_answer_confirms_the_clock),
-		T(an_answer_that_is_no_time_lets_the_message_start),
-		T(one_answer_counts_for_all_messages_fetched_before_the_question),
-		T(a_lost_question_is_asked_again),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

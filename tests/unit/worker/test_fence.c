@@ -5,15 +5,10 @@
 #include <sys/timerfd.h>
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 /* CLOCK_BOOTTIME, ms. The margin is an eighth of a lease of 30 s. */
@@ -141,11 +136,10 @@ static int64_t shown(void)
 
 /* ---- */
 
-static void without_fence_kill_a_handler_outlives_the_lease(void **state)
+TEST(without_fence_kill_a_handler_outlives_the_lease, setup_finish, teardown)
 {
 	struct pollfd p;
 
-	(void)state;
 	run_message();
 	fence_claim_lost(&lone.w->fence);
 	fence_announce(lone.w);
@@ -156,11 +150,10 @@ static void without_fence_kill_a_handler_outlives_the_lease(void **state)
 	assert_false(fence_pollfd(lone.w, &p));
 }
 
-static void without_a_timer_the_worker_exits(void **state)
+TEST(without_a_timer_the_worker_exits, setup, teardown)
 {
 	int status;
 
-	(void)state;
 	fence_free(lone.w);
 	timer_error = EMFILE;
 	status = setjmp(exited);
@@ -171,9 +164,8 @@ static void without_a_timer_the_worker_exits(void **state)
 	fence_init(lone.w);
 }
 
-static void no_handler_starts_that_would_get_sigterm_at_once(void **state)
+TEST(no_handler_starts_that_would_get_sigterm_at_once, setup, teardown)
 {
-	(void)state;
 	boottime_ms = TERM - 1;
 	assert_true(fence_may_start(lone.w));
 	boottime_ms = TERM;
@@ -183,16 +175,14 @@ static void no_handler_starts_that_would_get_sigterm_at_once(void **state)
 }
 
 /* With a grace as long as the lease no time is left: the configuration refuses it, and here nothing starts. */
-static void with_a_grace_as_long_as_the_lease_no_handler_starts(void **state)
+TEST(with_a_grace_as_long_as_the_lease_no_handler_starts, setup, teardown)
 {
-	(void)state;
 	lone.queue.kill_grace_ms = LONE_LEASE_MS;
 	assert_false(fence_may_start(lone.w));
 }
 
-static void a_handler_gets_sigterm_one_grace_before_sigkill(void **state)
+TEST(a_handler_gets_sigterm_one_grace_before_sigkill, setup, teardown)
 {
-	(void)state;
 	run_message();
 	tick_at(TERM - 1);
 	assert_int_equal(stopped, 0);
@@ -208,18 +198,16 @@ static void a_handler_gets_sigterm_one_grace_before_sigkill(void **state)
 }
 
 /* The machine slept, or the worker stood still: there is no time for SIGTERM. */
-static void a_handler_that_is_found_too_late_gets_sigkill_at_once(void **state)
+TEST(a_handler_that_is_found_too_late_gets_sigkill_at_once, setup, teardown)
 {
-	(void)state;
 	run_message();
 	tick_at(LEASE_ENDS + 60000);
 	assert_int_equal(stopped, 0);
 	assert_int_equal(killed, 1);
 }
 
-static void a_renewal_moves_all_deadlines(void **state)
+TEST(a_renewal_moves_all_deadlines, setup, teardown)
 {
-	(void)state;
 	run_message();
 	tick_at(TERM - 1);
 	lone.w->session.lease.until_ms += 10000;
@@ -231,9 +219,8 @@ static void a_renewal_moves_all_deadlines(void **state)
 	assert_int_equal(stopped, 1);
 }
 
-static void the_timer_is_set_only_when_its_time_changes(void **state)
+TEST(the_timer_is_set_only_when_its_time_changes, setup, teardown)
 {
-	(void)state;
 	tick_at(1);
 	assert_int_equal(timer_sets, 0);
 	run_message();
@@ -243,11 +230,10 @@ static void the_timer_is_set_only_when_its_time_changes(void **state)
 }
 
 /* Its time has passed already by the clock of the kernel, so it wakes the poll at once. */
-static void the_timer_wakes_the_poll_until_it_is_disarmed(void **state)
+TEST(the_timer_wakes_the_poll_until_it_is_disarmed, setup, teardown)
 {
 	struct pollfd p;
 
-	(void)state;
 	run_message();
 	lone.w->session.lease.until_ms = 3750 + GRACE + 1;
 	tick_at(0);
@@ -260,9 +246,8 @@ static void the_timer_wakes_the_poll_until_it_is_disarmed(void **state)
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
-static void a_lost_claim_kills_at_once_until_nothing_runs(void **state)
+TEST(a_lost_claim_kills_at_once_until_nothing_runs, setup, teardown)
 {
-	(void)state;
 	run_message();
 	fence_claim_lost(&lone.w->fence);
 	tick_at(TERM - 10000);
@@ -275,9 +260,8 @@ static void a_lost_claim_kills_at_once_until_nothing_runs(void **state)
 	assert_int_equal(timer_ms, TERM);
 }
 
-static void each_fence_is_logged_once(void **state)
+TEST(each_fence_is_logged_once, setup, teardown)
 {
-	(void)state;
 	run_message();
 	tick_at(TERM);
 	tick_at(TERM + 1);
@@ -292,9 +276,8 @@ static void each_fence_is_logged_once(void **state)
 }
 
 /* The master kills the worker's group if this worker stands still: after the worker would have done it, and before the lease ends. */
-static void the_master_sees_a_deadline_between_sigkill_and_the_end_of_the_lease(void **state)
+TEST(the_master_sees_a_deadline_between_sigkill_and_the_end_of_the_lease, setup, teardown)
 {
-	(void)state;
 	run_message();
 	tick_at(TERM - 10000);
 	assert_int_equal(shown(), MASTER_KILLS);
@@ -306,32 +289,10 @@ static void the_master_sees_a_deadline_between_sigkill_and_the_end_of_the_lease(
 }
 
 /* If the worker stood still between the start and its next turn, the master would see no deadline. */
-static void the_deadline_is_shown_before_the_start(void **state)
+TEST(the_deadline_is_shown_before_the_start, setup, teardown)
 {
-	(void)state;
 	fence_announce(lone.w);
 	assert_int_equal(shown(), MASTER_KILLS);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(without_fence_kill_a_handler_outlives_the_lease, setup_finish, teardown),
-		T(without_a_timer_the_worker_exits),
-		T(no_handler_starts_that_would_get_sigterm_at_once),
-		T(with_a_grace_as_long_as_the_lease_no_handler_starts),
-		T(a_handler_gets_sigterm_one_grace_before_sigkill),
-		T(a_handler_that_is_found_too_late_gets_sigkill_at_once),
-		T(a_renewal_moves_all_deadlines),
-		T(the_timer_is_set_only_when_its_time_changes),
-		T(the_timer_wakes_the_poll_until_it_is_disarmed),
-		T(a_lost_claim_kills_at_once_until_nothing_runs),
-		T(each_fence_is_logged_once),
-		T(the_master_sees_a_deadline_between_sigkill_and_the_end_of_the_lease),
-		T(the_deadline_is_shown_before_the_start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,15 +3,10 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* When the worker fetches, how many messages, with which command, and what the answers change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define BLOCKS(tray) "BRPOPLPUSH i " TRAY(tray) " 2"
@@ -71,25 +66,22 @@ static void make_pace(double message_us, int batch)
 
 /* ---- when ---- */
 
-static void a_worker_without_messages_waits_in_a_blocking_fetch(void **state)
+TEST(a_worker_without_messages_waits_in_a_blocking_fetch, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	assert_fetches(BLOCKS(0), 0);
 	assert_true(w->session.redis.deadline_ms == fixture_now_ms() + 2000 + REDIS_TIMEOUT_MS);
 	assert_fetches_nothing();		/* one at a time */
 	assert_int_equal(deadline_in(), INT64_MAX);
 }
 
-static void a_short_lease_shortens_the_block(void **state)
+TEST(a_short_lease_shortens_the_block, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	w->session.owner.lease_ms = 8000;
 	assert_fetches("BRPOPLPUSH i " TRAY(0) " 1", 0);
 }
 
-static void nothing_is_fetched_under_orders_or_without_a_lease(void **state)
+TEST(nothing_is_fetched_under_orders_or_without_a_lease, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	w->exit.order = ORDER_QUIET;
 	assert_fetches_nothing();
 	w->exit.order = ORDER_RUN;
@@ -103,9 +95,8 @@ static void nothing_is_fetched_under_orders_or_without_a_lease(void **state)
 	assert_fetches(BLOCKS(0), 0);
 }
 
-static void nothing_is_fetched_while_something_must_be_settled_first(void **state)
+TEST(nothing_is_fetched_while_something_must_be_settled_first, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	w->mover.retry.errors = 1;
 	assert_fetches_nothing();
 	assert_int_equal(deadline_in(), INT64_MAX);
@@ -129,9 +120,8 @@ static void nothing_is_fetched_while_something_must_be_settled_first(void **stat
 	assert_fetches(AT_ONCE(1), 1);		/* and does not block, so that Redis reads what is still to be sent */
 }
 
-static void an_acknowledgement_that_is_not_sent_holds_up_a_fetch(void **state)
+TEST(an_acknowledgement_that_is_not_sent_holds_up_a_fetch, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	run(0, 0);
 	tray_done(&w->trays, PLACE(0, 0), 0, 0);
@@ -143,9 +133,8 @@ static void an_acknowledgement_that_is_not_sent_holds_up_a_fetch(void **state)
 
 /* ---- how many ---- */
 
-static void fast_messages_are_fetched_in_batches(void **state)
+TEST(fast_messages_are_fetched_in_batches, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 4);
 	tick();
 	for (int i = 0; i < 4; i++) {
@@ -155,9 +144,8 @@ static void fast_messages_are_fetched_in_batches(void **state)
 	assert_sent_nothing();
 }
 
-static void the_next_batch_is_fetched_while_the_last_one_runs(void **state)
+TEST(the_next_batch_is_fetched_while_the_last_one_runs, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 2);
 	FILL(0, "a", "b", "c");
 	run(0, 0);
@@ -170,9 +158,8 @@ static void the_next_batch_is_fetched_while_the_last_one_runs(void **state)
 	assert_sent_nothing();
 }
 
-static void a_slow_handler_gets_no_second_message(void **state)
+TEST(a_slow_handler_gets_no_second_message, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 2);
 	FILL(0, "a");
 	run(0, 0);
@@ -182,9 +169,8 @@ static void a_slow_handler_gets_no_second_message(void **state)
 	assert_int_equal(deadline_in(), INT64_MAX);
 }
 
-static void a_window_is_filled_however_long_a_message_takes(void **state)
+TEST(a_window_is_filled_however_long_a_message_takes, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(20000, 4);
 	FILL(0, "a", "b");
 	run(0, 0);
@@ -196,18 +182,16 @@ static void a_window_is_filled_however_long_a_message_takes(void **state)
 	assert_sent_nothing();			/* one that waits takes the third place */
 }
 
-static void a_handler_that_starts_up_gets_one_message(void **state)
+TEST(a_handler_that_starts_up_gets_one_message, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 4);
 	fixture.runner.not_ready = true;
 	assert_fetches(BLOCKS(0), 0);
 	assert_sent_nothing();
 }
 
-static void trays_are_used_in_turn(void **state)
+TEST(trays_are_used_in_turn, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	for (int i = 0; i < 2 * QUEUE_TRAYS; i++) {
 		tick();
 		assert_int_equal(w->trays.tray[i % QUEUE_TRAYS].state, TRAY_FETCHING);
@@ -218,9 +202,8 @@ static void trays_are_used_in_turn(void **state)
 
 /* ---- the breaker ---- */
 
-static void an_open_breaker_lets_one_probe_through_which_does_not_block(void **state)
+TEST(an_open_breaker_lets_one_probe_through_which_does_not_block, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 4);
 	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
 	assert_fetches_nothing();
@@ -239,9 +222,8 @@ static void an_open_breaker_lets_one_probe_through_which_does_not_block(void **s
 
 /* ---- answers ---- */
 
-static void messages_that_arrive_fill_the_tray_and_a_full_fetch_doubles(void **state)
+TEST(messages_that_arrive_fill_the_tray_and_a_full_fetch_doubles, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 2);
 	tick();
 	answer(0, fixture_string("a"));
@@ -253,9 +235,8 @@ static void messages_that_arrive_fill_the_tray_and_a_full_fetch_doubles(void **s
 	assert_int_equal(fixture_counted(COUNT_FETCHED), 2);
 }
 
-static void a_fetch_that_found_too_few_ends_the_batches_and_pauses(void **state)
+TEST(a_fetch_that_found_too_few_ends_the_batches_and_pauses, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 2);
 	fetch();
 	w->fetcher.fetched_us = w->now_us;
@@ -272,9 +253,8 @@ static void a_fetch_that_found_too_few_ends_the_batches_and_pauses(void **state)
 }
 
 /* Pushed after a pause of which the sweeper does not know yet, it must not run. */
-static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **state)
+TEST(a_worker_that_waited_long_asks_whether_the_queue_is_paused, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fetch();
 	answer(0, fixture_string("a"));
 	assert_sent("STRLEN quredis:of:i:paused");
@@ -297,9 +277,8 @@ static void a_worker_that_waited_long_asks_whether_the_queue_is_paused(void **st
 	assert_int_equal(w->fetcher.paused_until_us, 0);
 }
 
-static void a_busy_worker_does_not_ask_for_pauses(void **state)
+TEST(a_busy_worker_does_not_ask_for_pauses, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	tick();
 	answer(0, fixture_string("a"));
 	fetcher_paused_answer(w, fixture_integer(0));
@@ -315,9 +294,8 @@ static void a_busy_worker_does_not_ask_for_pauses(void **state)
 
 /* ---- errors ---- */
 
-static void the_errors_of_one_fetch_are_one_step_of_the_back_off(void **state)
+TEST(the_errors_of_one_fetch_are_one_step_of_the_back_off, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_pace(10, 2);
 	fetch();
 	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
@@ -334,9 +312,8 @@ static void the_errors_of_one_fetch_are_one_step_of_the_back_off(void **state)
 	assert_false(redis_outage_logged(&w->errors.outage));
 }
 
-static void a_shorter_wait_does_not_end_the_back_off(void **state)
+TEST(a_shorter_wait_does_not_end_the_back_off, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fetch();
 	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
 	fetcher_not_before(&w->fetcher, fixture_now_ms() + 10);
@@ -347,9 +324,8 @@ static void a_shorter_wait_does_not_end_the_back_off(void **state)
 	assert_fetches(BLOCKS(1), 1);
 }
 
-static void a_success_does_not_hide_the_error_of_a_refused_move(void **state)
+TEST(a_success_does_not_hide_the_error_of_a_refused_move, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	errors_report(w, "settle", fixture_reply("-WRONGTYPE no\r\n"));
 	tick();
 	w->mover.retry.errors = 1;
@@ -357,9 +333,8 @@ static void a_success_does_not_hide_the_error_of_a_refused_move(void **state)
 	assert_true(redis_outage_logged(&w->errors.outage));
 }
 
-static void at_maxmemory_a_script_fetches_and_looks_only_now_and_then(void **state)
+TEST(at_maxmemory_a_script_fetches_and_looks_only_now_and_then, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fetch();
 	answer(0, fixture_reply(OOM));
 	assert_int_equal(w->fetcher.retry.errors, 0);
@@ -375,9 +350,8 @@ static void at_maxmemory_a_script_fetches_and_looks_only_now_and_then(void **sta
 	assert_int_equal(fixture_logged("event=redis_error "), 1);
 }
 
-static void a_server_without_the_old_command_gets_the_new_one(void **state)
+TEST(a_server_without_the_old_command_gets_the_new_one, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fetch();
 	answer(0, fixture_reply("-ERR unknown command 'BRPOPLPUSH'\r\n"));
 	assert_fetches("BLMOVE i " TRAY(1) " RIGHT LEFT 2", 1);
@@ -386,9 +360,8 @@ static void a_server_without_the_old_command_gets_the_new_one(void **state)
 	assert_int_equal(w->fetcher.retry.errors, 1);
 }
 
-static void a_fetch_that_the_worker_ended_itself_is_no_error(void **state)
+TEST(a_fetch_that_the_worker_ended_itself_is_no_error, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	tick();
 	w->exit.order = ORDER_FINISH;
 	answer(0, fixture_reply("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"));
@@ -400,11 +373,10 @@ static void a_fetch_that_the_worker_ended_itself_is_no_error(void **state)
 }
 
 /* What one server refused again and again, the next one may accept: a node of a Cluster refuses until its slot has moved. */
-static void a_new_connection_ends_the_back_off(void **state)
+TEST(a_new_connection_ends_the_back_off, fixture_setup, fixture_teardown)
 {
 	struct retry refused = { .at_ms = INT64_MAX, .errors = 9 };
 
-	(void)state;
 	w->fetcher.retry = w->mover.retry = refused;
 	assert_fetches_nothing();
 	session_adopted(w);
@@ -414,35 +386,4 @@ static void a_new_connection_ends_the_back_off(void **state)
 	assert_fetches(BLOCKS(0), 0);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_worker_without_messages_waits_in_a_blocking_fetch),
-		T(a_short_lease_shortens_the_block),
-		T(nothing_is_fetched_under_orders_or_without_a_lease),
-		T(nothing_is_fetched_while_something_must_be_settled_first),
-		T(an_acknowledgement_that_is_not_sent_holds_up_a_fetch),
-		T(fast_messages_are_fetched_in_batches),
-		T(the_next_batch_is_fetched_while_the_last_one_runs),
-		T(a_slow_handler_gets_no_second_message),
-		T(a_window_is_filled_however_long_a_message_takes),
-		T(a_handler_that_starts_up_gets_one_message),
-		T(trays_are_used_in_turn),
-		T(an_open_breaker_lets_one_probe_through_which_does_not_block),
-		T(messages_that_arrive_fill_the_tray_and_a_full_fetch_doubles),
-		T(a_fetch_that_found_too_few_ends_the_batches_and_pauses),
-		T(a_worker_that_waited_long_asks_whether_the_queue_is_paused),
-		T(a_busy_worker_does_not_ask_for_pauses),
-		T(a_shorter_wait_does_not_end_the_back_off),
-		T(the_errors_of_one_fetch_are_one_step_of_the_back_off),
-		T(a_new_connection_ends_the_back_off),
-		T(a_success_does_not_hide_the_error_of_a_refused_move),
-		T(at_maxmemory_a_script_fetches_and_looks_only_now_and_then),
-		T(a_server_without_the_old_command_gets_the_new_one),
-		T(a_fetch_that_the_worker_ended_itself_is_no_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

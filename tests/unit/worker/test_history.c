@@ -4,17 +4,12 @@
  * How messages that are done leave their tray: which write acknowledges them, what it adds to the history, which notes it deletes, and
  * that it removes nothing else, whatever Redis has there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 #define HISTORY "quredis:of:i:done"
@@ -127,9 +122,8 @@ static const char *field(const char *name)
 /* ---- without a history ---- */
 
 /* Most queues have neither history nor notes: for them no script runs for each batch. */
-static void a_tray_of_done_messages_is_deleted_without_a_script(void **state)
+TEST(a_tray_of_done_messages_is_deleted_without_a_script, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	REDIS(&lone_server, "CONFIG RESETSTAT");
 	done("a", 1);
 	done("b", 1);
@@ -139,17 +133,15 @@ static void a_tray_of_done_messages_is_deleted_without_a_script(void **state)
 	assert_int_equal(entries(), 0);
 }
 
-static void a_tray_that_is_missing_is_a_lost_claim(void **state)
+TEST(a_tray_that_is_missing_is_a_lost_claim, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	done("a", 1);
 	REDIS(&lone_server, "DEL %s", tray_key(0));
 	assert_int_equal(acknowledged(), 0);
 }
 
-static void after_a_move_the_tray_is_deleted_if_redis_counted_it_too(void **state)
+TEST(after_a_move_the_tray_is_deleted_if_redis_counted_it_too, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	moved("x", true);
 	done("a", 1);
 	done("b", 1);
@@ -158,9 +150,8 @@ static void after_a_move_the_tray_is_deleted_if_redis_counted_it_too(void **stat
 }
 
 /* Redis went back in time: x may lie in the tray again. */
-static void after_a_move_that_redis_does_not_know_nothing_is_deleted(void **state)
+TEST(after_a_move_that_redis_does_not_know_nothing_is_deleted, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	moved("x", false);
 	done("a", 1);
 	done("b", 1);
@@ -169,9 +160,8 @@ static void after_a_move_that_redis_does_not_know_nothing_is_deleted(void **stat
 	assert_int_equal(left(), 3);
 }
 
-static void the_last_message_beside_moved_ones_is_removed_by_its_value(void **state)
+TEST(the_last_message_beside_moved_ones_is_removed_by_its_value, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	moved("x", false);
 	done("a", 1);
 	REDIS(&lone_server, "RPUSH %s x", tray_key(0));
@@ -181,7 +171,7 @@ static void the_last_message_beside_moved_ones_is_removed_by_its_value(void **st
 }
 
 /* From this size on, comparing the counts is cheaper than sending the message back. */
-static void a_large_last_message_is_not_sent_back(void **state)
+TEST(a_large_last_message_is_not_sent_back, setup, lone_worker_teardown, &plain)
 {
 	static char raw[QUEUE_BY_VALUE_MAX + 1];
 
@@ -198,11 +188,10 @@ static void a_large_last_message_is_not_sent_back(void **state)
 }
 
 /* Also an equal one, which another producer pushed. */
-static void one_message_leaves_the_others(void **state)
+TEST(one_message_leaves_the_others, setup, lone_worker_teardown, &plain)
 {
 	struct place p = done("a", 1);
 
-	(void)state;
 	fetched("b", 1);
 	fetched("a", 1);
 	assert_int_equal(acknowledged_one(p, "a"), 1);
@@ -212,12 +201,11 @@ static void one_message_leaves_the_others(void **state)
 	assert_int_equal(acknowledged_one(p, "a"), 0);
 }
 
-static void one_message_can_be_named_by_its_place(void **state)
+TEST(one_message_can_be_named_by_its_place, setup, lone_worker_teardown, &plain)
 {
 	struct queue_entry a = { .raw = "aa", .len = 2, .at = -1, .of = 2, .moved = 1 };
 	struct place p = done("aa", 2);
 
-	(void)state;
 	fetched("bb", 2);
 	history_done_one(lone.w, p, &a);
 	assert_int_equal(lone_worker_answer().integer, QUEUE_CANNOT_TELL);	/* the lease has counted no move */
@@ -229,11 +217,10 @@ static void one_message_can_be_named_by_its_place(void **state)
 
 /* ---- the history ---- */
 
-static void each_done_message_gets_an_entry(void **state)
+TEST(each_done_message_gets_an_entry, setup, lone_worker_teardown, &keeping)
 {
 	static const char header[] = "quredis/1 id=job-1\nbb";
 
-	(void)state;
 	done("a", 1);
 	moved("x", true);
 	done(header, strlen(header));
@@ -250,11 +237,10 @@ static void each_done_message_gets_an_entry(void **state)
 	assert_string_equal(field("message"), header);
 }
 
-static void an_entry_has_the_message_of_the_producer(void **state)
+TEST(an_entry_has_the_message_of_the_producer, setup, lone_worker_teardown, &keeping)
 {
 	struct tray *t = &lone.w->trays.tray[0];
 
-	(void)state;
 	lone_worker_add_sealed(0, "quredis/1 w=00000000000000ab attempts=2\na");
 	tray_filled(&lone.w->trays, 0);
 	tray_start(&lone.w->trays, AT(0, 0));
@@ -267,11 +253,10 @@ static void an_entry_has_the_message_of_the_producer(void **state)
 	assert_string_equal(field("attempts"), "3");
 }
 
-static void a_message_longer_than_done_payload_is_left_out(void **state)
+TEST(a_message_longer_than_done_payload_is_left_out, setup, lone_worker_teardown, &keeping)
 {
 	static char raw[101];
 
-	(void)state;
 	memset(raw, 'a', sizeof(raw));
 	done(raw, 100);
 	acknowledged();
@@ -283,11 +268,10 @@ static void a_message_longer_than_done_payload_is_left_out(void **state)
 	assert_string_equal(field("size"), "101");
 }
 
-static void nothing_that_was_not_acknowledged_gets_into_the_history(void **state)
+TEST(nothing_that_was_not_acknowledged_gets_into_the_history, setup, lone_worker_teardown, &keeping)
 {
 	struct place p = done("a", 1);
 
-	(void)state;
 	REDIS(&lone_server, "DEL %s", tray_key(0));
 	assert_int_equal(acknowledged(), 0);
 	assert_int_equal(acknowledged_one(p, "a"), 0);
@@ -298,11 +282,10 @@ static void nothing_that_was_not_acknowledged_gets_into_the_history(void **state
 	assert_int_equal(entries(), 0);
 }
 
-static void one_message_of_a_tray_gets_its_entry(void **state)
+TEST(one_message_of_a_tray_gets_its_entry, setup, lone_worker_teardown, &keeping)
 {
 	struct place p = done("a", 1);
 
-	(void)state;
 	done("b", 1);
 	assert_int_equal(acknowledged_one(p, "a"), 1);
 	assert_int_equal(left(), 1);
@@ -319,11 +302,10 @@ static void answer_2(void)
 	history_answer(lone.w, &failed);
 }
 
-static void a_message_is_acknowledged_although_its_history_cannot_be_written(void **state)
+TEST(a_message_is_acknowledged_although_its_history_cannot_be_written, setup, lone_worker_teardown, &keeping)
 {
 	struct redis_reply reply;
 
-	(void)state;
 	REDIS(&lone_server, "SET " HISTORY " x");
 	done("a", 1);
 	history_done(lone.w, 0);
@@ -334,11 +316,10 @@ static void a_message_is_acknowledged_although_its_history_cannot_be_written(voi
 	assert_int_equal(logged, 1);
 }
 
-static void a_failure_is_logged_again_only_after_a_success(void **state)
+TEST(a_failure_is_logged_again_only_after_a_success, setup, lone_worker_teardown, &keeping)
 {
 	static const struct redis_reply success = { .type = REDIS_INTEGER, .integer = 1 };
 
-	(void)state;
 	answer_2();
 	answer_2();
 	assert_int_equal(logged, 1);
@@ -348,11 +329,10 @@ static void a_failure_is_logged_again_only_after_a_success(void **state)
 }
 
 /* The claim was lost, or the counts differ: the history was not tried. */
-static void an_answer_that_wrote_no_history_is_no_success(void **state)
+TEST(an_answer_that_wrote_no_history_is_no_success, setup, lone_worker_teardown, &keeping)
 {
 	static const struct redis_reply lost = { .type = REDIS_INTEGER }, doubt = { .type = REDIS_INTEGER, .integer = -1 };
 
-	(void)state;
 	answer_2();
 	history_answer(lone.w, &lost);
 	history_answer(lone.w, &doubt);
@@ -360,9 +340,8 @@ static void an_answer_that_wrote_no_history_is_no_success(void **state)
 	assert_int_equal(logged, 1);
 }
 
-static void without_a_history_no_failure_is_logged(void **state)
+TEST(without_a_history_no_failure_is_logged, setup, lone_worker_teardown, &plain)
 {
-	(void)state;
 	answer_2();
 	assert_int_equal(logged, 0);
 }
@@ -378,11 +357,10 @@ static struct place noted(const char *raw)
 	return p;
 }
 
-static void a_note_is_deleted_with_its_message(void **state)
+TEST(a_note_is_deleted_with_its_message, setup, lone_worker_teardown, &shared)
 {
 	struct place a, b;
 
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " redelivered=1 " SHA1_B " redelivered=1");
 	a = noted("a");
 	b = noted("b");
@@ -396,11 +374,10 @@ static void a_note_is_deleted_with_its_message(void **state)
 	assert_int_equal(REDIS_INT(&lone_server, "EXISTS " HISTORY), 0);
 }
 
-static void a_note_stays_if_its_message_was_not_there(void **state)
+TEST(a_note_stays_if_its_message_was_not_there, setup, lone_worker_teardown, &shared)
 {
 	struct place a;
 
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " redelivered=1");
 	a = noted("a");
 	tray_start(&lone.w->trays, a);
@@ -414,34 +391,4 @@ static void a_note_stays_if_its_message_was_not_there(void **state)
 	assert_int_equal(REDIS_INT(&lone_server, "HLEN " NOTES), 0);
 }
 
-#define KIND(f, kind) cmocka_unit_test_prestate_setup_teardown(f, setup, lone_worker_teardown, &(kind))
-#define T(f) KIND(f, plain)
-#define KEEP(f) KIND(f, keeping)
-#define SHARED(f) KIND(f, shared)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_tray_of_done_messages_is_deleted_without_a_script),
-		T(a_tray_that_is_missing_is_a_lost_claim),
-		T(after_a_move_the_tray_is_deleted_if_redis_counted_it_too),
-		T(after_a_move_that_redis_does_not_know_nothing_is_deleted),
-		T(the_last_message_beside_moved_ones_is_removed_by_its_value),
-		T(a_large_last_message_is_not_sent_back),
-		T(one_message_leaves_the_others),
-		T(one_message_can_be_named_by_its_place),
-		KEEP(each_done_message_gets_an_entry),
-		KEEP(an_entry_has_the_message_of_the_producer),
-		KEEP(a_message_longer_than_done_payload_is_left_out),
-		KEEP(nothing_that_was_not_acknowledged_gets_into_the_history),
-		KEEP(one_message_of_a_tray_gets_its_entry),
-		KEEP(a_message_is_acknowledged_although_its_history_cannot_be_written),
-		KEEP(a_failure_is_logged_again_only_after_a_success),
-		KEEP(an_answer_that_wrote_no_history_is_no_success),
-		T(without_a_history_no_failure_is_logged),
-		SHARED(a_note_is_deleted_with_its_message),
-		SHARED(a_note_stays_if_its_message_was_not_there),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

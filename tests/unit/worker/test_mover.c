@@ -3,15 +3,10 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* In which order moves leave, how a message is named in them, and what follows from each answer and each refusal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
@@ -73,9 +68,8 @@ static void make_large(void)
 /* ---- what leaves, and in which order ---- */
 
 /* What goes back to the pop end last is fetched first. */
-static void hand_backs_leave_newest_first(void **state)
+TEST(hand_backs_leave_newest_first, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(1, "a", "b");
 	FILL(0, "c");
 	settle_relieve(w, PLACE(-1, -1));
@@ -91,9 +85,8 @@ static void hand_backs_leave_newest_first(void **state)
 	assert_false(mover_hand_back_waits(w));
 }
 
-static void a_move_is_sent_once(void **state)
+TEST(a_move_is_sent_once, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	hand_back(0, 0);
 	tick();
@@ -102,9 +95,8 @@ static void a_move_is_sent_once(void **state)
 	assert_sent_nothing();
 }
 
-static void nothing_is_sent_without_a_registered_connection(void **state)
+TEST(nothing_is_sent_without_a_registered_connection, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	hand_back(0, 0);
 	w->session.registered = false;
@@ -116,9 +108,8 @@ static void nothing_is_sent_without_a_registered_connection(void **state)
 }
 
 /* The place of a large message is certain only when no move out of its tray is unanswered. */
-static void large_messages_leave_one_by_one_and_by_their_places(void **state)
+TEST(large_messages_leave_one_by_one_and_by_their_places, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_large();
 	FILL(0, large[0], "small", large[2]);
 	settle_relieve(w, PLACE(-1, -1));
@@ -136,9 +127,8 @@ static void large_messages_leave_one_by_one_and_by_their_places(void **state)
 	assert_sent(HAND_BACK(0) "-1/1/2 4097 aaaa");	/* two have left: the lease has counted them, too */
 }
 
-static void a_lost_message_takes_no_place_in_the_list(void **state)
+TEST(a_lost_message_takes_no_place_in_the_list, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_large();
 	FILL(0, "lost", large[0], "newer");
 	run(0, 0);
@@ -148,9 +138,8 @@ static void a_lost_message_takes_no_place_in_the_list(void **state)
 	assert_sent(HAND_BACK(0) "-1/2/0 4097 aaaa");
 }
 
-static void a_large_message_of_a_mixed_tray_is_named_by_its_bytes(void **state)
+TEST(a_large_message_of_a_mixed_tray_is_named_by_its_bytes, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_large();
 	FILL(0, large[0]);
 	tray_mix(&w->trays, 0);
@@ -160,9 +149,8 @@ static void a_large_message_of_a_mixed_tray_is_named_by_its_bytes(void **state)
 }
 
 /* Else a newer message would come back to the pop end behind an older one. */
-static void an_older_tray_waits_until_a_newer_one_has_gone_back(void **state)
+TEST(an_older_tray_waits_until_a_newer_one_has_gone_back, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	make_large();
 	FILL(0, "retried", "older");
 	ask_for(0, 0, CONF_OUTCOME_RETRY);
@@ -182,9 +170,8 @@ static void an_older_tray_waits_until_a_newer_one_has_gone_back(void **state)
 
 /* ---- answers ---- */
 
-static void a_moved_message_is_gone_and_counted(void **state)
+TEST(a_moved_message_is_gone_and_counted, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	hand_back(0, 0);
 	ask_for(0, 1, CONF_OUTCOME_ESCAPE);
@@ -203,9 +190,8 @@ static void a_moved_message_is_gone_and_counted(void **state)
 	assert_true(w->session.registered);
 }
 
-static void a_message_that_was_not_there_is_a_lost_claim_and_needs_a_new_name(void **state)
+TEST(a_message_that_was_not_there_is_a_lost_claim_and_needs_a_new_name, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	ask_for(0, 0, CONF_OUTCOME_RETRY);
 	tick();
@@ -218,9 +204,8 @@ static void a_message_that_was_not_there_is_a_lost_claim_and_needs_a_new_name(vo
 	assert_int_equal(fixture_logged("event=claim_lost"), 1);
 }
 
-static void a_dead_letter_without_its_record_is_logged(void **state)
+TEST(a_dead_letter_without_its_record_is_logged, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	ask_for(0, 0, CONF_OUTCOME_ESCAPE);
 	tick();
@@ -231,9 +216,8 @@ static void a_dead_letter_without_its_record_is_logged(void **state)
 
 /* ---- acknowledgements ---- */
 
-static void a_tray_that_is_done_is_deleted_at_once(void **state)
+TEST(a_tray_that_is_done_is_deleted_at_once, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	finish(0, 0);
 	finish(0, 1);
@@ -248,9 +232,8 @@ static void a_tray_that_is_done_is_deleted_at_once(void **state)
 }
 
 /* Redis may have gone back to a state before the move. Then the message that was moved lies in the tray again. */
-static void a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree(void **state)
+TEST(a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	hand_back(0, 0);
 	tick();
@@ -268,9 +251,8 @@ static void a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree(void 
 	assert_int_equal(fixture_counted(COUNT_DONE), 0);
 }
 
-static void a_deleted_tray_that_was_missing_is_a_lost_claim(void **state)
+TEST(a_deleted_tray_that_was_missing_is_a_lost_claim, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	finish(0, 0);
 	finish(0, 1);
@@ -282,9 +264,8 @@ static void a_deleted_tray_that_was_missing_is_a_lost_claim(void **state)
 	assert_false(w->session.registered);
 }
 
-static void a_refused_acknowledgement_is_sent_again(void **state)
+TEST(a_refused_acknowledgement_is_sent_again, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	finish(0, 0);
 	finish(0, 1);
@@ -304,9 +285,8 @@ static void a_refused_acknowledgement_is_sent_again(void **state)
 
 /* ---- refusals ---- */
 
-static void refusals_that_arrive_together_are_one_step_of_the_back_off(void **state)
+TEST(refusals_that_arrive_together_are_one_step_of_the_back_off, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	hand_back(0, 0);
 	hand_back(0, 1);
@@ -327,9 +307,8 @@ static void refusals_that_arrive_together_are_one_step_of_the_back_off(void **st
 	assert_int_not_equal(atomic_load(&fixture.env->slot->error), QUEUE_ERROR_NONE);
 }
 
-static void the_error_stays_until_the_last_refused_move_has_its_answer(void **state)
+TEST(the_error_stays_until_the_last_refused_move_has_its_answer, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	hand_back(0, 0);
 	hand_back(0, 1);
@@ -358,9 +337,8 @@ static void refuse(struct place p, const char *resp, int n)
 	}
 }
 
-static void a_message_that_alone_cannot_be_moved_is_set_aside(void **state)
+TEST(a_message_that_alone_cannot_be_moved_is_set_aside, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	ask_for(0, 0, CONF_OUTCOME_RETRY);
 	refuse(P, REFUSED, MOVE_ATTEMPTS - 1);
@@ -384,9 +362,8 @@ static void a_message_that_alone_cannot_be_moved_is_set_aside(void **state)
 	assert_false(w->mover.hopeless[MOVE_RETRY]);	/* until such a move succeeds */
 }
 
-static void a_transient_error_never_sets_a_message_aside(void **state)
+TEST(a_transient_error_never_sets_a_message_aside, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	ask_for(0, 0, CONF_OUTCOME_RETRY);
 	refuse(P, OOM, 3 * MOVE_ATTEMPTS);
@@ -395,9 +372,8 @@ static void a_transient_error_never_sets_a_message_aside(void **state)
 }
 
 /* It would run again. */
-static void a_message_that_is_done_is_never_set_aside(void **state)
+TEST(a_message_that_is_done_is_never_set_aside, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	finish(0, 0);
 	settle_relieve(w, PLACE(0, 1));
@@ -405,11 +381,10 @@ static void a_message_that_is_done_is_never_set_aside(void **state)
 	assert_int_equal(item_at(P)->move, MOVE_DONE);
 }
 
-static void a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry(void **state)
+TEST(a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry, fixture_setup, fixture_teardown)
 {
 	const char *sent;
 
-	(void)state;
 	FILL(0, "a", "b");
 	ask_for(0, 0, CONF_OUTCOME_RETRY);
 	settle_put_off(w, PLACE(0, 1), 10);
@@ -428,22 +403,4 @@ static void a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry(void 
 	assert_null(strstr(sent, " attempts="));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(hand_backs_leave_newest_first), T(a_move_is_sent_once), T(nothing_is_sent_without_a_registered_connection),
-		T(large_messages_leave_one_by_one_and_by_their_places), T(a_lost_message_takes_no_place_in_the_list),
-		T(a_large_message_of_a_mixed_tray_is_named_by_its_bytes), T(an_older_tray_waits_until_a_newer_one_has_gone_back),
-		T(a_moved_message_is_gone_and_counted), T(a_message_that_was_not_there_is_a_lost_claim_and_needs_a_new_name),
-		T(a_dead_letter_without_its_record_is_logged), T(a_tray_that_is_done_is_deleted_at_once),
-		T(a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree), T(a_deleted_tray_that_was_missing_is_a_lost_claim),
-		T(a_refused_acknowledgement_is_sent_again), T(refusals_that_arrive_together_are_one_step_of_the_back_off),
-		T(the_error_stays_until_the_last_refused_move_has_its_answer), T(a_message_that_alone_cannot_be_moved_is_set_aside),
-		T(a_transient_error_never_sets_a_message_aside), T(a_message_that_is_done_is_never_set_aside),
-		T(a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

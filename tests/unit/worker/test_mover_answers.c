@@ -1,22 +1,16 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c tests/unit/worker/adopt_fixture.c */
 
 /* What a worker learns from the answers to its moves and acknowledgements: refusals, and what left a tray alive. test_mover.c: when it sends them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "common/base/alloc.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/adopt_fixture.h"
 
 /* Redis counted other moves than we know of: the tray is not deleted, and looked into under a new name. */
-static void a_refused_acknowledgement_is_a_doubt(void **state)
+TEST(a_refused_acknowledgement_is_a_doubt, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	struct redis_reply reply = { .type = REDIS_INTEGER, .integer = QUEUE_CANNOT_TELL };
 
-	(void)state;
 	adopt_fixture_believe(TRAY_DELETING, "agbd");
 	w->trays.tray[0].sent = w->session.registered = true;
 	mover_delete_answer(w, 0, &reply, 0);
@@ -32,11 +26,10 @@ static void a_refused_acknowledgement_is_a_doubt(void **state)
  * Redis cannot tell whether the message is at its place, since the lease ran out meanwhile: nothing is lost before the worker has read its tray. The
  * order in the tray is in doubt, too, so the move names its message by its value from then on.
  */
-static void a_place_in_doubt_is_no_lost_claim(void **state)
+TEST(a_place_in_doubt_is_no_lost_claim, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	static const struct redis_reply cannot_tell = { .type = REDIS_INTEGER, .integer = QUEUE_CANNOT_TELL };
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "ambm");
 	w->session.registered = true;
 	mover_answer(w, (struct place){ 0, 1 }, &cannot_tell, 0);
@@ -53,11 +46,10 @@ static void a_place_in_doubt_is_no_lost_claim(void **state)
 }
 
 /* Redis refused the moves, then went back in time or another owner took the messages: nothing is left to be asked for again. */
-static void a_refused_move_that_is_gone_holds_nothing_up(void **state)
+TEST(a_refused_move_that_is_gone_holds_nothing_up, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	static const struct redis_reply readonly = { .type = REDIS_ERROR, .str = (char *)"READONLY", .len = 8 };
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "ambm");
 	for (int i = 0; i < 2; i++)
 		mover_answer(w, (struct place){ 0, i }, &readonly, 0);
@@ -78,14 +70,13 @@ static void a_refused_move_that_is_gone_holds_nothing_up(void **state)
 }
 
 /* Redis as a whole may refuse for as long as it likes. What is done never leaves unacknowledged. */
-static void what_is_refused_too_often_is_set_aside(void **state)
+TEST(what_is_refused_too_often_is_set_aside, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	static const char *const of_redis[] = { "READONLY x", "OOM x", "MISCONF x", "BUSY x", "LOADING x" };
 	static const char *const of_the_message[] = { "WRONGTYPE x", "NOPERM x", "ERR a script failed" };
 	struct redis_reply refusal = { .type = REDIS_ERROR }, moved = { .type = REDIS_INTEGER, .integer = 1 };
 	struct place first = { 0, 0 }, second = { 0, 1 }, third = { 0, 2 };
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "amamamam");
 	for (int i = 0; i < 4; i++)
 		w->trays.tray[0].items[i].move = i == 3 ? MOVE_DONE : MOVE_RETRY;
@@ -114,13 +105,12 @@ static void what_is_refused_too_often_is_set_aside(void **state)
 	w->mover.hopeless[MOVE_RETRY] = false;
 }
 
-static void what_leaves_a_tray_alive_is_counted(void **state)
+TEST(what_leaves_a_tray_alive_is_counted, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	struct redis_reply reply = { .type = REDIS_INTEGER, .integer = 1 };
 	static const int64_t counted[] = { [MOVE_DONE] = 0, [MOVE_RETRY] = 1, [MOVE_ESCAPE] = 2, [MOVE_HAND_BACK] = 3, [MOVE_PUT_OFF] = 4,
 		[MOVE_ASIDE] = 5 };
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "amamamamamam");
 	for (int i = 0; i < MOVES; i++) {
 		struct outcome *o = alloc_zero(1, sizeof(*o));
@@ -135,12 +125,11 @@ static void what_leaves_a_tray_alive_is_counted(void **state)
 }
 
 /* The worker asks twice a turn whether a hand-back waits to be sent. In a tray in which nothing moves it must not read all messages. */
-static void a_tray_without_moves_is_not_searched(void **state)
+TEST(a_tray_without_moves_is_not_searched, adopt_fixture_setup, adopt_fixture_teardown)
 {
 	struct tray *t = &w->trays.tray[0];
 	struct item *items;
 
-	(void)state;
 	adopt_fixture_believe(TRAY_FILLED, "adbrcw");
 	items = t->items;
 	t->items = NULL;		/* a read of an item crashes */
@@ -155,18 +144,4 @@ static void a_tray_without_moves_is_not_searched(void **state)
 	assert_false(mover_hand_back_waits(w));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, adopt_fixture_setup, adopt_fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_refused_acknowledgement_is_a_doubt),
-		T(a_place_in_doubt_is_no_lost_claim),
-		T(a_refused_move_that_is_gone_holds_nothing_up),
-		T(what_is_refused_too_often_is_set_aside),
-		T(what_leaves_a_tray_alive_is_counted),
-		T(a_tray_without_moves_is_not_searched),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

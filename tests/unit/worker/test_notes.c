@@ -3,17 +3,12 @@
  * What a worker reads before it starts a message: in a shared queue the notes beside its messages, and in any queue the secrets,
  * if a line before a message has a seal that it cannot verify.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 #define NOTES "quredis:of:i:notes"
@@ -88,9 +83,8 @@ static bool may_start(void)
 
 /* ---- notes ---- */
 
-static void a_queue_that_is_not_shared_has_no_notes(void **state)
+TEST(a_queue_that_is_not_shared_has_no_notes, setup, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " crashes=1");
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 0);
@@ -99,9 +93,8 @@ static void a_queue_that_is_not_shared_has_no_notes(void **state)
 	assert_true(may_start());
 }
 
-static void no_message_of_a_shared_queue_starts_before_its_note_is_known(void **state)
+TEST(no_message_of_a_shared_queue_starts_before_its_note_is_known, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(1, "a", NULL);
 	assert_true(notes_wanted(lone.w));
 	assert_false(may_start());
@@ -118,9 +111,8 @@ static void no_message_of_a_shared_queue_starts_before_its_note_is_known(void **
 	assert_true(may_start());
 }
 
-static void each_message_gets_its_own_note(void **state)
+TEST(each_message_gets_its_own_note, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_B " %s", "crashes=1 redelivered=2 outages=3");
 	fill(0, "a", "b");
 	notes_tick(lone.w, 0);
@@ -133,9 +125,8 @@ static void each_message_gets_its_own_note(void **state)
 	assert_int_equal(lone.w->trays.tray[0].solos, 1);
 }
 
-static void equal_messages_share_a_note(void **state)
+TEST(equal_messages_share_a_note, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " solo=1");
 	fill(0, "a", "a");
 	notes_tick(lone.w, 0);
@@ -144,12 +135,11 @@ static void equal_messages_share_a_note(void **state)
 }
 
 /* Any client of Redis may write there. */
-static void a_note_in_another_form_is_none(void **state)
+TEST(a_note_in_another_form_is_none, setup_shared, lone_worker_teardown)
 {
 	static const char *const texts[] = { "", "crashes=x", "crashes=1 crashes=2", "crashes=-1", "crashes=1\n", "w=00000000000000ab",
 		"crashes=99999999999999999999" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(texts); i++) {
 		REDIS(&lone_server, "HSET " NOTES " " SHA1_A " %s", texts[i]);
 		fill(0, "a", NULL);
@@ -164,9 +154,8 @@ static void a_note_in_another_form_is_none(void **state)
 }
 
 /* It was started under an earlier name; its end must charge what its start knew. */
-static void a_message_that_runs_keeps_the_note_of_its_start(void **state)
+TEST(a_message_that_runs_keeps_the_note_of_its_start, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, "a", "b");
 	notes_tick(lone.w, 0);
 	answer(0);
@@ -179,11 +168,10 @@ static void a_message_that_runs_keeps_the_note_of_its_start(void **state)
 	assert_int_equal(remembered(0, 1)->crashes, 1);
 }
 
-static void each_tray_has_its_own_question(void **state)
+TEST(each_tray_has_its_own_question, setup_shared, lone_worker_teardown)
 {
 	struct redis_reply first;
 
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_B " crashes=1");
 	fill(0, "a", NULL);
 	fill(2, "b", NULL);
@@ -199,11 +187,10 @@ static void each_tray_has_its_own_question(void **state)
 
 /* ---- errors ---- */
 
-static void a_refused_question_is_asked_again_after_a_while(void **state)
+TEST(a_refused_question_is_asked_again_after_a_while, setup_shared, lone_worker_teardown)
 {
 	int64_t at;
 
-	(void)state;
 	REDIS(&lone_server, "SET " NOTES " x");
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 1000);
@@ -224,11 +211,10 @@ static void a_refused_question_is_asked_again_after_a_while(void **state)
 	assert_int_equal(lone.w->notes.retry.errors, 0);
 }
 
-static void refusals_in_a_row_wait_at_most_ten_seconds(void **state)
+TEST(refusals_in_a_row_wait_at_most_ten_seconds, setup_shared, lone_worker_teardown)
 {
 	static const struct redis_reply readonly = { .type = REDIS_ERROR, .str = "READONLY", .len = 8 };
 
-	(void)state;
 	fill(0, "a", NULL);
 	for (int i = 0; i < 40; i++) {
 		tray_set_notes(&lone.w->trays, 0, NOTES_ASKED);
@@ -237,11 +223,10 @@ static void refusals_in_a_row_wait_at_most_ten_seconds(void **state)
 	assert_in_range(lone.w->notes.retry.at_ms, 5000, 10000);
 }
 
-static void an_answer_for_another_number_of_messages_is_refused(void **state)
+TEST(an_answer_for_another_number_of_messages_is_refused, setup_shared, lone_worker_teardown)
 {
 	struct redis_reply reply;
 
-	(void)state;
 	fill(0, "a", "b");
 	tray_set_notes(&lone.w->trays, 0, NOTES_ASKED);
 	reply = REDIS(&lone_server, "HMGET " NOTES " " SHA1_A);
@@ -250,9 +235,8 @@ static void an_answer_for_another_number_of_messages_is_refused(void **state)
 	assert_int_equal(lone.w->trays.tray[0].notes, NOTES_WANTED);
 }
 
-static void success_does_not_clear_an_error_of_a_move(void **state)
+TEST(success_does_not_clear_an_error_of_a_move, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, "a", NULL);
 	lone.w->notes.retry.errors = 1;
 	lone.w->mover.retry.errors = 1;
@@ -262,20 +246,18 @@ static void success_does_not_clear_an_error_of_a_move(void **state)
 	assert_int_equal(lone.w->notes.retry.errors, 0);
 }
 
-static void without_an_error_before_success_clears_none(void **state)
+TEST(without_an_error_before_success_clears_none, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 0);
 	answer(0);
 	assert_int_equal(lone.cleared, 0);
 }
 
-static void an_answer_for_a_tray_that_was_handed_back_changes_nothing(void **state)
+TEST(an_answer_for_a_tray_that_was_handed_back_changes_nothing, setup_shared, lone_worker_teardown)
 {
 	static const struct redis_reply readonly = { .type = REDIS_ERROR, .str = "READONLY", .len = 8 };
 
-	(void)state;
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 0);
 	tray_gone(&lone.w->trays, AT(0, 0));
@@ -286,9 +268,8 @@ static void an_answer_for_a_tray_that_was_handed_back_changes_nothing(void **sta
 	assert_false(notes_wanted(lone.w));
 }
 
-static void a_lost_question_is_asked_again(void **state)
+TEST(a_lost_question_is_asked_again, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, "a", NULL);
 	fill(1, "b", NULL);
 	notes_tick(lone.w, 0);
@@ -300,9 +281,8 @@ static void a_lost_question_is_asked_again(void **state)
 	assert_int_equal(lone.w->trays.tray[1].notes, NOTES_KNOWN);
 }
 
-static void nothing_is_asked_without_a_registration(void **state)
+TEST(nothing_is_asked_without_a_registration, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, "a", NULL);
 	lone.w->session.registered = false;
 	notes_tick(lone.w, 0);
@@ -313,11 +293,10 @@ static void nothing_is_asked_without_a_registration(void **state)
 	assert_int_equal(lone.expected, 0);
 }
 
-static void only_a_wait_has_a_deadline(void **state)
+TEST(only_a_wait_has_a_deadline, setup_shared, lone_worker_teardown)
 {
 	struct worker *w = lone.w;
 
-	(void)state;
 	w->notes.retry.at_ms = 1000;
 	assert_int_equal(notes_deadline_ms(w, 0), INT64_MAX);		/* nothing is wanted */
 	fill(0, "a", NULL);
@@ -329,9 +308,8 @@ static void only_a_wait_has_a_deadline(void **state)
 
 /* ---- secrets ---- */
 
-static void a_line_sealed_with_a_secret_of_redis_is_a_wrapper(void **state)
+TEST(a_line_sealed_with_a_secret_of_redis_is_a_wrapper, setup, lone_worker_teardown)
 {
-	(void)state;
 	fill_sealed_by_stranger("quredis/1 w=00000000000000ab crashes=1\na");
 	assert_false(may_start());
 	notes_tick(lone.w, 0);
@@ -342,9 +320,8 @@ static void a_line_sealed_with_a_secret_of_redis_is_a_wrapper(void **state)
 	assert_true(may_start());
 }
 
-static void a_forged_line_stays_doubtful_when_the_secrets_were_read(void **state)
+TEST(a_forged_line_stays_doubtful_when_the_secrets_were_read, setup, lone_worker_teardown)
 {
-	(void)state;
 	fill(0, FORGED, NULL);
 	assert_false(may_start());
 	notes_tick(lone.w, 0);
@@ -358,9 +335,8 @@ static void a_forged_line_stays_doubtful_when_the_secrets_were_read(void **state
 }
 
 /* Its message may be ours. It waits, however long the key is wrong. */
-static void no_doubtful_message_starts_while_redis_refuses_the_secrets(void **state)
+TEST(no_doubtful_message_starts_while_redis_refuses_the_secrets, setup, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "RPUSH " SECRET " x");
 	fill(0, FORGED, NULL);
 	notes_tick(lone.w, 1000);
@@ -376,9 +352,8 @@ static void no_doubtful_message_starts_while_redis_refuses_the_secrets(void **st
 }
 
 /* The note belongs to what the producer pushed, so the line must be known first. */
-static void in_a_shared_queue_the_secrets_are_read_before_the_notes(void **state)
+TEST(in_a_shared_queue_the_secrets_are_read_before_the_notes, setup_shared, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " redelivered=3");
 	fill_sealed_by_stranger("quredis/1 w=00000000000000ab redelivered=1\na");
 	notes_tick(lone.w, 0);
@@ -392,33 +367,4 @@ static void in_a_shared_queue_the_secrets_are_read_before_the_notes(void **state
 	assert_true(may_start());
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
-#define SHARED(f) cmocka_unit_test_setup_teardown(f, setup_shared, lone_worker_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_queue_that_is_not_shared_has_no_notes),
-		SHARED(no_message_of_a_shared_queue_starts_before_its_note_is_known),
-		SHARED(each_message_gets_its_own_note),
-		SHARED(equal_messages_share_a_note),
-		SHARED(a_note_in_another_form_is_none),
-		SHARED(a_message_that_runs_keeps_the_note_of_its_start),
-		SHARED(each_tray_has_its_own_question),
-		SHARED(a_refused_question_is_asked_again_after_a_while),
-		SHARED(refusals_in_a_row_wait_at_most_ten_seconds),
-		SHARED(an_answer_for_another_number_of_messages_is_refused),
-		SHARED(success_does_not_clear_an_error_of_a_move),
-		SHARED(without_an_error_before_success_clears_none),
-		SHARED(an_answer_for_a_tray_that_was_handed_back_changes_nothing),
-		SHARED(a_lost_question_is_asked_again),
-		SHARED(nothing_is_asked_without_a_registration),
-		SHARED(only_a_wait_has_a_deadline),
-		T(a_line_sealed_with_a_secret_of_redis_is_a_wrapper),
-		T(a_forged_line_stays_doubtful_when_the_secrets_were_read),
-		T(no_doubtful_message_starts_while_redis_refuses_the_secrets),
-		SHARED(in_a_shared_queue_the_secrets_are_read_before_the_notes),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

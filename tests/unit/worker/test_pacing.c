@@ -1,11 +1,5 @@
 /* How many messages a fetch asks for: one for slow handlers, a batch for fast ones, fewer if messages are large. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "worker/pacing.h"
 
 static const struct conf_queue conf = { .batch = { .max = 1000, .time_ms = 100 } };
@@ -24,31 +18,28 @@ static void fill(struct pacing *p)
 		pacing_full(p, true);
 }
 
-static void nothing_is_known_at_first(void **state)
+TEST(nothing_is_known_at_first)
 {
 	struct pacing p = fresh();
 
-	(void)state;
 	fill(&p);
 	assert_int_equal(pacing_size(&p), 1);
 }
 
 /* The other half of batch.time belongs to the tray that is fetched ahead. */
-static void a_batch_takes_half_of_batch_time(void **state)
+TEST(a_batch_takes_half_of_batch_time)
 {
 	struct pacing p = fresh();
 
-	(void)state;
 	pacing_learn(&p, 1000, 1);
 	fill(&p);
 	assert_int_equal(pacing_size(&p), 50);
 }
 
-static void the_size_doubles_while_fetches_come_full(void **state)
+TEST(the_size_doubles_while_fetches_come_full)
 {
 	struct pacing p = fresh();
 
-	(void)state;
 	pacing_learn(&p, 1, 1);
 	assert_int_equal(pacing_size(&p), 1);
 	pacing_full(&p, true);
@@ -61,23 +52,21 @@ static void the_size_doubles_while_fetches_come_full(void **state)
 	assert_int_equal(pacing_size(&p), 1);
 }
 
-static void a_slow_handler_gets_one(void **state)
+TEST(a_slow_handler_gets_one)
 {
 	struct pacing p = fresh();
 
-	(void)state;
 	pacing_learn(&p, 60 * 1000 * 1000, 1);
 	fill(&p);
 	assert_int_equal(pacing_size(&p), 1);
 }
 
 /* One very slow message counts as one that took batch.time: fast ones are learnt again soon. */
-static void one_slow_message_is_forgotten_soon(void **state)
+TEST(one_slow_message_is_forgotten_soon)
 {
 	struct pacing p = fresh();
 	int n;
 
-	(void)state;
 	fill(&p);
 	pacing_learn(&p, INT64_C(3600) * 1000 * 1000, 1);
 	for (n = 0; pacing_size(&p) < 100; n++)
@@ -85,11 +74,10 @@ static void one_slow_message_is_forgotten_soon(void **state)
 	assert_in_range(n, 1, 30);
 }
 
-static void large_messages_come_in_fewer(void **state)
+TEST(large_messages_come_in_fewer)
 {
 	struct pacing p = fresh();
 
-	(void)state;
 	pacing_learn(&p, 1, 1);
 	fill(&p);
 	pacing_learn_size(&p, 256 * 1024);
@@ -104,16 +92,4 @@ static void large_messages_come_in_fewer(void **state)
 	assert_int_equal(pacing_size(&p), 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first),
-		cmocka_unit_test(a_batch_takes_half_of_batch_time),
-		cmocka_unit_test(the_size_doubles_while_fetches_come_full),
-		cmocka_unit_test(a_slow_handler_gets_one),
-		cmocka_unit_test(one_slow_message_is_forgotten_soon),
-		cmocka_unit_test(large_messages_come_in_fewer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* The pool of parsed messages: what it hands out knows nothing of the message that was there before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 #include "worker/parsed.h"
 
 #define WRAPPED "quredis/1 w=00000000000000ab crashes=2 solo=1\nquredis/1 id=job-1 ttl=1s\nx"
@@ -35,11 +30,10 @@ static struct parsed *new(const char *raw)
 	return parsed_new(&pool, &keys, raw, strlen(raw));
 }
 
-static void what_was_dropped_last_is_used_first(void **state)
+TEST(what_was_dropped_last_is_used_first, setup, teardown)
 {
 	struct parsed *a = new("a"), *b = new("b"), *c;
 
-	(void)state;
 	assert_ptr_not_equal(a, b);
 	parsed_drop(&pool, a);
 	parsed_drop(&pool, b);
@@ -54,12 +48,11 @@ static void what_was_dropped_last_is_used_first(void **state)
 }
 
 /* An id or a wrapper that stayed would settle another message, and charge it. */
-static void a_reused_struct_knows_nothing_of_the_message_before(void **state)
+TEST(a_reused_struct_knows_nothing_of_the_message_before, setup, teardown)
 {
 	struct buffer sealed = {0};
 	struct parsed *first, *second;
 
-	(void)state;
 	sealed_append(&sealed, &keys, WRAPPED, strlen(WRAPPED));
 	first = parsed_new(&pool, &keys, sealed.data, sealed.len);
 	assert_int_equal(first->message.wrapper.crashes, 2);
@@ -76,12 +69,11 @@ static void a_reused_struct_knows_nothing_of_the_message_before(void **state)
 	buffer_free(&sealed);
 }
 
-static void a_reused_struct_works_out_its_own_sha1(void **state)
+TEST(a_reused_struct_works_out_its_own_sha1, setup, teardown)
 {
 	struct parsed *p = new("a");
 	char before[ENCODE_SHA1_SIZE], after[ENCODE_SHA1_SIZE];
 
-	(void)state;
 	message_digest(&p->message, before);
 	assert_string_equal(p->sha1, before);		/* it is kept */
 	parsed_drop(&pool, p);
@@ -93,12 +85,11 @@ static void a_reused_struct_works_out_its_own_sha1(void **state)
 	parsed_drop(&pool, p);
 }
 
-static void a_forged_wrapper_is_payload(void **state)
+TEST(a_forged_wrapper_is_payload, setup, teardown)
 {
 	static const char raw[] = "quredis/1 w=00000000000000ab crashes=1 mac=00000000000000000000000000000000\nx";
 	struct parsed *p = new(raw);
 
-	(void)state;
 	assert_int_equal(p->message.wrapper_len, 0);
 	assert_int_equal(p->message.wrapper.crashes, 0);
 	assert_true(p->message.doubtful);
@@ -106,19 +97,17 @@ static void a_forged_wrapper_is_payload(void **state)
 	parsed_drop(&pool, p);
 }
 
-static void nothing_can_be_dropped(void **state)
+TEST(nothing_can_be_dropped, setup, teardown)
 {
-	(void)state;
 	parsed_drop(&pool, NULL);
 	assert_null(pool.unused);
 }
 
 /* A message in hand keeps its own; valgrind and the sanitizer see that the others are freed. */
-static void freeing_the_pool_leaves_what_is_in_use(void **state)
+TEST(freeing_the_pool_leaves_what_is_in_use, setup, teardown)
 {
 	struct parsed *used = new("used"), *unused = new("unused");
 
-	(void)state;
 	parsed_drop(&pool, unused);
 	parsed_pool_free(&pool);
 	assert_null(pool.unused);
@@ -127,18 +116,4 @@ static void freeing_the_pool_leaves_what_is_in_use(void **state)
 	assert_ptr_equal(pool.unused, used);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(what_was_dropped_last_is_used_first),
-		T(a_reused_struct_knows_nothing_of_the_message_before),
-		T(a_reused_struct_works_out_its_own_sha1),
-		T(a_forged_wrapper_is_payload),
-		T(nothing_can_be_dropped),
-		T(freeing_the_pool_leaves_what_is_in_use),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,20 +1,13 @@
 /* The back-off of a worker's components: doubles with each error in a row, up to its cap, and begins anew after a success. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "worker/retry.h"
 
-static void errors_in_a_row_wait_longer_up_to_the_cap(void **state)
+TEST(errors_in_a_row_wait_longer_up_to_the_cap)
 {
 	static const struct retry_backoff plain = { .base_ms = 100, .cap_ms = 350 };
 	static const int64_t waits[] = { 100, 200, 350, 350 };
 	struct retry r = {0};
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		retry_failed(&r, &plain, 1000);
 		assert_int_equal(r.at_ms, 1000 + waits[i]);
@@ -22,14 +15,13 @@ static void errors_in_a_row_wait_longer_up_to_the_cap(void **state)
 	}
 }
 
-static void a_part_of_the_wait_is_random(void **state)
+TEST(a_part_of_the_wait_is_random)
 {
 	static const struct retry_backoff half = { .base_ms = 1000, .cap_ms = 1000, .jitter = 0.5 };
 	struct retry r = {0};
 	int64_t first = 0;
 	int others = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		retry_failed(&r, &half, 0);
 		assert_in_range(r.at_ms, 500, 1000);
@@ -39,12 +31,11 @@ static void a_part_of_the_wait_is_random(void **state)
 	assert_true(others > 0);
 }
 
-static void after_a_success_the_next_error_is_the_first(void **state)
+TEST(after_a_success_the_next_error_is_the_first)
 {
 	static const struct retry_backoff plain = { .base_ms = 100, .cap_ms = 10000 };
 	struct retry r = {0};
 
-	(void)state;
 	retry_failed(&r, &plain, 0);
 	retry_failed(&r, &plain, 0);
 	retry_succeeded(&r);
@@ -53,11 +44,10 @@ static void after_a_success_the_next_error_is_the_first(void **state)
 	assert_int_equal(r.at_ms, 1100);
 }
 
-static void a_pause_is_no_error(void **state)
+TEST(a_pause_is_no_error)
 {
 	struct retry r = {0};
 
-	(void)state;
 	retry_not_before(&r, 5000);
 	assert_int_equal(r.at_ms, 5000);
 	assert_int_equal(r.errors, 0);
@@ -65,14 +55,4 @@ static void a_pause_is_no_error(void **state)
 	assert_int_equal(r.at_ms, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_in_a_row_wait_longer_up_to_the_cap),
-		cmocka_unit_test(a_part_of_the_wait_is_random),
-		cmocka_unit_test(after_a_success_the_next_error_is_the_first),
-		cmocka_unit_test(a_pause_is_no_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,15 +4,10 @@
 
 /* The end of a process that stays: which message is charged, which one runs again and how, and when the handler itself is suspected. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/fake_persistent.h"
 #include "tests/unit/worker/worker_fixture.h"
 
@@ -84,9 +79,8 @@ static void end_of_two(struct persistent_end e)
 	assert_int_equal(atomic_load(&fixture.env->slot->started_ms), 0);
 }
 
-static void of_several_unanswered_jobs_none_is_charged_and_each_runs_alone(void **state)
+TEST(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone, setup, teardown)
 {
-	(void)state;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 2, .suspects = 2,
 		.unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
 	assert_goes_back(0, " solo=1 mac=");
@@ -94,9 +88,8 @@ static void of_several_unanswered_jobs_none_is_charged_and_each_runs_alone(void 
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
-static void the_only_job_that_a_process_has_read_is_charged(void **state)
+TEST(the_only_job_that_a_process_has_read_is_charged, setup, teardown)
 {
-	(void)state;
 	fixture.queue.max_attempts = 1;
 	process.room = 1;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .jobs_read = 1,
@@ -106,9 +99,8 @@ static void the_only_job_that_a_process_has_read_is_charged(void **state)
 	assert_state(1, ITEM_WAITING);
 }
 
-static void a_process_may_die_of_a_job_that_it_has_answered(void **state)
+TEST(a_process_may_die_of_a_job_that_it_has_answered, setup, teardown)
 {
-	(void)state;
 	process.room = 1;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .answered_any = true,
 		.jobs_read = 2, .suspects = 1, .unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
@@ -116,18 +108,16 @@ static void a_process_may_die_of_a_job_that_it_has_answered(void **state)
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
-static void a_process_whose_input_was_closed_charges_nobody(void **state)
+TEST(a_process_whose_input_was_closed_charges_nobody, setup, teardown)
 {
-	(void)state;
 	process.room = 1;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .asked = true, .read_any = true, .jobs_read = 1, .suspects = 1,
 		.unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
 	assert_goes_back(0, " redelivered=1 solo=1 mac=");
 }
 
-static void a_message_that_needs_a_fresh_process_gets_one(void **state)
+TEST(a_message_that_needs_a_fresh_process_gets_one, setup, teardown)
 {
-	(void)state;
 	process.running = true;
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
 	start();
@@ -141,27 +131,24 @@ static void a_message_that_needs_a_fresh_process_gets_one(void **state)
 	assert_state(0, ITEM_RUNNING);
 }
 
-static void a_job_that_was_not_read_goes_back_unchanged(void **state)
+TEST(a_job_that_was_not_read_goes_back_unchanged, setup, teardown)
 {
-	(void)state;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 2,
 		.oldest = 1, .unread_from = 2 });
 	assert_moves(0, MOVE_RETRY);
 	assert_goes_back(1, "");
 }
 
-static void a_stopped_process_hands_back_what_it_has_read(void **state)
+TEST(a_stopped_process_hands_back_what_it_has_read, setup, teardown)
 {
-	(void)state;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1, .signal = SIGTERM, .read_any = true, .unanswered = 2,
 		.oldest = 1, .unread_from = 2 });
 	assert_goes_back(0, " redelivered=1 mac=");
 	assert_goes_back(1, "");
 }
 
-static void a_timeout_charges_the_only_job_that_a_process_has_read(void **state)
+TEST(a_timeout_charges_the_only_job_that_a_process_has_read, setup, teardown)
 {
-	(void)state;
 	fixture.queue.max_attempts = 1;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .jobs_read = 1, .suspects = 1,
 		.unanswered = 2, .oldest = 1, .unread_from = 2, .duration_ms = 700, .odd_lines = 2 });
@@ -172,9 +159,8 @@ static void a_timeout_charges_the_only_job_that_a_process_has_read(void **state)
 }
 
 /* It may wait for the other one, or for one that is answered. */
-static void a_timeout_of_a_process_that_has_read_others_charges_nobody(void **state)
+TEST(a_timeout_of_a_process_that_has_read_others_charges_nobody, setup, teardown)
 {
-	(void)state;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .answered_any = true,
 		.jobs_read = 3, .suspects = 2, .unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
 	assert_goes_back(0, " redelivered=1 solo=1 fresh=1 mac=");
@@ -183,9 +169,8 @@ static void a_timeout_of_a_process_that_has_read_others_charges_nobody(void **st
 	assert_int_equal(fixture_logged(" signal=SIGKILL reason=timeout "), 1);
 }
 
-static void a_lost_message_is_gone_with_the_process(void **state)
+TEST(a_lost_message_is_gone_with_the_process, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	start();
 	tray_lose(&w->trays, PLACE(0, 0));
@@ -217,9 +202,8 @@ static bool opens_the_breaker(bool answered_before, struct persistent_end e)
 	return open;
 }
 
-static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void **state)
+TEST(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end, setup, teardown)
 {
-	(void)state;
 	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve",
 		.asked = true }));
 	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);
@@ -231,7 +215,7 @@ static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void *
 }
 
 /* Status shows them as the words of the last failure: the end of a healthy process does not replace them. */
-static void only_a_handler_that_is_suspected_leaves_its_last_words(void **state)
+TEST(only_a_handler_that_is_suspected_leaves_its_last_words, setup, teardown)
 {
 	const struct persistent_end healthy[] = {
 		{ .how = PERSISTENT_EXITED, .asked = true, .read_any = true, .answered_any = true },
@@ -240,7 +224,6 @@ static void only_a_handler_that_is_suspected_leaves_its_last_words(void **state)
 		{ .how = PERSISTENT_EXITED, .answered_any = true },
 	};
 
-	(void)state;
 	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .stderr_tail = "no\n",
 		.stderr_len = 3 }));
 	assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "no");
@@ -256,9 +239,8 @@ static void only_a_handler_that_is_suspected_leaves_its_last_words(void **state)
 	}
 }
 
-static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(void **state)
+TEST(before_its_first_answer_a_handler_is_suspected_and_not_its_message, setup, teardown)
 {
-	(void)state;
 	assert_false(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .read_any = true }));
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
 	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
@@ -266,12 +248,11 @@ static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(v
 }
 
 /* Each message may end this handler, or only this one: it goes behind all others, and the next probe, which another one is, follows soon. */
-static void before_the_first_answer_nobody_is_charged(void **state)
+TEST(before_the_first_answer_nobody_is_charged, setup, teardown)
 {
 	const struct persistent_end e = { .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .jobs_read = 1, .suspects = 1, .unanswered = 1, .oldest = 1,
 		.unread_from = UINT64_MAX };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1 fresh=1\na"));
 		start();
@@ -293,20 +274,4 @@ static void before_the_first_answer_nobody_is_charged(void **state)
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone), T(the_only_job_that_a_process_has_read_is_charged),
-		T(a_process_may_die_of_a_job_that_it_has_answered), T(a_process_whose_input_was_closed_charges_nobody),
-		T(a_message_that_needs_a_fresh_process_gets_one), T(a_job_that_was_not_read_goes_back_unchanged),
-		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_only_job_that_a_process_has_read),
-		T(a_timeout_of_a_process_that_has_read_others_charges_nobody),
-		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
-		T(only_a_handler_that_is_suspected_leaves_its_last_words),
-		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(before_the_first_answer_nobody_is_charged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,15 +4,10 @@
 
 /* One process for each message: what starts, what the master sees of it, and what its end does to the message. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
@@ -157,9 +152,8 @@ static enum item_state state_of(int item)
 
 /* ---- starts ---- */
 
-static void one_message_runs_at_a_time_the_oldest_first(void **state)
+TEST(one_message_runs_at_a_time_the_oldest_first, setup, fixture_teardown)
 {
-	(void)state;
 	assert_int_equal(runner_exec.room(w), 1);
 	FILL(0, "a", "b");
 	start();
@@ -177,17 +171,15 @@ static void one_message_runs_at_a_time_the_oldest_first(void **state)
 	assert_int_equal(state_of(1), ITEM_RUNNING);
 }
 
-static void nothing_starts_without_a_message(void **state)
+TEST(nothing_starts_without_a_message, setup, fixture_teardown)
 {
-	(void)state;
 	start();
 	assert_int_equal(the_handler.starts, 0);
 	assert_int_equal(runner_exec.room(w), 1);
 }
 
-static void a_message_waits_on_after_a_failed_fork(void **state)
+TEST(a_message_waits_on_after_a_failed_fork, setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	the_handler.fork_fails = true;
 	start();
@@ -201,9 +193,8 @@ static void a_message_waits_on_after_a_failed_fork(void **state)
 	assert_int_equal(w->starter.retry.errors, 0);
 }
 
-static void messages_that_must_not_run_escape_on_the_way_to_the_next_one(void **state)
+TEST(messages_that_must_not_run_escape_on_the_way_to_the_next_one, setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.message_max = 20;
 	FILL(0, "quredis/2 x=1\na", "longer than message_max", "good");
 	start();
@@ -216,12 +207,11 @@ static void messages_that_must_not_run_escape_on_the_way_to_the_next_one(void **
 }
 
 /* By the clock of Redis it is two seconds after the push; the clock itself is asked once more before a message escapes. */
-static void nothing_starts_while_the_clock_of_redis_is_asked(void **state)
+TEST(nothing_starts_while_the_clock_of_redis_is_asked, setup, fixture_teardown)
 {
 	const struct server_time now = { .server_ms = 1700000000000, .sent_ms = clock_boottime_ms(), .answered_ms = clock_boottime_ms() };
 	struct server_clock clock = {0};
 
-	(void)state;
 	server_clock_take(&clock, &now);
 	server_clock_publish(&clock, &fixture.board.sweeper.clock);
 	fixture.queue.ttl_ms = 1000;
@@ -240,11 +230,10 @@ static void nothing_starts_while_the_clock_of_redis_is_asked(void **state)
 
 /* ---- what the master sees ---- */
 
-static void the_scoreboard_shows_what_runs_and_when_it_must_be_over(void **state)
+TEST(the_scoreboard_shows_what_runs_and_when_it_must_be_over, setup, fixture_teardown)
 {
 	struct slot *slot = fixture.env->slot;
 
-	(void)state;
 	FILL(0, "a", "b");
 	start();
 	assert_int_equal(atomic_load(&slot->handler_pgid), PGID);
@@ -270,9 +259,8 @@ static void the_scoreboard_shows_what_runs_and_when_it_must_be_over(void **state
 
 /* ---- ends ---- */
 
-static void a_message_runs_until_its_handler_is_finished(void **state)
+TEST(a_message_runs_until_its_handler_is_finished, setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	start();
 	runner_exec.end(w, fixture_now_ms());
@@ -284,9 +272,8 @@ static void a_message_runs_until_its_handler_is_finished(void **state)
 	assert_int_equal(the_handler.ticks, 2);
 }
 
-static void the_end_of_a_message_counts_for_the_pace(void **state)
+TEST(the_end_of_a_message_counts_for_the_pace, setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	start();
 	fixture_pass_ms(7);
@@ -295,9 +282,8 @@ static void the_end_of_a_message_counts_for_the_pace(void **state)
 	assert_false(w->starter.solo_running);
 }
 
-static void a_stop_and_a_kill_reach_only_a_running_handler(void **state)
+TEST(a_stop_and_a_kill_reach_only_a_running_handler, setup, fixture_teardown)
 {
-	(void)state;
 	runner_exec.stop(w, 0);
 	runner_exec.kill(w, 0);
 	assert_int_equal(the_handler.stops + the_handler.kills, 0);
@@ -311,13 +297,12 @@ static void a_stop_and_a_kill_reach_only_a_running_handler(void **state)
 }
 
 /* The signal may be a stop's whose order has not arrived: nothing else starts meanwhile, since the handler's last words lie in its buffers. */
-static void an_end_that_may_be_a_stops_waits_for_its_order(void **state)
+TEST(an_end_that_may_be_a_stops_waits_for_its_order, setup, fixture_teardown)
 {
 	static const struct handler_result ends[] = {
 		{ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGTERM }, { .end = HANDLER_EXITED, .code = 143 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(ends); i++) {
 		FILL(0, "a", "b");
 		start();
@@ -336,9 +321,8 @@ static void an_end_that_may_be_a_stops_waits_for_its_order(void **state)
 	}
 }
 
-static void a_signal_without_a_stop_is_charged(void **state)
+TEST(a_signal_without_a_stop_is_charged, setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	start();
 	end_with((struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGTERM });
@@ -351,9 +335,8 @@ static void a_signal_without_a_stop_is_charged(void **state)
 }
 
 /* The operator gave this status a meaning. */
-static void a_status_with_a_meaning_is_no_signal(void **state)
+TEST(a_status_with_a_meaning_is_no_signal, setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.exit_codes[143] = CONF_OUTCOME_ESCAPE;
 	FILL(0, "a");
 	start();
@@ -361,11 +344,10 @@ static void a_status_with_a_meaning_is_no_signal(void **state)
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
 }
 
-static void an_idle_runner_has_nothing_to_wait_for(void **state)
+TEST(an_idle_runner_has_nothing_to_wait_for, setup, fixture_teardown)
 {
 	struct pollfd fds[RUNNER_POLLFDS];
 
-	(void)state;
 	assert_int_equal(runner_exec.pollfds(w, fds), 0);
 	assert_int_equal(runner_exec.deadline_ms(w), INT64_MAX);
 	assert_true(runner_exec.dismiss(w, 0));
@@ -378,25 +360,4 @@ static void an_idle_runner_has_nothing_to_wait_for(void **state)
 	runner_exec.io(w, NULL, 0, 0);		/* the poll found no event: no descriptor is looked at */
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(one_message_runs_at_a_time_the_oldest_first),
-		T(nothing_starts_without_a_message),
-		T(a_message_waits_on_after_a_failed_fork),
-		T(messages_that_must_not_run_escape_on_the_way_to_the_next_one),
-		T(nothing_starts_while_the_clock_of_redis_is_asked),
-		T(the_scoreboard_shows_what_runs_and_when_it_must_be_over),
-		T(a_message_runs_until_its_handler_is_finished),
-		T(the_end_of_a_message_counts_for_the_pace),
-		T(a_stop_and_a_kill_reach_only_a_running_handler),
-		T(an_end_that_may_be_a_stops_waits_for_its_order),
-		T(a_signal_without_a_stop_is_charged),
-		T(a_status_with_a_meaning_is_no_signal),
-		T(an_idle_runner_has_nothing_to_wait_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,15 +4,10 @@
 
 /* One process for many messages: which messages it is given, and what its answers do to them. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/fake_persistent.h"
 #include "tests/unit/worker/worker_fixture.h"
 
@@ -57,9 +52,8 @@ static const struct outcome *assert_moves(int item, enum move move)
 
 /* ---- jobs ---- */
 
-static void the_process_gets_as_many_messages_as_it_takes(void **state)
+TEST(the_process_gets_as_many_messages_as_it_takes, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	start();
 	assert_int_equal(process.starts, 1);
@@ -74,9 +68,8 @@ static void the_process_gets_as_many_messages_as_it_takes(void **state)
 	assert_state(2, ITEM_RUNNING);
 }
 
-static void a_process_that_starts_up_gets_one_message(void **state)
+TEST(a_process_that_starts_up_gets_one_message, setup, teardown)
 {
-	(void)state;
 	process.ready = false;
 	FILL(0, "a", "b");
 	assert_int_equal(runner_persistent.room(w), 1);
@@ -88,9 +81,8 @@ static void a_process_that_starts_up_gets_one_message(void **state)
 	assert_int_equal(process.ngiven, 2);
 }
 
-static void a_failed_fork_gives_nothing(void **state)
+TEST(a_failed_fork_gives_nothing, setup, teardown)
 {
-	(void)state;
 	process.fork_fails = true;
 	FILL(0, "a");
 	start();
@@ -100,9 +92,8 @@ static void a_failed_fork_gives_nothing(void **state)
 }
 
 /* A window of one has entries for four serials. */
-static void an_unanswered_job_keeps_its_entry(void **state)
+TEST(an_unanswered_job_keeps_its_entry, setup, teardown)
 {
-	(void)state;
 	process.room = 9;
 	FILL(0, "a", "b", "c", "d", "e");
 	start();
@@ -115,9 +106,8 @@ static void an_unanswered_job_keeps_its_entry(void **state)
 	assert_int_equal(process.ngiven, 5);
 }
 
-static void messages_that_must_not_run_are_never_given(void **state)
+TEST(messages_that_must_not_run_are_never_given, setup, teardown)
 {
-	(void)state;
 	fixture.queue.message_max = 20;
 	FILL(0, "quredis/2 x=1\na", "longer than message_max", "good");
 	start();
@@ -127,9 +117,8 @@ static void messages_that_must_not_run_are_never_given(void **state)
 	assert_state(2, ITEM_RUNNING);
 }
 
-static void jobs_that_are_not_written_are_taken_back_before_the_lease_ends(void **state)
+TEST(jobs_that_are_not_written_are_taken_back_before_the_lease_ends, setup, teardown)
 {
-	(void)state;
 	process.room = 3;
 	FILL(0, "a", "b", "c");
 	start();
@@ -155,11 +144,10 @@ static void jobs_that_are_not_written_are_taken_back_before_the_lease_ends(void 
 
 /* ---- answers ---- */
 
-static void answers_settle_their_messages_in_any_order(void **state)
+TEST(answers_settle_their_messages_in_any_order, setup, teardown)
 {
 	const struct outcome *o;
 
-	(void)state;
 	process.room = 3;
 	fixture.queue.max_attempts = 1;
 	FILL(0, "a", "b", "c");
@@ -175,9 +163,8 @@ static void answers_settle_their_messages_in_any_order(void **state)
 	assert_int_equal(assert_moves(1, MOVE_RETRY)->delay_ms, 5000);
 }
 
-static void the_answer_to_a_lost_message_changes_nothing(void **state)
+TEST(the_answer_to_a_lost_message_changes_nothing, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	start();
 	tray_lose(&w->trays, PLACE(0, 0));
@@ -186,11 +173,10 @@ static void the_answer_to_a_lost_message_changes_nothing(void **state)
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
-static void the_scoreboard_shows_when_the_oldest_job_must_be_over(void **state)
+TEST(the_scoreboard_shows_when_the_oldest_job_must_be_over, setup, teardown)
 {
 	struct slot *slot = fixture.env->slot;
 
-	(void)state;
 	FILL(0, "a", "b");
 	start();
 	process.timeout_at_ms = 1234;
@@ -207,12 +193,11 @@ static void the_scoreboard_shows_when_the_oldest_job_must_be_over(void **state)
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 }
 
-static void the_scoreboard_shows_the_progress_of_an_unanswered_job(void **state)
+TEST(the_scoreboard_shows_the_progress_of_an_unanswered_job, setup, teardown)
 {
 	struct handler_reply progress = { .serial = 2, .verb = VERB_PROGRESS, .percent = 40, .reason = "page 2", .reason_len = 6 };
 	struct slot *slot = fixture.env->slot;
 
-	(void)state;
 	FILL(0, "a", "b");
 	start();
 	process.progress = &progress;
@@ -226,9 +211,8 @@ static void the_scoreboard_shows_the_progress_of_an_unanswered_job(void **state)
 	assert_int_equal(slot_text_read(&slot->progress).number, -1);
 }
 
-static void lines_like_answers_to_no_job_are_counted(void **state)
+TEST(lines_like_answers_to_no_job_are_counted, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	start();
 	process.strays = 3;
@@ -237,9 +221,8 @@ static void lines_like_answers_to_no_job_are_counted(void **state)
 	assert_int_equal(fixture_counted(COUNT_STRAY_ANSWERS), 3);
 }
 
-static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state)
+TEST(a_handler_that_answers_at_once_is_served_without_a_poll, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	start();
 	assert_false(runner_persistent.go_on(w));
@@ -255,11 +238,10 @@ static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state
 
 /* ---- orders ---- */
 
-static void orders_reach_only_a_running_process(void **state)
+TEST(orders_reach_only_a_running_process, setup, teardown)
 {
 	struct pollfd fds[RUNNER_POLLFDS];
 
-	(void)state;
 	for (int running = 0; running < 2; running++) {
 		process.running = running == 1;
 		runner_persistent.stop(w, 0);
@@ -275,18 +257,4 @@ static void orders_reach_only_a_running_process(void **state)
 	assert_int_equal(process.quiets, 1);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_process_gets_as_many_messages_as_it_takes), T(a_process_that_starts_up_gets_one_message),
-		T(a_failed_fork_gives_nothing), T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
-		T(jobs_that_are_not_written_are_taken_back_before_the_lease_ends), T(answers_settle_their_messages_in_any_order),
-		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
-		T(lines_like_answers_to_no_job_are_counted), T(a_handler_that_answers_at_once_is_served_without_a_poll),
-		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(orders_reach_only_a_running_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,16 +3,11 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* A persistent handler that gets the SIGTERM of a stop before its worker hears of it. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/fake_persistent.h"
 #include "tests/unit/worker/worker_fixture.h"
 
@@ -58,11 +53,10 @@ static void assert_undecided(void)
 	assert_false(runner_persistent.dismiss(w, fixture_now_ms()));
 }
 
-static void a_stop_that_follows_hands_all_back(void **state)
+TEST(a_stop_that_follows_hands_all_back, setup, teardown)
 {
 	static const int ends[][2] = { { -1, SIGTERM }, { 143, 0 }, { 130, 0 }, { -1, SIGHUP } };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(ends); i++) {
 		end_with(ends[i][0] == -1 ? PERSISTENT_SIGNALED : PERSISTENT_EXITED, ends[i][0], ends[i][1]);
 		assert_undecided();
@@ -81,9 +75,8 @@ static void a_stop_that_follows_hands_all_back(void **state)
 	}
 }
 
-static void without_a_stop_its_end_counts_after_a_moment(void **state)
+TEST(without_a_stop_its_end_counts_after_a_moment, setup, teardown)
 {
-	(void)state;
 	end_with(PERSISTENT_SIGNALED, -1, SIGTERM);
 	assert_undecided();
 	fixture_pass_ms(exit_deadline_ms(&w->exit) - fixture_now_ms());
@@ -94,9 +87,8 @@ static void without_a_stop_its_end_counts_after_a_moment(void **state)
 }
 
 /* Its other jobs are no cause of that end, and neither is the handler. */
-static void a_cancelled_job_ends_its_process_and_charges_no_other(void **state)
+TEST(a_cancelled_job_ends_its_process_and_charges_no_other, setup, teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	w->starter.may_start_us = w->now_us;
 	runner_persistent.start(w, fixture_now_ms());
@@ -120,15 +112,4 @@ static void a_cancelled_job_ends_its_process_and_charges_no_other(void **state)
 	cancel_free(&w->cancels);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_stop_that_follows_hands_all_back),
-		T(a_cancelled_job_ends_its_process_and_charges_no_other),
-		T(without_a_stop_its_end_counts_after_a_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,14 +4,9 @@
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 
 /* The connection of a worker: its names, its lease, and which component gets which answer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define INC_2 "n.00000000000000b0.1.2"
@@ -75,9 +70,8 @@ static int64_t waits_ms(void)
 
 /* ---- names ---- */
 
-static void a_worker_registers_and_reads_its_trays_before_it_works(void **state)
+TEST(a_worker_registers_and_reads_its_trays_before_it_works, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	open_connection();
 	assert_sent_info();
 	assert_sent("renew t:workers t:lease:" INC " " TRAY(0) " " TRAY(1) " " TRAY(2) " 30000 " INC);
@@ -95,9 +89,8 @@ static void a_worker_registers_and_reads_its_trays_before_it_works(void **state)
 	assert_sent_nothing();
 }
 
-static void a_new_connection_takes_a_new_name_in_place_of_the_last_one(void **state)
+TEST(a_new_connection_takes_a_new_name_in_place_of_the_last_one, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_hang_up(&w->session.redis);
 	receive("");
@@ -115,9 +108,8 @@ static void a_new_connection_takes_a_new_name_in_place_of_the_last_one(void **st
 }
 
 /* The trays are under one of the two names, so both must be known until an answer comes. */
-static void a_name_that_was_never_confirmed_is_registered_again(void **state)
+TEST(a_name_that_was_never_confirmed_is_registered_again, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	for (int i = 0; i < 3; i++) {
 		fixture_hang_up(&w->session.redis);
@@ -130,9 +122,8 @@ static void a_name_that_was_never_confirmed_is_registered_again(void **state)
 }
 
 /* A sweeper may consider the owner of that name dead: the trays move on to the next one. */
-static void a_name_whose_lease_ran_out_before_its_answer_is_given_up(void **state)
+TEST(a_name_whose_lease_ran_out_before_its_answer_is_given_up, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_hang_up(&w->session.redis);
 	receive("");
@@ -146,9 +137,8 @@ static void a_name_whose_lease_ran_out_before_its_answer_is_given_up(void **stat
 	assert_sent_part("renew t:workers t:lease:" INC_3, "t:lease:" INC_2 " ");
 }
 
-static void a_refused_registration_closes_the_connection_and_leaves_nothing(void **state)
+TEST(a_refused_registration_closes_the_connection_and_leaves_nothing, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	open_connection();
 	receive(INFO "-OOM command not allowed\r\n");
 	assert_int_equal(w->session.redis.state, REDIS_CLOSED);
@@ -158,9 +148,8 @@ static void a_refused_registration_closes_the_connection_and_leaves_nothing(void
 }
 
 /* A fetch that is under way would fill a tray of the old name. */
-static void a_new_name_waits_until_every_answer_has_come(void **state)
+TEST(a_new_name_waits_until_every_answer_has_come, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fetcher_tick(w, fixture_now_ms());
 	fixture_forget_sent();
@@ -173,9 +162,8 @@ static void a_new_name_waits_until_every_answer_has_come(void **state)
 	assert_sent("renew t:workers t:lease:" INC_2);
 }
 
-static void a_worker_that_leaves_takes_no_new_name(void **state)
+TEST(a_worker_that_leaves_takes_no_new_name, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	w->exit.leaving = true;
 	session_renew_incarnation(w, "a test");
@@ -188,9 +176,8 @@ static void a_worker_that_leaves_takes_no_new_name(void **state)
 
 /* ---- the lease ---- */
 
-static void the_lease_counts_from_the_moment_at_which_its_renewal_was_sent(void **state)
+TEST(the_lease_counts_from_the_moment_at_which_its_renewal_was_sent, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	open_connection();
 	fixture_pass_ms(1000);
 	receive(INFO ":0\r\n" NOTHING_IN_TRAYS);
@@ -200,9 +187,8 @@ static void the_lease_counts_from_the_moment_at_which_its_renewal_was_sent(void 
 	assert_false(session_usable(w));
 }
 
-static void the_lease_is_renewed_every_quarter(void **state)
+TEST(the_lease_is_renewed_every_quarter, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	assert_int_equal(waits_ms(), LEASE_MS / 4);
 	fixture_pass_ms(LEASE_MS / 4 - 1);
@@ -220,9 +206,8 @@ static void the_lease_is_renewed_every_quarter(void **state)
 	assert_false(session_usable(w));
 }
 
-static void a_lease_that_had_run_out_ends_the_name(void **state)
+TEST(a_lease_that_had_run_out_ends_the_name, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_pass_ms(LEASE_MS / 4);
 	tick();
@@ -235,9 +220,8 @@ static void a_lease_that_had_run_out_ends_the_name(void **state)
 }
 
 /* A worker that stood still for so long may be dead for a sweeper. */
-static void a_lease_that_is_renewed_too_late_ends_the_name(void **state)
+TEST(a_lease_that_is_renewed_too_late_ends_the_name, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fake_time_sleep_ms(LEASE_MS);
 	fixture_pass_ms(LEASE_MS / 4);
@@ -247,9 +231,8 @@ static void a_lease_that_is_renewed_too_late_ends_the_name(void **state)
 	assert_int_equal(fixture_logged("the lease was renewed too late"), 1);
 }
 
-static void a_refused_renewal_is_sent_again_after_a_second(void **state)
+TEST(a_refused_renewal_is_sent_again_after_a_second, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_pass_ms(LEASE_MS / 4);
 	tick();
@@ -261,9 +244,8 @@ static void a_refused_renewal_is_sent_again_after_a_second(void **state)
 }
 
 /* A large message that arrives slowly keeps the answers back. */
-static void the_lease_is_renewed_while_trays_are_read_and_answers_are_late(void **state)
+TEST(the_lease_is_renewed_while_trays_are_read_and_answers_are_late, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	open_connection();
 	fixture_forget_sent();
 	receive(INFO ":0\r\n*0\r\n");
@@ -278,9 +260,8 @@ static void the_lease_is_renewed_while_trays_are_read_and_answers_are_late(void 
 	assert_true(session_usable(w));
 }
 
-static void nobody_knows_of_a_lease_whose_renewal_is_unanswered(void **state)
+TEST(nobody_knows_of_a_lease_whose_renewal_is_unanswered, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_pass_ms(LEASE_MS / 4);
 	tick();
@@ -295,9 +276,8 @@ static void nobody_knows_of_a_lease_whose_renewal_is_unanswered(void **state)
 	assert_true(session_usable(w));
 }
 
-static void counts_that_disagree_end_the_name(void **state)
+TEST(counts_that_disagree_end_the_name, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	queue_owner_count_moved(&w->session.owner, 1);
 	fixture_pass_ms(LEASE_MS / 4);
@@ -315,11 +295,10 @@ static void counts_that_disagree_end_the_name(void **state)
 
 /* ---- errors of the connection ---- */
 
-static void a_refused_connection_is_opened_again_later_and_logged_once(void **state)
+TEST(a_refused_connection_is_opened_again_later_and_logged_once, fixture_setup_closed, fixture_teardown)
 {
 	int64_t wait, last = 0;
 
-	(void)state;
 	fixture_refuses = true;
 	for (int i = 0; i < 12; i++) {
 		tick();
@@ -338,9 +317,8 @@ static void a_refused_connection_is_opened_again_later_and_logged_once(void **st
 	assert_int_equal(atomic_load(&fixture.env->slot->error), QUEUE_ERROR_NONE);
 }
 
-static void a_lost_connection_has_no_answers_to_wait_for(void **state)
+TEST(a_lost_connection_has_no_answers_to_wait_for, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fetcher_tick(w, fixture_now_ms());
 	fixture_pass_ms(LEASE_MS / 4);
@@ -353,9 +331,8 @@ static void a_lost_connection_has_no_answers_to_wait_for(void **state)
 	assert_int_equal(w->session.lease.answered, w->session.lease.sent);
 }
 
-static void an_answer_that_does_not_come_closes_the_connection(void **state)
+TEST(an_answer_that_does_not_come_closes_the_connection, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fixture_pass_ms(LEASE_MS / 4);
 	tick();
@@ -369,18 +346,16 @@ static void an_answer_that_does_not_come_closes_the_connection(void **state)
 }
 
 /* A script that is gone, a master that became a replica. */
-static void an_error_of_the_server_needs_a_new_connection(void **state)
+TEST(an_error_of_the_server_needs_a_new_connection, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fetcher_tick(w, fixture_now_ms());
 	receive("-READONLY You can't write against a read only replica.\r\n");
 	assert_int_equal(w->session.redis.state, REDIS_CLOSED);
 }
 
-static void bytes_that_are_no_answer_close_the_connection(void **state)
+TEST(bytes_that_are_no_answer_close_the_connection, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	fetcher_tick(w, fixture_now_ms());
 	receive("HTTP/1.1 400 Bad Request\r\n");
@@ -390,9 +365,8 @@ static void bytes_that_are_no_answer_close_the_connection(void **state)
 
 /* ---- answers ---- */
 
-static void answers_reach_their_components_in_the_order_of_the_requests(void **state)
+TEST(answers_reach_their_components_in_the_order_of_the_requests, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	w->pacing.message_us = 10;
 	w->pacing.batch = 2;
@@ -405,9 +379,8 @@ static void answers_reach_their_components_in_the_order_of_the_requests(void **s
 	assert_memory_equal(tray_raw(&w->trays.tray[0], fixture_item(0, 1)), "b", 1);
 }
 
-static void names_that_are_left_behind_are_shown_when_nothing_runs_under_them(void **state)
+TEST(names_that_are_left_behind_are_shown_when_nothing_runs_under_them, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	register_worker();
 	tick();
 	assert_int_equal(atomic_load(&fixture.env->slot->abandoned), 1);
@@ -424,24 +397,4 @@ static void names_that_are_left_behind_are_shown_when_nothing_runs_under_them(vo
 	assert_int_equal(atomic_load(&fixture.env->board->workers.renamed), 1);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup_closed, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_worker_registers_and_reads_its_trays_before_it_works), T(a_new_connection_takes_a_new_name_in_place_of_the_last_one),
-		T(a_name_that_was_never_confirmed_is_registered_again), T(a_name_whose_lease_ran_out_before_its_answer_is_given_up),
-		T(a_refused_registration_closes_the_connection_and_leaves_nothing), T(a_new_name_waits_until_every_answer_has_come),
-		T(a_worker_that_leaves_takes_no_new_name), T(the_lease_counts_from_the_moment_at_which_its_renewal_was_sent),
-		T(the_lease_is_renewed_every_quarter), T(a_lease_that_had_run_out_ends_the_name),
-		T(a_lease_that_is_renewed_too_late_ends_the_name), T(a_refused_renewal_is_sent_again_after_a_second),
-		T(the_lease_is_renewed_while_trays_are_read_and_answers_are_late), T(nobody_knows_of_a_lease_whose_renewal_is_unanswered),
-		T(counts_that_disagree_end_the_name), T(a_refused_connection_is_opened_again_later_and_logged_once),
-		T(a_lost_connection_has_no_answers_to_wait_for), T(an_answer_that_does_not_come_closes_the_connection),
-		T(an_error_of_the_server_needs_a_new_connection), T(bytes_that_are_no_answer_close_the_connection),
-		T(answers_reach_their_components_in_the_order_of_the_requests),
-		T(names_that_are_left_behind_are_shown_when_nothing_runs_under_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,15 +4,10 @@
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 
 /* What other processes of the supervisor know about the server: that it is back, and that another one is the master. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 static int64_t waits_ms(void)
@@ -32,9 +27,8 @@ static void wait_for_server(void)
 	session_tick(w, fixture_now_ms());
 }
 
-static void a_server_of_this_host_is_tried_every_two_seconds(void **state)
+TEST(a_server_of_this_host_is_tried_every_two_seconds, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	fixture_refuses = true;
 	for (int i = 0; i < 100; i++) {
 		session_tick(w, fixture_now_ms());
@@ -44,9 +38,8 @@ static void a_server_of_this_host_is_tried_every_two_seconds(void **state)
 	}
 }
 
-static void a_server_that_another_process_has_reached_is_tried_at_once(void **state)
+TEST(a_server_that_another_process_has_reached_is_tried_at_once, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	wait_for_server();
 	retry_not_before(&w->session.retry, fixture_now_ms() + 20000);
 	assert_int_equal(waits_ms(), REDIS_NEWS_MS);
@@ -60,9 +53,8 @@ static void a_server_that_another_process_has_reached_is_tried_at_once(void **st
 }
 
 /* What one process reaches may refuse another one, for example a server that is full. */
-static void news_are_followed_once(void **state)
+TEST(news_are_followed_once, fixture_setup_closed, fixture_teardown)
 {
-	(void)state;
 	wait_for_server();
 	atomic_fetch_add(&fixture.board.workers.reached, 1);
 	fixture_pass_ms(REDIS_NEWS_MS);
@@ -87,9 +79,8 @@ static void confirm(const char *target_of, const char *run_id)
 	    redis_target_mark(&w->session.target, run_id), 0, fixture_now_ms());
 }
 
-static void a_worker_leaves_a_master_that_most_sentinels_do_not_name(void **state)
+TEST(a_worker_leaves_a_master_that_most_sentinels_do_not_name, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	be_at("old");
 	session_tick(w, fixture_now_ms());
 	assert_int_equal(w->session.redis.state, REDIS_READY);		/* nothing is known */
@@ -101,9 +92,8 @@ static void a_worker_leaves_a_master_that_most_sentinels_do_not_name(void **stat
 	assert_string_equal(w->adoption.server_now.run_id, "");		/* the next server is not judged by this one */
 }
 
-static void a_worker_stays_while_it_cannot_tell(void **state)
+TEST(a_worker_stays_while_it_cannot_tell, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	be_at("old");
 	confirm("", "old");
 	session_tick(w, fixture_now_ms());
@@ -125,18 +115,4 @@ static void a_worker_stays_while_it_cannot_tell(void **state)
 	assert_int_equal(w->session.redis.state, REDIS_READY);
 }
 
-#define CLOSED(f) cmocka_unit_test_setup_teardown(f, fixture_setup_closed, fixture_teardown)
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLOSED(a_server_of_this_host_is_tried_every_two_seconds),
-		CLOSED(a_server_that_another_process_has_reached_is_tried_at_once),
-		CLOSED(news_are_followed_once),
-		T(a_worker_leaves_a_master_that_most_sentinels_do_not_name),
-		T(a_worker_stays_while_it_cannot_tell),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

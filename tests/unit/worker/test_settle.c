@@ -4,15 +4,10 @@
 
 /* Which move a message gets, and what is stored with it: attempts, delay, wrapper, record; and what the breaker learns of it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
@@ -64,9 +59,8 @@ static const struct wrapper *rewritten(struct place p)
 
 /* ---- done ---- */
 
-static void a_message_that_is_done_stays_with_its_tray(void **state)
+TEST(a_message_that_is_done_stays_with_its_tray, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	run_only("a");
 	settle_done(w, P, 12);
 	assert_int_equal(fixture_item(0, 0)->state, ITEM_DONE);
@@ -76,9 +70,8 @@ static void a_message_that_is_done_stays_with_its_tray(void **state)
 	assert_sent_nothing();
 }
 
-static void a_history_needs_the_time_and_the_duration(void **state)
+TEST(a_history_needs_the_time_and_the_duration, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.done.keep = 10;
 	run_only("a");
 	settle_done(w, P, 12);
@@ -88,11 +81,10 @@ static void a_history_needs_the_time_and_the_duration(void **state)
 
 /* ---- failures ---- */
 
-static void a_failure_is_retried_with_one_attempt_more(void **state)
+TEST(a_failure_is_retried_with_one_attempt_more, fixture_setup, fixture_teardown)
 {
 	const struct wrapper *after;
 
-	(void)state;
 	run_only(fixture_sealed("quredis/1 w=0000000000000001 attempts=1 crashes=2 own=5 first_failed=7000\na"));
 	assert_int_equal(tray_message(&w->trays, P)->wrapper.first_failed_ms, 7000);
 	fail_item(P, CONF_OUTCOME_FAIL);
@@ -106,31 +98,28 @@ static void a_failure_is_retried_with_one_attempt_more(void **state)
 	assert_int_equal(fixture_logged("event=message_retried"), 1);
 }
 
-static void the_first_failure_is_dated(void **state)
+TEST(the_first_failure_is_dated, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	run_only("a");
 	fail_item(P, CONF_OUTCOME_FAIL);
 	assert_int_equal(assert_moves(P, MOVE_RETRY)->delay_ms, 1000);
 	assert_int_equal(rewritten(P)->first_failed_ms, clock_realtime_ms());
 }
 
-static void a_delay_that_the_handler_names_counts(void **state)
+TEST(a_delay_that_the_handler_names_counts, fixture_setup, fixture_teardown)
 {
 	struct failure f = failure(CONF_OUTCOME_RETRY);
 
-	(void)state;
 	run_only("a");
 	f.delay_ms = 0;
 	settle_failed(w, P, &f, fixture_now_ms());
 	assert_int_equal(assert_moves(P, MOVE_RETRY)->delay_ms, 0);
 }
 
-static void the_last_attempt_escapes_with_its_record(void **state)
+TEST(the_last_attempt_escapes_with_its_record, fixture_setup, fixture_teardown)
 {
 	const struct record *r;
 
-	(void)state;
 	run_only(fixture_sealed("quredis/1 w=0000000000000001 attempts=2 crashes=1\na"));
 	fail_item(P, CONF_OUTCOME_FAIL);
 	r = &assert_moves(P, MOVE_ESCAPE)->record;
@@ -148,29 +137,26 @@ static void the_last_attempt_escapes_with_its_record(void **state)
 	assert_int_equal(fixture_logged("event=message_escaped"), 1);
 }
 
-static void a_rejected_message_escapes_at_its_first_attempt(void **state)
+TEST(a_rejected_message_escapes_at_its_first_attempt, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	run_only("a");
 	fail_item(P, CONF_OUTCOME_ESCAPE);
 	assert_int_equal(assert_moves(P, MOVE_ESCAPE)->record.attempts, 1);
 }
 
-static void a_requested_retry_never_escapes(void **state)
+TEST(a_requested_retry_never_escapes, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	run_only(fixture_sealed("quredis/1 w=0000000000000001 attempts=2\na"));
 	fail_item(P, CONF_OUTCOME_RETRY);
 	assert_moves(P, MOVE_RETRY);
 	assert_int_equal(rewritten(P)->attempts, 3);
 }
 
-static void a_signal_is_recorded_instead_of_a_status(void **state)
+TEST(a_signal_is_recorded_instead_of_a_status, fixture_setup, fixture_teardown)
 {
 	const struct handler_result killed = { .end = HANDLER_SIGNALED, .code = -1, .signal = 9 };
 	struct failure f = failure(CONF_OUTCOME_ESCAPE);
 
-	(void)state;
 	run_only("a");
 	f.result = &killed;
 	settle_failed(w, P, &f, fixture_now_ms());
@@ -178,12 +164,11 @@ static void a_signal_is_recorded_instead_of_a_status(void **state)
 	assert_int_equal(tray_outcome(&w->trays, P)->record.exit_code, -1);
 }
 
-static void a_shared_queue_turns_a_requested_retry_into_a_failure(void **state)
+TEST(a_shared_queue_turns_a_requested_retry_into_a_failure, fixture_setup, fixture_teardown)
 {
 	const struct record *r;
 	struct failure f = failure(CONF_OUTCOME_RETRY);
 
-	(void)state;
 	fixture_share();
 	fixture.queue.max_attempts = 1;
 	run_only("a");
@@ -202,9 +187,8 @@ static bool is_open(void)
 	return breaker_until_ms(fixture.env->board) != 0;
 }
 
-static void different_messages_that_fail_open_the_breaker_and_a_success_closes_it(void **state)
+TEST(different_messages_that_fail_open_the_breaker_and_a_success_closes_it, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.breaker.failures = 2;
 	FILL(0, "a", "b", "c", "d");
 	for (int i = 0; i < 4; i++)
@@ -220,9 +204,8 @@ static void different_messages_that_fail_open_the_breaker_and_a_success_closes_i
 	assert_int_equal(fixture_logged("event=breaker_closed"), 1);
 }
 
-static void a_worker_of_an_older_generation_has_no_say_in_the_breaker(void **state)
+TEST(a_worker_of_an_older_generation_has_no_say_in_the_breaker, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.breaker.failures = 1;
 	atomic_store(&fixture.env->board->master.handler_generation, 1);
 	FILL(0, "a", "b");
@@ -238,11 +221,10 @@ static void a_worker_of_an_older_generation_has_no_say_in_the_breaker(void **sta
 	assert_false(breaker_knows_answers(fixture.env->board, 1));
 }
 
-static void only_an_answer_proves_that_the_handler_works(void **state)
+TEST(only_an_answer_proves_that_the_handler_works, fixture_setup, fixture_teardown)
 {
 	struct failure f = failure(CONF_OUTCOME_FAIL);
 
-	(void)state;
 	FILL(0, "a", "b");
 	run(0, 0);
 	run(0, 1);
@@ -255,12 +237,11 @@ static void only_an_answer_proves_that_the_handler_works(void **state)
 }
 
 /* breaker.failures = 0 forgives failures, but not silence. */
-static void many_mute_handlers_open_a_breaker_without_a_threshold(void **state)
+TEST(many_mute_handlers_open_a_breaker_without_a_threshold, fixture_setup, fixture_teardown)
 {
 	struct failure f = failure(CONF_OUTCOME_FAIL);
 	char raw[] = "a";
 
-	(void)state;
 	for (int i = 0; i < 2 * BREAKER_MUTE; i++) {
 		raw[0] = (char)('a' + i);
 		run_only(raw);
@@ -273,9 +254,8 @@ static void many_mute_handlers_open_a_breaker_without_a_threshold(void **state)
 	assert_true(is_open());
 }
 
-static void a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe(void **state)
+TEST(a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	w->fetcher.probing = true;
 	settle_unrunnable(w, handler_cause_unrunnable("execve", ENOENT), "execve", "No such file or directory", fixture_now_ms());
 	assert_true(is_open());
@@ -285,18 +265,16 @@ static void a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe(void 
 
 /* ---- messages that go back ---- */
 
-static void a_message_that_did_not_start_goes_back_as_it_was(void **state)
+TEST(a_message_that_did_not_start_goes_back_as_it_was, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=1\na"));
 	settle_hand_back(w, P, SETTLE_AS_IT_WAS);
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
 	assert_null(fixture_item(0, 0)->outcome);
 }
 
-static void a_message_that_may_have_run_goes_back_redelivered(void **state)
+TEST(a_message_that_may_have_run_goes_back_redelivered, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", fixture_sealed("quredis/1 w=0000000000000001 attempts=1 redelivered=1\nc"));
 	settle_hand_back(w, PLACE(0, 0), SETTLE_REDELIVERED);
 	assert_int_equal(rewritten(PLACE(0, 0))->redelivered, 1);
@@ -309,9 +287,8 @@ static void a_message_that_may_have_run_goes_back_redelivered(void **state)
 	assert_int_equal(line.wrapper.attempts, 1);
 }
 
-static void a_message_that_reappeared_goes_back_redelivered(void **state)
+TEST(a_message_that_reappeared_goes_back_redelivered, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	tray_ask(&w->trays, 0, 1);
 	tray_add(&w->trays, 0, "a", 1, true);
 	tray_answered(&w->trays, 0);
@@ -320,11 +297,10 @@ static void a_message_that_reappeared_goes_back_redelivered(void **state)
 	assert_int_equal(rewritten(P)->redelivered, 1);
 }
 
-static void a_shared_queue_gets_its_message_back_without_a_wrapper(void **state)
+TEST(a_shared_queue_gets_its_message_back_without_a_wrapper, fixture_setup, fixture_teardown)
 {
 	struct outcome *o;
 
-	(void)state;
 	fixture_share();
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=1\na"), "b");
 	settle_hand_back(w, P, SETTLE_AS_IT_WAS);
@@ -336,20 +312,18 @@ static void a_shared_queue_gets_its_message_back_without_a_wrapper(void **state)
 	assert_null(fixture_item(0, 1)->outcome);
 }
 
-static void a_message_that_is_put_off_keeps_its_attempts(void **state)
+TEST(a_message_that_is_put_off_keeps_its_attempts, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=1\na"));
 	settle_put_off(w, P, 5000);
 	assert_int_equal(assert_moves(P, MOVE_PUT_OFF)->delay_ms, 5000);
 	assert_int_equal(rewritten(P)->attempts, 1);
 }
 
-static void a_long_payload_is_stored_apart_while_it_is_delayed(void **state)
+TEST(a_long_payload_is_stored_apart_while_it_is_delayed, fixture_setup, fixture_teardown)
 {
 	static char raw[QUEUE_APART_MIN + 2];
 
-	(void)state;
 	memset(raw, 'x', QUEUE_APART_MIN + 1);
 	FILL(0, raw + 1, raw);
 	settle_put_off(w, PLACE(0, 0), 1);
@@ -361,9 +335,8 @@ static void a_long_payload_is_stored_apart_while_it_is_delayed(void **state)
 	}
 }
 
-static void relief_leaves_what_runs_and_what_it_is_told_to_leave(void **state)
+TEST(relief_leaves_what_runs_and_what_it_is_told_to_leave, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "done", "runs", "but", "waits");
 	FILL(1, "waits");
 	run(0, 0);
@@ -380,11 +353,10 @@ static void relief_leaves_what_runs_and_what_it_is_told_to_leave(void **state)
 
 /* ---- messages that leave without a run ---- */
 
-static void the_record_of_a_message_that_never_ran_has_no_run(void **state)
+TEST(the_record_of_a_message_that_never_ran_has_no_run, fixture_setup, fixture_teardown)
 {
 	const struct record *r;
 
-	(void)state;
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=2\na"));
 	settle_escape(w, P, "Unrepresentable", "it holds a NUL");
 	r = &assert_moves(P, MOVE_ESCAPE)->record;
@@ -397,20 +369,18 @@ static void the_record_of_a_message_that_never_ran_has_no_run(void **state)
 }
 
 /* It waited in ingress for so long, and not in its tray. */
-static void an_expired_message_leaves_ingress(void **state)
+TEST(an_expired_message_leaves_ingress, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	settle_expired(w, P, "waited 3 s longer than its TTL");
 	assert_string_equal(assert_moves(P, MOVE_ESCAPE)->record.queue_from, "ingress");
 	assert_string_equal(tray_outcome(&w->trays, P)->record.error_class, "TTLExpired");
 }
 
-static void a_message_set_aside_keeps_the_line_of_its_retry_only(void **state)
+TEST(a_message_set_aside_keeps_the_line_of_its_retry_only, fixture_setup, fixture_teardown)
 {
 	struct outcome *o;
 
-	(void)state;
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=1 first_failed=7000\na"), "b");
 	run(0, 0), run(0, 1);
 	fail_item(PLACE(0, 0), CONF_OUTCOME_FAIL);
@@ -426,25 +396,4 @@ static void a_message_set_aside_keeps_the_line_of_its_retry_only(void **state)
 	assert_int_equal(fixture_logged("event=message_set_aside"), 2);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_message_that_is_done_stays_with_its_tray), T(a_history_needs_the_time_and_the_duration),
-		T(a_failure_is_retried_with_one_attempt_more), T(the_first_failure_is_dated), T(a_delay_that_the_handler_names_counts),
-		T(the_last_attempt_escapes_with_its_record), T(a_rejected_message_escapes_at_its_first_attempt),
-		T(a_requested_retry_never_escapes), T(a_signal_is_recorded_instead_of_a_status),
-		T(a_shared_queue_turns_a_requested_retry_into_a_failure),
-		T(different_messages_that_fail_open_the_breaker_and_a_success_closes_it),
-		T(a_worker_of_an_older_generation_has_no_say_in_the_breaker), T(only_an_answer_proves_that_the_handler_works),
-		T(many_mute_handlers_open_a_breaker_without_a_threshold), T(a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe),
-		T(a_message_that_did_not_start_goes_back_as_it_was), T(a_message_that_may_have_run_goes_back_redelivered),
-		T(a_message_that_reappeared_goes_back_redelivered), T(a_shared_queue_gets_its_message_back_without_a_wrapper),
-		T(a_message_that_is_put_off_keeps_its_attempts), T(a_long_payload_is_stored_apart_while_it_is_delayed),
-		T(relief_leaves_what_runs_and_what_it_is_told_to_leave), T(the_record_of_a_message_that_never_ran_has_no_run),
-		T(an_expired_message_leaves_ingress), T(a_message_set_aside_keeps_the_line_of_its_retry_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

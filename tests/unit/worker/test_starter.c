@@ -4,13 +4,8 @@
 
 /* Which message starts, which one must run alone, and which messages go back to ingress from behind a slow one. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define SOLO "quredis/1 w=0000000000000001 solo=1\nsuspect"
@@ -45,9 +40,8 @@ static bool goes_back(int tray, int item)
 
 /* ---- the job ---- */
 
-static void a_job_counts_its_attempts(void **state)
+TEST(a_job_counts_its_attempts, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "new", fixture_sealed("quredis/1 w=0000000000000001 attempts=2 redelivered=1\nold"));
 	starter_describe(w, PLACE(0, 0));
 	assert_int_equal(w->starter.job.attempt, 1);
@@ -68,9 +62,8 @@ static int64_t described_timeout(const char *header, int64_t own_ms)
 	return w->starter.job.timeout_ms;
 }
 
-static void a_header_shortens_the_timeout_and_never_extends_it(void **state)
+TEST(a_header_shortens_the_timeout_and_never_extends_it, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	assert_int_equal(described_timeout("plain", 60000), 60000);
 	assert_int_equal(described_timeout("quredis/1 timeout=2s\nx", 60000), 2000);
 	assert_int_equal(described_timeout("quredis/1 timeout=2h\nx", 60000), 60000);
@@ -78,9 +71,8 @@ static void a_header_shortens_the_timeout_and_never_extends_it(void **state)
 	assert_int_equal(described_timeout("plain", -1), -1);
 }
 
-static void a_header_lowers_the_attempts_and_never_raises_them(void **state)
+TEST(a_header_lowers_the_attempts_and_never_raises_them, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "plain", "quredis/1 max_attempts=2\nx", "quredis/1 max_attempts=9\nx");
 	for (int i = 0; i < 3; i++) {
 		starter_describe(w, PLACE(0, i));
@@ -88,9 +80,8 @@ static void a_header_lowers_the_attempts_and_never_raises_them(void **state)
 	}
 }
 
-static void a_start_is_counted_on_the_scoreboard(void **state)
+TEST(a_start_is_counted_on_the_scoreboard, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "new", fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\nold"));
 	start(0, 0);
 	assert_int_equal(atomic_load(&fixture.env->slot->serial), 1);
@@ -103,9 +94,8 @@ static void a_start_is_counted_on_the_scoreboard(void **state)
 
 /* ---- when ---- */
 
-static void a_waiting_message_starts_if_nothing_forbids_it(void **state)
+TEST(a_waiting_message_starts_if_nothing_forbids_it, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	assert_int_equal(starts_after_a_tick(), 0);
 	FILL(0, "a");
 	assert_int_equal(starts_after_a_tick(), 1);
@@ -114,9 +104,8 @@ static void a_waiting_message_starts_if_nothing_forbids_it(void **state)
 	assert_int_equal(starts_after_a_tick(), 0);
 }
 
-static void nothing_starts_before_an_answer_that_may_forbid_it(void **state)
+TEST(nothing_starts_before_an_answer_that_may_forbid_it, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	w->fetcher.asking_paused = true;
 	assert_int_equal(starts_after_a_tick(), 0);
@@ -128,9 +117,8 @@ static void nothing_starts_before_an_answer_that_may_forbid_it(void **state)
 	assert_false(goes_back(0, 0));
 }
 
-static void nothing_starts_when_the_lease_may_have_expired(void **state)
+TEST(nothing_starts_when_the_lease_may_have_expired, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	fixture_pass_ms(LEASE_MS - 1);
 	assert_int_equal(starts_after_a_tick(), 1);
@@ -139,9 +127,8 @@ static void nothing_starts_when_the_lease_may_have_expired(void **state)
 	assert_false(goes_back(0, 0));
 }
 
-static void waiting_messages_go_back_when_none_may_start(void **state)
+TEST(waiting_messages_go_back_when_none_may_start, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b", "c");
 	start(0, 0);
 	w->exit.order = ORDER_QUIET;
@@ -150,9 +137,8 @@ static void waiting_messages_go_back_when_none_may_start(void **state)
 	assert_true(goes_back(0, 1) && goes_back(0, 2));
 }
 
-static void a_shut_gate_and_a_pause_count_like_an_order(void **state)
+TEST(a_shut_gate_and_a_pause_count_like_an_order, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	FILL(1, "b");
 	atomic_store(&fixture.env->board->sweeper.gate, QUEUE_PAUSED);
@@ -165,9 +151,8 @@ static void a_shut_gate_and_a_pause_count_like_an_order(void **state)
 	assert_true(goes_back(1, 0) && goes_back(2, 0));
 }
 
-static void an_open_breaker_lets_only_its_probe_start(void **state)
+TEST(an_open_breaker_lets_only_its_probe_start, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
 	w->fetcher.probing = true;
@@ -177,9 +162,8 @@ static void an_open_breaker_lets_only_its_probe_start(void **state)
 	assert_true(goes_back(0, 0));
 }
 
-static void a_failed_fork_is_retried_later_and_logged_once(void **state)
+TEST(a_failed_fork_is_retried_later_and_logged_once, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a");
 	for (int i = 0; i < 2; i++) {
 		errno = EAGAIN;
@@ -195,11 +179,10 @@ static void a_failed_fork_is_retried_later_and_logged_once(void **state)
 	assert_int_equal(fixture_logged("handler_not_started"), 2);
 }
 
-static void a_worker_that_cannot_start_a_handler_shows_it_until_it_can(void **state)
+TEST(a_worker_that_cannot_start_a_handler_shows_it_until_it_can, fixture_setup, fixture_teardown)
 {
 	const struct slot *s = fixture.env->slot;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(atomic_load(&s->not_started), 0);
 		errno = EMFILE;
@@ -215,9 +198,8 @@ static void a_worker_that_cannot_start_a_handler_shows_it_until_it_can(void **st
 }
 
 /* Such as one that must run alone, while answers to moves are under way. */
-static void a_message_that_an_event_lets_start_is_not_looked_at_before(void **state)
+TEST(a_message_that_an_event_lets_start_is_not_looked_at_before, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 	FILL(0, "a");
 	assert_int_equal(starts_after_a_tick(), 1);
@@ -228,9 +210,8 @@ static void a_message_that_an_event_lets_start_is_not_looked_at_before(void **st
 
 /* ---- alone ---- */
 
-static void a_suspect_starts_only_after_all_others_have_left(void **state)
+TEST(a_suspect_starts_only_after_all_others_have_left, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", fixture_sealed(SOLO));
 	FILL(1, "b");
 	assert_next(0, 0);
@@ -247,9 +228,8 @@ static void a_suspect_starts_only_after_all_others_have_left(void **state)
 	assert_next(0, 1);
 }
 
-static void a_fetch_under_way_keeps_a_suspect_from_starting(void **state)
+TEST(a_fetch_under_way_keeps_a_suspect_from_starting, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, fixture_sealed(SOLO));
 	tray_ask(&w->trays, 1, 1);
 	assert_next(-1, -1);
@@ -258,9 +238,8 @@ static void a_fetch_under_way_keeps_a_suspect_from_starting(void **state)
 	assert_next(0, 0);
 }
 
-static void nothing_starts_beside_a_running_suspect(void **state)
+TEST(nothing_starts_beside_a_running_suspect, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, fixture_sealed(SOLO));
 	start(0, 0);
 	FILL(1, "b");
@@ -271,9 +250,8 @@ static void nothing_starts_beside_a_running_suspect(void **state)
 
 /* ---- behind a slow one ---- */
 
-static void messages_behind_a_slow_one_go_back(void **state)
+TEST(messages_behind_a_slow_one_go_back, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "slow", "a");
 	FILL(1, "b");
 	start(0, 0);
@@ -289,9 +267,8 @@ static void messages_behind_a_slow_one_go_back(void **state)
 }
 
 /* What goes back now would come after the message that the fetch has perhaps taken already. */
-static void nothing_goes_back_while_a_fetch_is_under_way(void **state)
+TEST(nothing_goes_back_while_a_fetch_is_under_way, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "slow", "a");
 	start(0, 0);
 	fixture.runner.room = 0;
@@ -313,9 +290,8 @@ static int64_t pause_after_relief(int tray)
 }
 
 /* Else it fetched the same messages at once, only to hand them back again. */
-static void each_relief_makes_the_next_fetch_wait_longer(void **state)
+TEST(each_relief_makes_the_next_fetch_wait_longer, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "slow");
 	start(0, 0);
 	fixture.runner.room = 0;
@@ -334,9 +310,8 @@ static void each_relief_makes_the_next_fetch_wait_longer(void **state)
 
 /* ---- progress ---- */
 
-static void progress_counts_from_the_last_end_and_not_from_the_start(void **state)
+TEST(progress_counts_from_the_last_end_and_not_from_the_start, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	FILL(0, "a", "b");
 	start(0, 0);
 	fixture_pass_ms(15);
@@ -350,32 +325,4 @@ static void progress_counts_from_the_last_end_and_not_from_the_start(void **stat
 	assert_false(starter_is_slow(w));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_job_counts_its_attempts),
-		T(a_header_shortens_the_timeout_and_never_extends_it),
-		T(a_header_lowers_the_attempts_and_never_raises_them),
-		T(a_start_is_counted_on_the_scoreboard),
-		T(a_waiting_message_starts_if_nothing_forbids_it),
-		T(nothing_starts_before_an_answer_that_may_forbid_it),
-		T(nothing_starts_when_the_lease_may_have_expired),
-		T(waiting_messages_go_back_when_none_may_start),
-		T(a_shut_gate_and_a_pause_count_like_an_order),
-		T(an_open_breaker_lets_only_its_probe_start),
-		T(a_failed_fork_is_retried_later_and_logged_once),
-		T(a_worker_that_cannot_start_a_handler_shows_it_until_it_can),
-		T(a_message_that_an_event_lets_start_is_not_looked_at_before),
-		T(a_suspect_starts_only_after_all_others_have_left),
-		T(a_fetch_under_way_keeps_a_suspect_from_starting),
-		T(nothing_starts_beside_a_running_suspect),
-		T(messages_behind_a_slow_one_go_back),
-		T(nothing_goes_back_while_a_fetch_is_under_way),
-		T(each_relief_makes_the_next_fetch_wait_longer),
-		T(progress_counts_from_the_last_end_and_not_from_the_start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

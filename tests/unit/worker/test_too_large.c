@@ -1,17 +1,12 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
 /* ldflags: -Wl,--wrap=redis_arriving -Wl,--wrap=log_write */
 /* Messages longer than message_max: by which bytes the worker knows one, and how Redis moves it to escape without sending it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 #define MOST 1000
@@ -87,25 +82,22 @@ static bool arrives(enum answer expected, const char *begin, size_t arrived, int
 	return too_large_arriving(lone.w);
 }
 
-static void a_message_of_message_max_is_received(void **state)
+TEST(a_message_of_message_max_is_received, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(arrives(ANSWER_FETCH, "abcdefghijkl", 12, MOST));
 	assert_int_equal(lone.w->too_large.tray, -1);
 	assert_true(arrives(ANSWER_FETCH, "abcdefghijkl", 12, MOST + 1));
 	assert_int_equal(lone.w->too_large.tray, 2);
 }
 
-static void a_list_of_a_tray_is_left_for_a_long_message_too(void **state)
+TEST(a_list_of_a_tray_is_left_for_a_long_message_too, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_true(arrives(ANSWER_ADOPT, "abcdefghijkl", 12, MOST + 1));
 }
 
 /* Records and notes may be longer than message_max. */
-static void other_answers_may_have_any_length(void **state)
+TEST(other_answers_may_have_any_length, setup, lone_worker_teardown)
 {
-	(void)state;
 	for (int answer = 0; answer <= ANSWER_DEREGISTER; answer++)
 		if (answer != ANSWER_FETCH && answer != ANSWER_ADOPT)
 			assert_false(arrives((enum answer)answer, "abcdefghijkl", 12, MOST + 5000));
@@ -113,34 +105,30 @@ static void other_answers_may_have_any_length(void **state)
 }
 
 /* The ring still holds what was expected there before. */
-static void without_an_expected_answer_nothing_is_too_long(void **state)
+TEST(without_an_expected_answer_nothing_is_too_long, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_true(arrives(ANSWER_FETCH, "abcdefghijkl", 12, MOST + 1));
 	lone.w->session.answers.first++;
 	lone.w->session.answers.ring[4] = (struct expected){ ANSWER_FETCH, 2, 0 };
 	assert_false(too_large_arriving(lone.w));
 }
 
-static void the_slot_waits_for_the_bytes_that_tell_a_wrapper(void **state)
+TEST(the_slot_waits_for_the_bytes_that_tell_a_wrapper, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(arrives(ANSWER_FETCH, "", 0, -1));
 	assert_false(arrives(ANSWER_FETCH, "abcdefghijk", 11, MOST + 1));
 	assert_true(arrives(ANSWER_FETCH, "abcdefghijkl", 12, MOST + 1));
 }
 
-static void a_wrapper_does_not_count(void **state)
+TEST(a_wrapper_does_not_count, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(arrives(ANSWER_FETCH, WRAPPER, 12, MOST + MESSAGE_LINE_MAX));
 	assert_true(arrives(ANSWER_FETCH, WRAPPER, 12, MOST + MESSAGE_LINE_MAX + 1));
 }
 
 /* Without a wrapper Redis can move it unread; up to this length the record has its SHA1 instead. */
-static void the_length_is_kept_for_a_huge_message_without_a_wrapper(void **state)
+TEST(the_length_is_kept_for_a_huge_message_without_a_wrapper, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_true(arrives(ANSWER_FETCH, "abcdefghijkl", 12, SEEN_MIN));
 	assert_int_equal(lone.w->too_large.seen, 0);
 	assert_true(arrives(ANSWER_FETCH, "abcdefghijkl", 12, SEEN_MIN + 1));
@@ -203,16 +191,14 @@ static const char *record(const char *log, const char *name)
 	return value;
 }
 
-static void without_such_a_message_nothing_is_sent(void **state)
+TEST(without_such_a_message_nothing_is_sent, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(too_large_send(lone.w, 0));
 	assert_int_equal(lone.expected, 0);
 }
 
-static void each_long_message_of_the_tray_escapes(void **state)
+TEST(each_long_message_of_the_tray_escapes, setup, lone_worker_teardown)
 {
-	(void)state;
 	push("a", MOST + 1);
 	push("b", MOST);
 	push("c", MOST + 2);
@@ -231,9 +217,8 @@ static void each_long_message_of_the_tray_escapes(void **state)
 	assert_string_equal(record("e:log", "worker"), LONE_INCARNATION);
 }
 
-static void without_dead_letter_records_none_is_written(void **state)
+TEST(without_dead_letter_records_none_is_written, setup, lone_worker_teardown)
 {
-	(void)state;
 	lone.queue.dead_letter.enabled = false;
 	push("a", MOST + 1);
 	assert_true(escape_all());
@@ -242,9 +227,8 @@ static void without_dead_letter_records_none_is_written(void **state)
 	assert_int_equal(records_failed, 0);
 }
 
-static void a_refused_record_does_not_stop_the_escape(void **state)
+TEST(a_refused_record_does_not_stop_the_escape, setup, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "SET e:log x");
 	push("a", MOST + 1);
 	assert_true(escape_all());
@@ -252,12 +236,11 @@ static void a_refused_record_does_not_stop_the_escape(void **state)
 	assert_int_equal(records_failed, 1);
 }
 
-static void a_message_escapes_without_its_wrapper(void **state)
+TEST(a_message_escapes_without_its_wrapper, setup, lone_worker_teardown)
 {
 	struct tray *t = &lone.w->trays.tray[1];
 	char raw[sizeof(WRAPPER) + 3 * MOST] = WRAPPER;
 
-	(void)state;
 	memset(raw + strlen(WRAPPER), 'x', 3 * MOST);
 	lone_worker_add_sealed(1, raw);		/* only to seal it */
 	REDIS(&lone_server, "LPUSH %s %b", lone.w->session.owner.trays[0], tray_raw(t, &t->items[0]), t->items[0].len);
@@ -266,18 +249,16 @@ static void a_message_escapes_without_its_wrapper(void **state)
 	assert_int_equal(REDIS(&lone_server, "LINDEX e 0").len, 3 * MOST);
 }
 
-static void a_forged_wrapper_escapes_with_its_message(void **state)
+TEST(a_forged_wrapper_escapes_with_its_message, setup, lone_worker_teardown)
 {
-	(void)state;
 	push(FORGED, 3 * MOST);
 	assert_true(escape_all());
 	assert_int_equal(REDIS(&lone_server, "LINDEX e 0").len, 3 * MOST);
 	assert_string_equal(record("e:log", "error_class"), "UnknownSeal");
 }
 
-static void a_huge_message_that_is_not_alone_is_read_by_redis(void **state)
+TEST(a_huge_message_that_is_not_alone_is_read_by_redis, setup, lone_worker_teardown)
 {
-	(void)state;
 	push("a", MOST + 1);
 	push("b", 1);
 	lone.w->too_large.seen = MOST + 1;
@@ -286,9 +267,8 @@ static void a_huge_message_that_is_not_alone_is_read_by_redis(void **state)
 	assert_int_equal(lone.w->too_large.seen, 0);
 }
 
-static void a_huge_message_escapes_unread(void **state)
+TEST(a_huge_message_escapes_unread, setup, lone_worker_teardown)
 {
-	(void)state;
 	lone.queue.message_max = 1 << 20;
 	push("a", SEEN_MIN + 1);
 	lone.w->too_large.seen = SEEN_MIN + 1;
@@ -302,9 +282,8 @@ static void a_huge_message_escapes_unread(void **state)
 
 /* ---- refusals ---- */
 
-static void a_message_that_escape_refuses_is_set_aside(void **state)
+TEST(a_message_that_escape_refuses_is_set_aside, setup, lone_worker_teardown)
 {
-	(void)state;
 	REDIS(&lone_server, "SET e x");
 	lone.queue.dead_letter.enabled = false;	/* what is set aside has a record in any case */
 	push("a", MOST + 1);
@@ -322,11 +301,10 @@ static void a_message_that_escape_refuses_is_set_aside(void **state)
 	assert_int_equal(lone.w->too_large.refusals, 0);
 }
 
-static void a_redis_that_refuses_everything_sets_nothing_aside(void **state)
+TEST(a_redis_that_refuses_everything_sets_nothing_aside, setup, lone_worker_teardown)
 {
 	static const struct redis_reply readonly = { .type = REDIS_ERROR, .str = "READONLY x", .len = 10 };
 
-	(void)state;
 	lone.w->too_large.tray = 0;
 	for (int i = 0; i < 3 * MOVE_ATTEMPTS; i++)
 		assert_false(too_large_answer(lone.w, &readonly, 0));
@@ -335,12 +313,11 @@ static void a_redis_that_refuses_everything_sets_nothing_aside(void **state)
 	assert_int_equal(lone.w->too_large.tray, 0);
 }
 
-static void an_answer_in_another_form_closes_the_connection(void **state)
+TEST(an_answer_in_another_form_closes_the_connection, setup, lone_worker_teardown)
 {
 	static const char *const scripts[] = { "return 1", "return {}", "return {0, ''}", "return {0, '', 1, 1}", "return {'0', '', 1}",
 		"return {0, 0, 1}", "return {0, '', ''}" };
 
-	(void)state;
 	for (size_t i = 0; i < nitems(scripts); i++) {
 		struct redis_reply reply = REDIS(&lone_server, "EVAL %s 0", scripts[i]);
 
@@ -369,9 +346,8 @@ static bool escapes(size_t payload, bool wrapped)
 	return too_large_escapes(lone.w, AT(0, t->n - 1));
 }
 
-static void a_long_message_that_arrived_escapes_before_it_starts(void **state)
+TEST(a_long_message_that_arrived_escapes_before_it_starts, setup, lone_worker_teardown)
 {
-	(void)state;
 	assert_false(escapes(MOST, false));
 	assert_false(escapes(MOST, true));
 	assert_int_equal(escaped, 0);
@@ -381,31 +357,4 @@ static void a_long_message_that_arrived_escapes_before_it_starts(void **state)
 	assert_int_equal(escaped, 2);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_message_of_message_max_is_received),
-		T(a_list_of_a_tray_is_left_for_a_long_message_too),
-		T(other_answers_may_have_any_length),
-		T(without_an_expected_answer_nothing_is_too_long),
-		T(the_slot_waits_for_the_bytes_that_tell_a_wrapper),
-		T(a_wrapper_does_not_count),
-		T(the_length_is_kept_for_a_huge_message_without_a_wrapper),
-		T(without_such_a_message_nothing_is_sent),
-		T(each_long_message_of_the_tray_escapes),
-		T(without_dead_letter_records_none_is_written),
-		T(a_refused_record_does_not_stop_the_escape),
-		T(a_message_escapes_without_its_wrapper),
-		T(a_forged_wrapper_escapes_with_its_message),
-		T(a_huge_message_that_is_not_alone_is_read_by_redis),
-		T(a_huge_message_escapes_unread),
-		T(a_message_that_escape_refuses_is_set_aside),
-		T(a_redis_that_refuses_everything_sets_nothing_aside),
-		T(an_answer_in_another_form_closes_the_connection),
-		T(a_long_message_that_arrived_escapes_before_it_starts),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

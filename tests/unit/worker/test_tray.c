@@ -1,20 +1,15 @@
 /* Trays and their messages: which changes of state are legal, what is counted, and that each message is parsed once. */
 #include <sys/wait.h>
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
 #include "tests/unit/sealed.h"
+#include "tests/unit/unit.h"
 #include "worker/tray.h"
 
 #define P(i) ((struct place){ 0, i })
@@ -139,7 +134,7 @@ static void change_tray(int to)
 	change_tray_to((enum tray_state)to);
 }
 
-static void an_illegal_change_of_a_message_aborts(void **state)
+TEST(an_illegal_change_of_a_message_aborts, setup, teardown)
 {
 	/* a column for each new state: WAITING RUNNING DONE MOVING GONE */
 	static const char *const legal[ITEM_STATES] = { ".x.xx", "x.xxx", "...xx", "...xx", "....." };
@@ -169,7 +164,7 @@ static void bring_tray_to(enum tray_state state)
 	assert_int_equal(ts->tray[0].state, state);
 }
 
-static void an_illegal_change_of_a_tray_aborts(void **state)
+TEST(an_illegal_change_of_a_tray_aborts, setup, teardown)
 {
 	/* EMPTY FETCHING FILLED; DELETING comes from tray_close(), which does nothing in other states */
 	static const char *const legal[TRAY_STATES] = { ".xx", "..x", "x..", "x.x" };
@@ -183,9 +178,8 @@ static void an_illegal_change_of_a_tray_aborts(void **state)
 		}
 }
 
-static void a_tray_closes_when_nothing_is_left_to_do(void **state)
+TEST(a_tray_closes_when_nothing_is_left_to_do, setup, teardown)
 {
-	(void)state;
 	tray_ask(ts, 0, 3);
 	add("a");
 	add("b");
@@ -208,9 +202,8 @@ static void a_tray_closes_when_nothing_is_left_to_do(void **state)
 	assert_true(tray_all_empty(ts) && tray_hold_nothing(ts));
 }
 
-static void a_fetch_that_brought_nothing_empties_its_tray(void **state)
+TEST(a_fetch_that_brought_nothing_empties_its_tray, setup, teardown)
 {
-	(void)state;
 	tray_ask(ts, 0, 1);
 	assert_true(tray_fetching(ts));
 	assert_true(tray_answered(ts, 0));
@@ -220,9 +213,8 @@ static void a_fetch_that_brought_nothing_empties_its_tray(void **state)
 
 /* ---- counts ---- */
 
-static void refusals_are_counted_once_each(void **state)
+TEST(refusals_are_counted_once_each, setup, teardown)
 {
-	(void)state;
 	tray_ask(ts, 0, 2);
 	add("a");
 	add("b");
@@ -241,9 +233,8 @@ static void refusals_are_counted_once_each(void **state)
 		assert_int_equal(tray_count_refusal(ts, P(1)), i < UINT8_MAX ? i : UINT8_MAX);
 }
 
-static void a_message_that_did_not_start_is_the_next_again(void **state)
+TEST(a_message_that_did_not_start_is_the_next_again, setup, teardown)
 {
-	(void)state;
 	tray_ask(ts, 0, 2);
 	add("a");
 	add("b");
@@ -258,11 +249,10 @@ static void a_message_that_did_not_start_is_the_next_again(void **state)
 
 /* ---- messages ---- */
 
-static void a_message_is_parsed_once(void **state)
+TEST(a_message_is_parsed_once, setup, teardown)
 {
 	struct message *m;
 
-	(void)state;
 	add_wrapped("quredis/1 w=0000000000000001 attempts=2\nhello");
 	assert_non_null(tray_item(ts, P(0))->parsed);	/* when it came, for its wrapper */
 	m = tray_message(ts, P(0));
@@ -273,12 +263,11 @@ static void a_message_is_parsed_once(void **state)
 }
 
 /* Its bytes move when more messages come into the tray. */
-static void a_parsed_message_follows_its_bytes(void **state)
+TEST(a_parsed_message_follows_its_bytes, setup, teardown)
 {
 	static const char filler[5000];
 	struct message *m;
 
-	(void)state;
 	add("hello");
 	m = tray_message(ts, P(0));
 	for (int i = 0; i < 100; i++)
@@ -289,11 +278,10 @@ static void a_parsed_message_follows_its_bytes(void **state)
 }
 
 /* A batch of fast messages needs the memory of one. */
-static void a_message_that_is_done_gives_its_memory_to_the_next(void **state)
+TEST(a_message_that_is_done_gives_its_memory_to_the_next, setup, teardown)
 {
 	struct message *m;
 
-	(void)state;
 	tray_ask(ts, 0, 2);
 	add("a");
 	add("b");
@@ -305,9 +293,8 @@ static void a_message_that_is_done_gives_its_memory_to_the_next(void **state)
 	assert_memory_equal(message_payload(m), "b", 1);
 }
 
-static void history_still_needs_a_message_that_is_done(void **state)
+TEST(history_still_needs_a_message_that_is_done, setup, teardown)
 {
-	(void)state;
 	add("a");
 	tray_message(ts, P(0));
 	tray_start(ts, P(0));
@@ -315,11 +302,10 @@ static void history_still_needs_a_message_that_is_done(void **state)
 	assert_non_null(tray_item(ts, P(0))->parsed);
 }
 
-static void a_note_counts_as_if_the_message_had_brought_it(void **state)
+TEST(a_note_counts_as_if_the_message_had_brought_it, setup, teardown)
 {
 	const struct wrapper note = { .attempts = 1, .crashes = 1 };
 
-	(void)state;
 	add("a");
 	assert_int_equal(tray_message(ts, P(0))->wrapper.crashes, 0);
 	tray_add_note(ts, P(0), &note);
@@ -329,22 +315,20 @@ static void a_note_counts_as_if_the_message_had_brought_it(void **state)
 	assert_int_equal(ts->tray[0].solos, 1);
 }
 
-static void a_message_that_reappeared_may_have_run(void **state)
+TEST(a_message_that_reappeared_may_have_run, setup, teardown)
 {
-	(void)state;
 	tray_add(ts, 0, "a", 1, true);
 	assert_int_equal(tray_message(ts, P(0))->wrapper.redelivered, 1);
 	assert_int_equal(tray_message(ts, P(0))->wrapper.redelivered, 1);
 }
 
 /* A batch of about 1 MiB follows another: its tray keeps the memory. When the worker waits for a message, it frees the memory. */
-static void an_empty_tray_keeps_the_memory_of_a_batch(void **state)
+TEST(an_empty_tray_keeps_the_memory_of_a_batch, setup, teardown)
 {
 	static const char payload[16384];
 	struct tray *t = &ts->tray[0];
 	const char *memory;
 
-	(void)state;
 	for (int i = 0; i < 64; i++)
 		tray_add(ts, 0, payload, sizeof(payload), false);
 	tray_filled(ts, 0);
@@ -366,25 +350,4 @@ static void an_empty_tray_keeps_the_memory_of_a_batch(void **state)
 	assert_true(t->bytes.cap > 0);			/* it is small */
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(an_illegal_change_of_a_message_aborts),
-		T(an_illegal_change_of_a_tray_aborts),
-		T(a_tray_closes_when_nothing_is_left_to_do),
-		T(a_fetch_that_brought_nothing_empties_its_tray),
-		T(refusals_are_counted_once_each),
-		T(a_message_that_did_not_start_is_the_next_again),
-		T(a_message_is_parsed_once),
-		T(a_parsed_message_follows_its_bytes),
-		T(a_message_that_is_done_gives_its_memory_to_the_next),
-		T(history_still_needs_a_message_that_is_done),
-		T(a_note_counts_as_if_the_message_had_brought_it),
-		T(a_message_that_reappeared_may_have_run),
-		T(an_empty_tray_keeps_the_memory_of_a_batch),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
 
 /* A message on which the connection breaks each time: what convicts it, and which other suspects are left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/base.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
 
 #define LARGE 60000
@@ -87,9 +82,8 @@ static void lose(const char *why)
 	lone_worker_connect();
 }
 
-static void trays_are_read_singly_after_three_losses(void **state)
+TEST(trays_are_read_singly_after_three_losses, setup, teardown)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_false(undeliverable_reads_singly(lone.w));
 		lose(CLOSED);
@@ -124,9 +118,8 @@ static void breaks(int times, const char *why)
 	}
 }
 
-static void one_message_after_three_lone_failures_escapes(void **state)
+TEST(one_message_after_three_lone_failures_escapes, setup, teardown)
 {
-	(void)state;
 	breaks(3, CLOSED);
 	assert_false(walks_over_it());
 	assert_int_equal(REDIS_INT(&lone_server, "LLEN %s", lone.env->keys.escape), 1);
@@ -148,9 +141,8 @@ static void assert_spared(void)
 }
 
 /* The server restarted in between, so each restart may have broken the connection. */
-static void a_restart_convicts_nothing(void **state)
+TEST(a_restart_convicts_nothing, setup, teardown)
 {
-	(void)state;
 	breaks(2, CLOSED);
 	lone.w->adoption.server_now = (struct redis_identity){ "another run", "a history" };
 	breaks(2, CLOSED);
@@ -160,17 +152,15 @@ static void a_restart_convicts_nothing(void **state)
 	assert_spared();
 }
 
-static void a_server_without_a_name_convicts_nothing(void **state)
+TEST(a_server_without_a_name_convicts_nothing, setup, teardown)
 {
-	(void)state;
 	lone.w->adoption.server_now = (struct redis_identity){0};
 	breaks(5, CLOSED);
 	assert_spared();
 }
 
-static void a_timeout_convicts_nothing(void **state)
+TEST(a_timeout_convicts_nothing, setup, teardown)
 {
-	(void)state;
 	breaks(2, CLOSED);
 	breaks(1, "no answer in 5 s");
 	breaks(2, CLOSED);
@@ -178,11 +168,10 @@ static void a_timeout_convicts_nothing(void **state)
 }
 
 /* It arrives after all. */
-static void what_arrives_is_innocent(void **state)
+TEST(what_arrives_is_innocent, setup, teardown)
 {
 	struct redis_reply reply;
 
-	(void)state;
 	breaks(2, CLOSED);
 	assert_true(walks_over_it());
 	reply = lone_worker_answer();
@@ -195,9 +184,8 @@ static void what_arrives_is_innocent(void **state)
 }
 
 /* A limit that Redis tells, and that the message exceeds, proves most of it. */
-static void a_known_limit_needs_one_failure(void **state)
+TEST(a_known_limit_needs_one_failure, setup, teardown)
 {
-	(void)state;
 	breaks(1, CLOSED);
 	fill();
 	REDIS(&lone_server, "CONFIG SET client-output-buffer-limit %s", "normal 59999 0 0");
@@ -217,9 +205,8 @@ static void assert_class(const char *class)
 }
 
 /* Longer than message_max: a line whose seal nobody can verify is kept, and the class says how to go on with it. */
-static void what_is_too_long_keeps_a_line_that_is_not_verified(void **state)
+TEST(what_is_too_long_keeps_a_line_that_is_not_verified, setup, teardown)
 {
-	(void)state;
 	put(0, 'b', MOST + 1);
 	assert_class("TooLarge");
 	put(0, 'b', MOST + MESSAGE_LINE_MAX + 1);
@@ -227,20 +214,4 @@ static void what_is_too_long_keeps_a_line_that_is_not_verified(void **state)
 	assert_class(MESSAGE_UNKNOWN_SEAL);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(trays_are_read_singly_after_three_losses),
-		T(one_message_after_three_lone_failures_escapes),
-		T(a_restart_convicts_nothing),
-		T(a_server_without_a_name_convicts_nothing),
-		T(a_timeout_convicts_nothing),
-		T(what_arrives_is_innocent),
-		T(a_known_limit_needs_one_failure),
-		T(what_is_too_long_keeps_a_line_that_is_not_verified),
-	};
-
-	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
-}
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

@@ -4,15 +4,10 @@
 
 /* What the end of a handler means for its message: done, retry, escape, or back to ingress. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
@@ -38,9 +33,8 @@ static void assert_record(const char *class, const char *message)
 	assert_string_equal(fixture_item(0, 0)->outcome->record.error_message, message);
 }
 
-static void the_exit_status_decides(void **state)
+TEST(the_exit_status_decides, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 0 });
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 	fixture_teardown(state);
@@ -58,20 +52,18 @@ static void the_exit_status_decides(void **state)
 	assert_record("HandlerExit", "exit status 255");
 }
 
-static void the_last_line_of_stderr_says_why(void **state)
+TEST(the_last_line_of_stderr_says_why, fixture_setup, fixture_teardown)
 {
 	static const char text[] = "first\nlast words \r\n\n";
 
-	(void)state;
 	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 65, .stderr_tail = text, .stderr_len = strlen(text) });
 	assert_record("Rejected", "exit status 65: last words");
 }
 
-static void a_long_last_line_is_cut_at_its_front(void **state)
+TEST(a_long_last_line_is_cut_at_its_front, fixture_setup, fixture_teardown)
 {
 	char text[1001];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = 'y';
 	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 65, .stderr_tail = text, .stderr_len = sizeof(text) });
@@ -79,9 +71,8 @@ static void a_long_last_line_is_cut_at_its_front(void **state)
 	assert_int_equal(fixture_item(0, 0)->outcome->record.error_message[strlen("exit status 65: ") + 199], 'y');
 }
 
-static void a_signal_is_a_failure_of_its_own_class(void **state)
+TEST(a_signal_is_a_failure_of_its_own_class, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.max_attempts = 1;
 	end_of("a", (struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGSEGV });
 	assert_record("HandlerSignal", "killed by SIGSEGV");
@@ -89,23 +80,21 @@ static void a_signal_is_a_failure_of_its_own_class(void **state)
 }
 
 /* Even a status that means done: the handler had more time than it may take. */
-static void a_timeout_is_a_failure_whatever_the_status(void **state)
+TEST(a_timeout_is_a_failure_whatever_the_status, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	fixture.queue.max_attempts = 1;
 	end_of("a", (struct handler_result){ .end = HANDLER_TIMED_OUT, .code = 0, .duration_ms = 1000 });
 	assert_record("HandlerTimeout", "timed out after 1000 ms");
 	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
 }
 
-static void a_stopped_handler_that_finished_its_message_is_done(void **state)
+TEST(a_stopped_handler_that_finished_its_message_is_done, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	end_of("a", (struct handler_result){ .end = HANDLER_STOPPED, .code = 0, .exit_after_stop = true });
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 }
 
-static void any_other_end_after_a_stop_hands_back(void **state)
+TEST(any_other_end_after_a_stop_hands_back, fixture_setup, fixture_teardown)
 {
 	static const struct handler_result ends[] = {
 		{ .end = HANDLER_STOPPED, .code = -1, .signal = SIGKILL },
@@ -113,7 +102,6 @@ static void any_other_end_after_a_stop_hands_back(void **state)
 		{ .end = HANDLER_STOPPED, .code = 0, .exit_after_stop = false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		end_of("a", ends[i]);
 		assert_moves(MOVE_HAND_BACK);
@@ -124,9 +112,8 @@ static void any_other_end_after_a_stop_hands_back(void **state)
 	}
 }
 
-static void a_handler_that_cannot_run_charges_no_message(void **state)
+TEST(a_handler_that_cannot_run_charges_no_message, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		end_of("a", (struct handler_result){ .end = HANDLER_UNRUNNABLE, .code = -1, .error = i == 0 ? ENOENT : E2BIG, .stage = "execve" });
 		assert_moves(MOVE_HAND_BACK);
@@ -138,9 +125,8 @@ static void a_handler_that_cannot_run_charges_no_message(void **state)
 	}
 }
 
-static void a_message_that_can_be_no_argument_escapes_and_charges_no_handler(void **state)
+TEST(a_message_that_can_be_no_argument_escapes_and_charges_no_handler, fixture_setup, fixture_teardown)
 {
-	(void)state;
 	end_of("a", (struct handler_result){ .end = HANDLER_UNREPRESENTABLE, .code = -1 });
 	assert_moves(MOVE_ESCAPE);
 	assert_string_equal(fixture_item(0, 0)->outcome->record.error_class, "Unrepresentable");
@@ -148,11 +134,10 @@ static void a_message_that_can_be_no_argument_escapes_and_charges_no_handler(voi
 }
 
 /* Another worker owns the message. */
-static void the_end_of_a_lost_message_changes_nothing(void **state)
+TEST(the_end_of_a_lost_message_changes_nothing, fixture_setup, fixture_teardown)
 {
 	const struct handler_result failed = { .end = HANDLER_EXITED, .code = 1 };
 
-	(void)state;
 	FILL(0, "a");
 	starter_describe(w, P);
 	starter_started(w, P);
@@ -164,7 +149,7 @@ static void the_end_of_a_lost_message_changes_nothing(void **state)
 	assert_sent_nothing();
 }
 
-static void a_reply_names_its_class(void **state)
+TEST(a_reply_names_its_class, fixture_setup, fixture_teardown)
 {
 	static const struct {
 		struct handler_reply reply;
@@ -180,7 +165,6 @@ static void a_reply_names_its_class(void **state)
 		{ { .verb = VERB_FAIL, .class = "HandlerRetry", .class_len = 12 }, CONF_OUTCOME_FAIL, "HandlerFail", "FAIL" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
 		struct failure failure = {0};
 
@@ -191,23 +175,4 @@ static void a_reply_names_its_class(void **state)
 	}
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_exit_status_decides),
-		T(the_last_line_of_stderr_says_why),
-		T(a_long_last_line_is_cut_at_its_front),
-		T(a_signal_is_a_failure_of_its_own_class),
-		T(a_timeout_is_a_failure_whatever_the_status),
-		T(a_stopped_handler_that_finished_its_message_is_done),
-		T(any_other_end_after_a_stop_hands_back),
-		T(a_handler_that_cannot_run_charges_no_message),
-		T(a_message_that_can_be_no_argument_escapes_and_charges_no_handler),
-		T(the_end_of_a_lost_message_changes_nothing),
-		T(a_reply_names_its_class),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
