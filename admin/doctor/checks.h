@@ -15,8 +15,8 @@
 /*
  * quredis doctor runs a table of checks, which add findings; the findings are printed when the last check has ended. Only the
  * files of this folder include this header; the door of the folder is cmd_doctor().
- *	command.c	the command: runs the checks, applies fixes, prints
- *	doctor.c	the core that runs the table		findings.c	the list of findings
+ *	command.c	the command: runs the table, applies fixes
+ *	doctor.c	what the checks share			findings.c	the list of findings
  *	report.c	prints the findings			fold.c		makes one line of alike ones
  *	conf.c		the configuration			handlers.c	whether handlers can be executed
  *	systemd.c	the unit				supervisor.c	the supervisor of this host
@@ -194,10 +194,6 @@ CHECKS(SYSTEM, QUEUE)
 
 /* ---- doctor.c ---- */
 
-/* Runs every check. -1: the command line is wrong; the reason is in d->why. */
-int doctor_run(struct doctor *d);
-void doctor_init(struct doctor *d, struct admin *a);
-void doctor_free(struct doctor *d);
 /* Makes q (NULL: none) the queue of the next findings, and sets a->keys and a->queue to it. */
 void doctor_enter(struct doctor *d, struct queue_check *q);
 /* Waits for one answer of Redis, which may be an error. -1: the connection was lost. */
@@ -208,6 +204,8 @@ void doctor_lose_redis(struct doctor *d);
 void doctor_drain(struct doctor *d);
 /* Waits until moves that were under way when the queues were read have ended. */
 void doctor_let_moves_end(const struct doctor *d);
+const char *doctor_user(const struct doctor *d);	/* the Redis user of this command */
+bool doctor_is_same_file(const char *a, const char *b);	/* true: two paths lead to it */
 
 /* ---- findings.c ---- */
 
@@ -235,11 +233,6 @@ void report_print(struct doctor *d);
 void report_summarize(const struct doctor *d);	/* the verdict, on standard error */
 size_t report_fixes(const struct doctor *d);	/* the fixes that are offered, on standard error; returns their number */
 
-/* ---- server.c ---- */
-
-/* The Redis user of this command. */
-const char *server_user(const struct doctor *d);
-
 /* ---- commands.c ---- */
 
 /* How Redis answered a command. A missing right to a key is none to the command. */
@@ -250,10 +243,8 @@ enum command_answer commands_answer(enum command_name command, const struct redi
 /* Adds a finding of the running check about the certificate of the server behind r, if r has TLS. */
 void certificates_judge_server(struct doctor *d, const char *where, const struct redis *r);
 
-/* ---- conf.c, systemd.c, registry.c, survey.c ---- */
+/* ---- systemd.c, registry.c, survey.c ---- */
 
-/* True: two paths lead to the same file. */
-bool doctor_is_same_file(const char *a, const char *b);
 /* Reads the unit, if it runs this configuration. */
 void unit_find(struct doctor *d);
 bool unit_is_ours(const struct doctor *d);

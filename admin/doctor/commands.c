@@ -61,7 +61,7 @@ enum command_answer commands_answer(enum command_name command, const struct redi
 static char *grant_of(const struct doctor *d, enum command_name command)
 {
 	const char *right = command == COMMAND_CONFIG ? "config|get" : command == COMMAND_MEMORY ? "memory|usage" : command_name_text(command);
-	char *grant = alloc_format("ACL SETUSER %s +%s", server_user(d), right);
+	char *grant = alloc_format("ACL SETUSER %s +%s", doctor_user(d), right);
 
 	for (char *at = grant + strlen(grant) - strlen(right); *at != '\0'; at++)
 		*at = (char)tolower((unsigned char)*at);
@@ -71,7 +71,7 @@ static char *grant_of(const struct doctor *d, enum command_name command)
 static void add_denied_command(struct doctor *d, enum command_name command)
 {
 	const struct spared *s = spared_of(command);
-	const char *where = d->a->target.shown, *name = command_name_text(command), *user = server_user(d);
+	const char *where = d->a->target.shown, *name = command_name_text(command), *user = doctor_user(d);
 	char *grant = grant_of(d, command);
 
 	if (s == NULL)
@@ -104,7 +104,7 @@ static void add_fetches(struct doctor *d, const enum command_answer answers[COMM
 {
 	enum command_answer old = worse_of(answers[COMMAND_BRPOPLPUSH], answers[COMMAND_RPOPLPUSH]);
 	enum command_answer new = worse_of(answers[COMMAND_BLMOVE], answers[COMMAND_LMOVE]);
-	const char *where = d->a->target.shown, *user = server_user(d);
+	const char *where = d->a->target.shown, *user = doctor_user(d);
 
 	if (old == COMMAND_OFFERED || new == COMMAND_OFFERED)
 		return;

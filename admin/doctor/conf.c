@@ -37,15 +37,6 @@ static uid_t find_supervisor_uid(const struct doctor *d)
 	return unit_is_ours(d) && user[0] == '\0' ? 0 : geteuid();
 }
 
-bool doctor_is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	if (strcmp(a, b) == 0)
-		return true;
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* ---- loading ---- */
 
 static void load_strict(struct doctor *d)

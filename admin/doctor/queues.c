@@ -73,7 +73,7 @@ static bool is_refusal(const struct redis_reply *reply)
 static void add_refused_step(struct doctor *d, const char *step, const struct redis_reply *reply)
 {
 	char room[QUEUE_ADVICE_SIZE];
-	const char *user = server_user(d), *advice = queue_refusal_advice(reply->str, room);
+	const char *user = doctor_user(d), *advice = queue_refusal_advice(reply->str, room);
 
 	findings_advise(findings_add(d, SEVERITY_ERROR, NULL, redis_error_class(reply) == REDIS_ERROR_PERMISSION ?
 	    "Redis does not allow the user %s the step \"%s\": %s" : "Redis refuses all users, also %s, the step \"%s\": %s", user, step, reply->str),

@@ -54,11 +54,6 @@ static bool setting(struct doctor *d, const char *name, char *out, size_t size)
 	return redis_element(&reply, 1).type == REDIS_STRING && strlcpy(out, redis_element(&reply, 1).str, size) < size;
 }
 
-const char *server_user(const struct doctor *d)
-{
-	return d->a->target.login.user != NULL ? d->a->target.login.user : "default";
-}
-
 /*
  * Probes CONFIG SET with a name that no server has: a hosted service refuses the command itself, or only CONFIG SET, and the settings are its own then. An
  * access list refuses it to this user. -1: the connection was lost.
@@ -79,7 +74,7 @@ static void advise_setting(const struct doctor *d, struct finding *f, const char
 {
 	if (d->server.config_set == COMMAND_DENIED) {
 		findings_advise(f, "the Redis user %s lacks CONFIG SET; with a user that has it: %s (at a hosted service: %s; docs/hosted.md)",
-		    server_user(d), ours, service);
+		    doctor_user(d), ours, service);
 		f->other_user = true;
 	} else if (d->server.config_set == COMMAND_UNKNOWN)
 		findings_advise(f, "this setting is the service's, which refuses CONFIG: %s (docs/hosted.md)", service);
@@ -178,8 +173,8 @@ static int read_info(struct doctor *d)
 		return -1;
 	if (commands_answer(COMMAND_INFO, &reply) == COMMAND_DENIED) {
 		findings_advise(add(d, SEVERITY_NOTE, "the Redis user %s lacks INFO, so version, eviction, memory and persistence are unknown",
-		    server_user(d)),
-		    "ACL SETUSER %s +info", server_user(d));
+		    doctor_user(d)),
+		    "ACL SETUSER %s +info", doctor_user(d));
 		return 0;
 	}
 	if (reply.type != REDIS_STRING) {
@@ -400,8 +395,8 @@ int check_persistence(struct doctor *d)
 		add_without_log(d);
 	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)) && d->server.config_set == COMMAND_DENIED)
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but the Redis user %s lacks CONFIG GET, so appendfsync cannot be read",
-		    server_user(d)),
-		    "ACL SETUSER %s +config|get", server_user(d));
+		    doctor_user(d)),
+		    "ACL SETUSER %s +config|get", doctor_user(d));
 	else if (fsync[0] == '\0')
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");

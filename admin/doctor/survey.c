@@ -289,7 +289,7 @@ int check_keys(struct doctor *d)
 		    "nothing is wrong for the queues");
 	else
 		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
-		    "the Redis user %s may not scan keys, so doctor cannot find lost messages: %s", server_user(d), d->why),
-		    "run it as a user of Redis who may SCAN (-u), or ACL SETUSER %s +scan", server_user(d));
+		    "the Redis user %s may not scan keys, so doctor cannot find lost messages: %s", doctor_user(d), d->why),
+		    "run it as a user of Redis who may SCAN (-u), or ACL SETUSER %s +scan", doctor_user(d));
 	return 0;
 }

@@ -33,6 +33,11 @@ static const char *shown_name(const struct conf_queue *q)
 	return q->name == NULL ? "?" : q->name;
 }
 
+bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
+{
+	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
+}
+
 static void resolve_groups(struct conf_run_as *r)
 {
 	int n = 16;
@@ -64,15 +69,6 @@ static bool resolve_user(struct conf_run_as *r)
 	return true;
 }
 
-static bool resolve_group(struct conf_run_as *r)
-{
-	const struct group *gr = getgrnam(r->group);
-
-	if (gr != NULL)
-		r->gid = gr->gr_gid;
-	return gr != NULL;
-}
-
 static void take_user(struct conf_run_as *r, const struct conf_run_as *own)
 {
 	r->uid = own->uid;
@@ -86,6 +82,7 @@ static void take_user(struct conf_run_as *r, const struct conf_run_as *own)
 unsigned conf_run_as_resolve(struct conf_run_as *r, const struct conf_run_as *own)
 {
 	bool switches = own != NULL && own->switch_user;
+	const struct group *group = r->group == NULL ? NULL : getgrnam(r->group);
 	unsigned missing = 0;
 
 	r->uid = geteuid();
@@ -94,7 +91,9 @@ unsigned conf_run_as_resolve(struct conf_run_as *r, const struct conf_run_as *ow
 		take_user(r, own);
 	if (r->user != NULL && !resolve_user(r))
 		missing |= CONF_NO_USER;
-	if (r->group != NULL && !resolve_group(r))
+	if (group != NULL)
+		r->gid = group->gr_gid;
+	else if (r->group != NULL)
 		missing |= CONF_NO_GROUP;
 	if (missing == 0 && (r->user != NULL || r->group != NULL || switches))
 		resolve_groups(r);
@@ -131,21 +130,16 @@ static void check_allowed(struct conf_loading *l, const struct conf_queue *q)
 		    r->group);
 }
 
-static void check_missing(struct conf_loading *l, const struct conf_queue *q, unsigned missing)
-{
-	if (missing & CONF_NO_USER)
-		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: user \"%s\" does not exist", q->run_as.user);
-	if (missing & CONF_NO_GROUP)
-		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: group \"%s\" does not exist", q->run_as.group);
-}
-
 static void check_user(struct conf_loading *l, struct conf_queue *q)
 {
 	struct conf_run_as *r = &q->run_as;
 	const struct conf_run_as *own = &l->conf->supervisor.as;
 	unsigned missing = conf_run_as_resolve(r, own);
 
-	check_missing(l, q, missing);
+	if (missing & CONF_NO_USER)
+		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: user \"%s\" does not exist", r->user);
+	if (missing & CONF_NO_GROUP)
+		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: group \"%s\" does not exist", r->group);
 	if (missing != 0 || (r->user == NULL && r->group == NULL && !own->switch_user))
 		return;
 	if (geteuid() != 0)
@@ -167,25 +161,17 @@ void conf_check_own_user(struct conf_loading *l)
 		r->switch_user = r->uid != geteuid();
 }
 
-/* Handlers have users of their own, but what reads from Redis runs as root. */
-static void warn_of_root(struct conf_loading *l)
-{
-	const struct conf *conf = l->conf;
-
-	if (l->only == NULL && conf->nqueues > 0 && conf_is_served(l, conf->queues[0]) && conf->supervisor.as.user == NULL)
-		conf_warning(l, conf_queue_place(conf->queues[0]), "quredisd runs as root, and so do its processes that read from Redis: set supervisor.user");
-}
-
 void conf_check_root(struct conf_loading *l)
 {
+	const struct conf *conf = l->conf;
 	const struct conf_queue *first = NULL;
 	struct buffer names = {0};
 	size_t n = 0;
 
-	if (geteuid() != 0 || l->conf->supervisor.as.switch_user)
+	if (geteuid() != 0 || conf->supervisor.as.switch_user)
 		return;
-	for (size_t i = 0; i < l->conf->nqueues; i++) {
-		const struct conf_queue *q = l->conf->queues[i];
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		const struct conf_queue *q = conf->queues[i];
 
 		if (!conf_is_served(l, q) || q->run_as.user != NULL || conf_given(conf_queue_origin(q, "run_as.user")))
 			continue;
@@ -199,27 +185,22 @@ void conf_check_root(struct conf_loading *l)
 	if (n > 0)
 		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root, unless supervisor.user is set" :
 		    "queues %s: without run_as.user their handlers run as root, unless supervisor.user is set", names.data);
-	else
-		warn_of_root(l);
+	else if (l->only == NULL && conf->nqueues > 0 && conf_is_served(l, conf->queues[0]) && conf->supervisor.as.user == NULL)
+		/* handlers have users of their own, but what reads from Redis runs as root */
+		conf_warning(l, conf_queue_place(conf->queues[0]),
+		    "quredisd runs as root, and so do its processes that read from Redis: set supervisor.user");
 	buffer_free(&names);
 }
 
 /* ---- paths ---- */
 
-/* A relative path starts in the current directory. Returns a new string. */
-static char *absolute_path(const char *path)
-{
-	char here[PATH_MAX];
-
-	return path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
-}
-
 void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave)
 {
-	char *whole = absolute_path(path);
+	char here[PATH_MAX], *whole, *flaw;
 	bool everybody;
-	char *flaw = file_path_flaw(whole, user, &everybody);
 
+	whole = path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
+	flaw = file_path_flaw(whole, user, &everybody);
 	if (flaw != NULL && (everybody || grave))
 		conf_error(l, where, "%s: %s", what, flaw);
 	else if (flaw != NULL)
@@ -273,14 +254,6 @@ static char *directory_of(const char *path)
 	return alloc_copy(path, len == 0 ? 1 : len);
 }
 
-/* quredisd has made the control socket, and lets its group connect. */
-static bool is_socket(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
 /* Only a root that may pass over modes sees into a directory that supervisor.user keeps for itself: another one looks with that user's eyes. */
 static bool is_seen_by_user_alone(const struct conf *conf, const char *dir)
 {
@@ -293,7 +266,9 @@ static void check_written_path(struct conf_loading *l, const struct conf_origin 
 {
 	const struct conf_run_as *own = &l->conf->supervisor.as;
 	bool master = key->written == CONF_WRITTEN_BY_MASTER, log = key->written == CONF_WRITTEN_LOG;
-	char *way = is_socket(path) ? directory_of(path) : alloc_string(path);
+	struct stat st;
+	bool socket = lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);	/* the control socket: quredisd lets its group connect */
+	char *way = socket ? directory_of(path) : alloc_string(path);
 	char *dir = key->written == CONF_WRITTEN_FILE || log ? directory_of(path) : alloc_string(path);
 
 	if (!master && is_seen_by_user_alone(l->conf, dir))

@@ -355,11 +355,6 @@ void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, c
 	check_order(l, q, "stuck_max", t->stuck_max_warning, t->stuck_max_critical);
 }
 
-bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
-{
-	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
-}
-
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
 	check_name(l, q);

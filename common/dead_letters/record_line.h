@@ -3,9 +3,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
+
+#define QUEUE_RECORD_ID_SIZE 48	/* "1700000000000-0" */
+
+/* The parts of a record's id. -1: not an id */
+int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
+/* As strcmp(3), for two ids. */
+int queue_record_id_compare(const char *a, const char *b);
+/* Writes the next greater id; if id is not one: 0-1. false: id is the greatest of all; out is the same. No record follows, so a walk ends. */
+bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);
 
 /* A dead letter as one line of JSON: archive, dlq export and forwarding write the same (quredis(1), "RECORDS"). */
 

@@ -2,7 +2,6 @@
  * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none. The
  * sweeper decides which of them leave, and when. A walk reads all of them and removes none.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,47 +13,6 @@
 #include "common/dead_letters/walk.h"
 
 #include "common/queue/queue.h"
-
-int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial)
-{
-	size_t digits = strspn(id, "0123456789"), more;
-
-	if (digits == 0 || digits > 20 || id[digits] != '-')
-		return -1;
-	more = strspn(id + digits + 1, "0123456789");
-	if (more == 0 || more > 20 || id[digits + 1 + more] != '\0')
-		return -1;
-	errno = 0;
-	*ms = strtoull(id, NULL, 10);
-	*serial = strtoull(id + digits + 1, NULL, 10);
-	return errno == 0 ? 0 : -1;
-}
-
-int queue_record_id_compare(const char *a, const char *b)
-{
-	uint64_t ms[2] = {0}, serial[2] = {0};
-
-	queue_record_id_parse(a, &ms[0], &serial[0]);
-	queue_record_id_parse(b, &ms[1], &serial[1]);
-	if (ms[0] != ms[1])
-		return ms[0] < ms[1] ? -1 : 1;
-	return serial[0] == serial[1] ? 0 : serial[0] < serial[1] ? -1 : 1;
-}
-
-bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
-{
-	uint64_t ms = 0, serial = 0;
-
-	queue_record_id_parse(id, &ms, &serial);
-	if (ms == UINT64_MAX && serial == UINT64_MAX) {
-		snprintf(out, QUEUE_RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial);
-		return false;
-	}
-	if (++serial == 0)
-		ms++;
-	snprintf(out, QUEUE_RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial);
-	return true;
-}
 
 /* ---- reads ---- */
 

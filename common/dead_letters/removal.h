@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/dead_letters/record_line.h"
 #include "common/queue/queue.h"
 
 /*
@@ -13,14 +14,6 @@
  * once.
  */
 #define QUEUE_DEAD_LETTERS_PAGE_MAX 100
-#define QUEUE_RECORD_ID_SIZE 48	/* "1700000000000-0" */
-
-/* The parts of a record's id. -1: not an id */
-int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
-/* As strcmp(3), for two ids. */
-int queue_record_id_compare(const char *a, const char *b);
-/* Writes the next greater id; if id is not one: 0-1. false: id is the greatest of all; out is the same. No record follows, so a walk ends. */
-bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);
 
 /* -> ARRAY for queue_dead_letters_glanced() */
 void queue_dead_letters_glance(struct redis *r, const struct queue_keys *k);

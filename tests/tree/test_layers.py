@@ -194,6 +194,20 @@ def test_no_folder_goes_round_in_a_circle():
     assert all(layers.below(used, folder) is not None for folder in TABLE)
 
 
+def test_circles_of_files_have_a_reason():
+    """Two files that call each other can only be read together. A folder stands in the list as long as it has such files."""
+    rows = [line.split("\t") for line in (ROOT / "tests/tree/circles.list").read_text().splitlines()]
+    tree = layers.read_sources(ROOT, TABLE)
+    assert [folder for folder, reason in rows if reason] == sorted(folder for folder in TABLE if layers.circles(tree, folder))
+
+
+def test_a_circle_of_files_is_seen():
+    tree = {"a/x.c": "int x_go(void)\n{\n\treturn y_go();\n}\n", "a/y.c": "int y_go(void)\n{\n\treturn z_go();\n}\n",
+            "a/z.c": "/* x_go */\nint z_go(void)\n{\n\treturn x_go(\"y_go\");\n}\n", "a/w.c": "int w_go(void)\n{\n\treturn x_go();\n}\n"}
+    assert layers.circles(tree, "a") == [("a/x.c", "a/y.c", "a/z.c")]
+    assert layers.circles({**tree, "a/z.c": "static int x_go(void)\n{\n\treturn 0;\n}\n"}, "a") == []
+
+
 def test_make_layers_prints_the_graph():
     done = subprocess.run(["make", "-s", "layers"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == ""

@@ -60,9 +60,11 @@ def few_files_are_short(tree):
 
 
 def says_its_file(path, name):
-    """moves_fetch() in queue/moves.c, queue_moves_fetch() there, or queue_fetch(): by file, by both, by folder. Commands: cmd_ls() in admin/."""
+    """moves_fetch() in queue/moves.c, queue_moves_fetch() there, or queue_fetch(): by file, by both, by folder. Commands: cmd_ls() in admin/. Rows of
+    the table of checks: check_memory() in admin/doctor/."""
     *_, folder, file = path.removesuffix(".c").split("/")
-    return name in (*PROGRAM, file, folder) or name.startswith((f"{file}_", f"{folder}_", *(["cmd_"] if path.startswith("admin/") else [])))
+    rows = [prefix for prefix, where in (("cmd_", "admin/"), ("check_", "admin/doctor/")) if path.startswith(where)]
+    return name in (*PROGRAM, file, folder) or name.startswith((f"{file}_", f"{folder}_", *rows))
 
 
 def public_functions_say_their_file(tree):
@@ -95,6 +97,7 @@ def test_breach_is_seen(rule):
 @pytest.mark.parametrize("path, name, good", [
     ("worker/tray.c", "tray_take", True), ("worker/tray.c", "worker_tray_take", True), ("worker/tray.c", "tray", True),
     ("common/queue/moves.c", "queue_moves_fetch", True), ("common/queue/moves.c", "queue_fetch", True), ("common/queue/moves.c", "fetch", False),
+    ("admin/doctor/server.c", "check_memory", True), ("admin/web/server.c", "check_memory", False),
     ("worker/tray.c", "trays_take", False), ("common/queue/moves.c", "common_fetch", False)])
 def test_names_that_say_their_file(path, name, good):
     assert says_its_file(path, name) == good
