@@ -50,7 +50,7 @@ static int64_t while_breaker_is_open(const struct worker *w)
 {
 	int64_t next_probe_ms = breaker_until_ms(w->env->board);
 
-	if (next_probe_ms != 0 && w->fetcher.probing && !tray_all_empty(&w->trays))
+	if (next_probe_ms != 0 && w->pacing.probing && !tray_all_empty(&w->trays))
 		return ADMISSION_BY_EVENT;	/* the message in its tray is the probe */
 	return until(w, next_probe_ms);
 }
@@ -62,7 +62,7 @@ static int64_t while_lease_is_in_doubt(const struct worker *w)
 
 static int64_t while_put_off(const struct worker *w)
 {
-	return until(w, w->fetcher.retry.at_ms);
+	return until(w, w->pacing.retry.at_ms);
 }
 
 static int64_t while_fetching(const struct worker *w)
@@ -94,14 +94,26 @@ static int64_t while_notes_are_unknown(const struct worker *w)
 	return by_event(notes_wanted(w));
 }
 
+int admission_count(const struct worker *w)
+{
+	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
+	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
+
+	if (tray_none_in_flight(&w->trays))
+		return n;
+	if (n > 1 && waiting < n && !pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us))
+		return n;
+	return room < w->pacing.batch ? room : w->pacing.batch;
+}
+
 static int64_t while_it_has_enough(const struct worker *w)
 {
-	return by_event(fetcher_count_wanted(w) <= 0);
+	return by_event(admission_count(w) <= 0);
 }
 
 static int64_t after_too_few(const struct worker *w)
 {
-	return tray_none_in_flight(&w->trays) ? NO_HOLD : until(w, w->fetcher.ahead_at_ms);
+	return tray_none_in_flight(&w->trays) ? NO_HOLD : until(w, w->pacing.ahead_at_ms);
 }
 
 static int64_t while_no_tray_is_empty(const struct worker *w)
@@ -170,7 +182,8 @@ void admission_show(struct worker *w)
 		atomic_store(&slot->hold, now->hold);
 }
 
-int64_t admission_deadline_ms(const struct worker *w)
+int64_t admission_deadline_ms(const struct worker *w, int64_t now_ms)
 {
+	(void)now_ms;
 	return w->admission.until_ms;
 }

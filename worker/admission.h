@@ -21,10 +21,15 @@ struct admission {
 
 /* The only place that says why the worker does not fetch. It changes nothing. */
 struct admission admission_judge(const struct worker *w);
+/*
+ * How many messages the next fetch asks for; 0 or less: none are wanted. With messages in flight, the worker requests more only if it will start them soon,
+ * or if the handler takes them at once: it fills the window of a persistent handler however long a message takes.
+ */
+int admission_count(const struct worker *w);
 bool admission_lets_work(const struct worker *w);	/* no order, gate or pause keeps the worker from fetching and starting messages */
 
 /* The end of a turn: judges, and shows the state and the hold on the scoreboard. admission_deadline_ms() then returns the end of that hold. */
 void admission_show(struct worker *w);
-int64_t admission_deadline_ms(const struct worker *w);
+int64_t admission_deadline_ms(const struct worker *w, int64_t now_ms);
 
 #endif

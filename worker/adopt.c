@@ -38,20 +38,20 @@
 #define ITEMS_MAX (2 * BATCH_MAX)	/* items of a tray, including those in state GONE */
 
 /* The list as Redis returned it, oldest first. matched: this entry is one of our items. */
-struct there {
+struct listed {
 	const struct adopted *all;
 	size_t n;
 	bool matched[BATCH_MAX];
 };
 
 /* Matches the oldest equal entry that is not matched yet. false: there is none. */
-static bool match_entry(struct there *there, const struct tray *t, const struct item *item)
+static bool match_entry(struct listed *list, const struct tray *t, const struct item *item)
 {
-	for (size_t i = 0; i < there->n; i++) {
-		const struct adopted *entry = &there->all[i];
+	for (size_t i = 0; i < list->n; i++) {
+		const struct adopted *entry = &list->all[i];
 
-		if (!there->matched[i] && entry->len == item->len && memcmp(entry->raw, tray_raw(t, item), item->len) == 0) {
-			there->matched[i] = true;
+		if (!list->matched[i] && entry->len == item->len && memcmp(entry->raw, tray_raw(t, item), item->len) == 0) {
+			list->matched[i] = true;
 			return true;
 		}
 	}
@@ -83,14 +83,14 @@ static bool in_doubt(const struct item *item)
  * with the later move is the one that is still there. So a move that is sent again takes its own message, and not an
  * equal one.
  */
-static void match_certain(struct worker *w, int tray, struct there *there)
+static void match_certain(struct worker *w, int tray, struct listed *list)
 {
 	struct tray *t = &w->trays.tray[tray];
 
 	for (int i = 0; i < t->n; i++) {
 		struct item *item = &t->items[i];
 
-		if (item->state == ITEM_GONE || item->lost || in_doubt(item) || match_entry(there, t, item))
+		if (item->state == ITEM_GONE || item->lost || in_doubt(item) || match_entry(list, t, item))
 			continue;
 		if (t->sent)		/* the DEL worked, and its answer was lost */
 			mover_gone(w, (struct place){ tray, i });
@@ -109,12 +109,12 @@ static int last_in_doubt(const struct tray *t)
 	return last;
 }
 
-static void match_in_doubt(struct worker *w, int tray, struct there *there)
+static void match_in_doubt(struct worker *w, int tray, struct listed *list)
 {
 	struct tray *t = &w->trays.tray[tray];
 
 	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
-		if (match_entry(there, t, &t->items[i]))
+		if (match_entry(list, t, &t->items[i]))
 			tray_move_sent(&w->trays, (struct place){ tray, i }, false);	/* mover.c sends it again */
 		else
 			mover_gone(w, (struct place){ tray, i });
@@ -131,39 +131,19 @@ static _Noreturn void unexpected(const struct worker *w, int tray)
 	exit(CHILD_EXIT_UNSETTLED);
 }
 
-static int count_unknown(const struct there *there)
+static int count_unknown(const struct listed *list)
 {
 	int n = 0;
 
-	for (size_t i = 0; i < there->n; i++)
-		n += !there->matched[i];
+	for (size_t i = 0; i < list->n; i++)
+		n += !list->matched[i];
 	return n;
-}
-
-void adopt_lost(struct adoption *a)
-{
-	a->server_now = (struct redis_identity){0};
-}
-
-void adopt_ask_server(struct worker *w, int64_t now_ms)
-{
-	adopt_lost(&w->adoption);
-	queue_identity(&w->session.redis);
-	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++)
-		session_expect(w, ANSWER_SERVER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
-}
-
-/* A server that hides INFO stays unknown. */
-void adopt_server_answer(struct worker *w, const struct redis_reply *reply)
-{
-	if (reply->type == REDIS_STRING)
-		redis_identity_read(&w->adoption.server_now, reply->str, reply->len);
 }
 
 /* false: it restarted or was promoted meanwhile, so it may have returned to an earlier state. */
 static bool is_same_server(const struct worker *w)
 {
-	return redis_identity_known(&w->adoption.server_now) && redis_identity_same(&w->adoption.server, &w->adoption.server_now);
+	return redis_identity_known(&w->session.server) && redis_identity_same(&w->adoption.server, &w->session.server);
 }
 
 /*
@@ -171,17 +151,17 @@ static bool is_same_server(const struct worker *w)
  * (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have returned to an earlier
  * state, a message that a fetch would explain may be one that reappeared, too: all run marked as redelivered.
  */
-static void add_unknown(struct worker *w, int tray, const struct there *there)
+static void add_unknown(struct worker *w, int tray, const struct listed *list)
 {
 	struct tray *t = &w->trays.tray[tray];
-	int again = count_unknown(there) - (t->asked - t->answered), added = 0;
+	int again = count_unknown(list) - (t->asked - t->answered), added = 0;
 
-	if (t->n + count_unknown(there) > ITEMS_MAX)
+	if (t->n + count_unknown(list) > ITEMS_MAX)
 		unexpected(w, tray);
-	for (size_t i = 0; i < there->n; i++) {
-		const struct adopted *entry = &there->all[i];
+	for (size_t i = 0; i < list->n; i++) {
+		const struct adopted *entry = &list->all[i];
 
-		if (there->matched[i])
+		if (list->matched[i])
 			continue;
 		tray_add(&w->trays, tray, entry->raw, entry->len, added++ < again || !is_same_server(w));
 		fetcher_received(w, tray, entry->len);
@@ -197,27 +177,35 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 
 void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
 {
-	struct there there = { .all = all, .n = n };
+	struct listed list = { .all = all, .n = n };
 	struct tray *t = &w->trays.tray[tray];
 
 	if (n > BATCH_MAX)
 		unexpected(w, tray);
-	match_certain(w, tray, &there);
-	match_in_doubt(w, tray, &there);
-	add_unknown(w, tray, &there);
+	match_certain(w, tray, &list);
+	match_in_doubt(w, tray, &list);
+	add_unknown(w, tray, &list);
 	if (t->state == TRAY_DELETING)
 		mover_reopen_tray(w, tray);
 	if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
 		tray_filled(&w->trays, tray);
 	tray_close(&w->trays, tray);
 	if (tray == QUEUE_TRAYS - 1) {
-		w->adoption.server = w->adoption.server_now;
+		w->adoption.server = w->session.server;
 		session_adopted(w);
 	}
 }
 
+void adopt_read_trays(struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		queue_list(&w->session.redis, w->session.owner.trays[i], 0, -1);
+		session_expect(w, ANSWER_ADOPT, i, 0, w->now_us / 1000 + REDIS_TIMEOUT_MS);
+	}
+}
+
 /* The answer has the newest message first. */
-void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void adopt_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct adopted all[BATCH_MAX];
 
@@ -230,5 +218,5 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 
 		all[i] = (struct adopted){ entry.str, entry.len };
 	}
-	adopt_tray(w, tray, all, reply->n);
+	adopt_tray(w, of.tray, all, reply->n);
 }

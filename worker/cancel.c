@@ -12,6 +12,7 @@
  * the next one reads it again.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,15 +29,15 @@ void cancel_init(struct worker *w)
 	w->cancels.before = slot_generation(w->env->slot);
 }
 
-void cancel_free(struct cancels *c)
+void cancel_free(struct worker *w)
 {
-	free(c->all);
+	free(w->cancels.all);
 }
 
-void cancel_lost(struct cancels *c)
+void cancel_lost(struct worker *w)
 {
-	c->asking = false;
-	c->next_ms = 0;
+	w->cancels.asking = false;
+	w->cancels.next_ms = 0;
 }
 
 static bool are_there(const struct worker *w)
@@ -44,8 +45,9 @@ static bool are_there(const struct worker *w)
 	return atomic_load(&w->env->board->sweeper.cancels) > 0;
 }
 
-int64_t cancel_deadline_ms(const struct worker *w)
+int64_t cancel_deadline_ms(const struct worker *w, int64_t now_ms)
 {
+	(void)now_ms;
 	return are_there(w) && session_usable(w) && !w->cancels.asking ? w->cancels.next_ms : INT64_MAX;
 }
 
@@ -94,9 +96,20 @@ struct cancel *cancel_of(struct worker *w, struct place p)
 	return NULL;
 }
 
-void cancel_settled(struct cancel *c)
+/* No evidence against message or handler: it counts no attempt, and the breaker does not hear of it. */
+void cancel_settle(struct worker *w, struct place p, const struct handler_result *result)
 {
-	c->result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED;
+	struct cancel *c = cancel_of(w, p);
+	char why[sizeof("cancelled by ") + QUEUE_CANCEL_BY_SIZE];
+
+	if (c != NULL)
+		c->result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED;
+	if (c != NULL && c->order.retry) {
+		settle_hand_back(w, p, result == NULL ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
+		return;
+	}
+	snprintf(why, sizeof(why), "cancelled by %s", c == NULL ? "an operator" : c->order.by);
+	settle_escape(w, p, "Cancelled", why, result);
 }
 
 void cancel_unsettled(struct worker *w, struct place p)
@@ -198,7 +211,7 @@ static void execute(struct worker *w, struct place p, const struct seen_order *o
 		w->starter.runner->cancel(w, now_ms);
 		return;
 	}
-	settle_cancelled(w, p, NULL);
+	cancel_settle(w, p, NULL);
 	tray_close(&w->trays, p.tray);
 }
 
@@ -277,9 +290,9 @@ static void take_orders(struct worker *w, const struct redis_reply *reply, int64
 	}
 }
 
-void cancel_answer(struct worker *w, enum cancel_request request, const struct redis_reply *reply, int64_t now_ms)
+void cancel_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
-	if (request == CANCEL_READS)
+	if (of.item == CANCEL_READS)
 		take_orders(w, reply, now_ms);
 	else if (reply->type == REDIS_INTEGER && reply->integer == 1)
 		w->cancels.next_ms = now_ms;	/* what the operator sees follows at once */

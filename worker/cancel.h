@@ -32,13 +32,14 @@ struct cancels {
 };
 
 void cancel_init(struct worker *w);
-void cancel_free(struct cancels *c);
+void cancel_free(struct worker *w);
 void cancel_tick(struct worker *w, int64_t now_ms);		/* asks for the orders, if there are some */
-void cancel_lost(struct cancels *c);				/* the connection is closed: no answer comes */
+void cancel_lost(struct worker *w);
 enum cancel_request { CANCEL_READS, CANCEL_NOTES };		/* what an answer is to */
-void cancel_answer(struct worker *w, enum cancel_request request, const struct redis_reply *reply, int64_t now_ms);
-int64_t cancel_deadline_ms(const struct worker *w);		/* INT64_MAX: there are no orders */
-void cancel_settled(struct cancel *c);				/* the move of its message is chosen */
+void cancel_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
+int64_t cancel_deadline_ms(const struct worker *w, int64_t now_ms);		/* INT64_MAX: there are no orders */
+struct handler_result;
+void cancel_settle(struct worker *w, struct place p, const struct handler_result *result);	/* result: how its run ended; NULL: it never ran */
 void cancel_unsettled(struct worker *w, struct place p);	/* the chosen move did not happen */
 struct cancel *cancel_of(struct worker *w, struct place p);	/* the order that ends this message; NULL: none */
 

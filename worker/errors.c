@@ -44,10 +44,15 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 	show_error(w, what, text, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error)) : QUEUE_ERROR_OTHER, 0, w->now_us / 1000);
 }
 
+void errors_of_connection(struct errors *e, const char *what)
+{
+	e->of_connection = what;
+}
+
 void errors_report_connection(struct worker *w, int64_t now_ms)
 {
 	const struct redis *r = &w->session.redis;
-	const char *undelivered = undeliverable_why(w);
+	const char *undelivered = w->errors.of_connection;
 	bool lasts = redis_error_needs_operator(r->error_class);
 
 	slot_lose_redis(w->env->slot, undelivered == NULL ? redis_why(r) : undelivered, w->session.retry.at_ms);

@@ -15,11 +15,10 @@
 #include "worker/worker.h"
 
 #define REFUSED_MS 1000
-#define OCCUPIED_MS 1000	/* while another trial is under way, a message that needs one waits this long between checks */
 
-void evidence_init(struct evidence *e)
+void evidence_init(struct worker *w)
 {
-	e->trial.tray = -1;
+	w->evidence.trial.tray = -1;
 }
 
 void evidence_lost(struct worker *w)
@@ -39,7 +38,7 @@ static void annotate(struct worker *w, enum evidence_kind what, const char *key,
 
 /* ---- trials ---- */
 
-static bool is_on_trial(const struct worker *w, struct place p)
+bool evidence_is_on_trial(const struct worker *w, struct place p)
 {
 	return w->evidence.trial.tray == p.tray && w->evidence.trial.item == p.item;
 }
@@ -68,35 +67,25 @@ static void end_trial(struct worker *w)
 	w->evidence.trial.tray = -1;
 }
 
-static bool begin_trial(struct worker *w, struct place p, const struct message *m)
+static void begin_trial(struct worker *w, struct place p, const struct message *m)
 {
 	if (!scoreboard_begin_trial(w->env->child->board, w->env->child->slot))
-		return false;
+		return;
 	w->evidence.trial = p;
 	queue_trial_name(m, w->evidence.trial_name);
 	w->evidence.trial_noted = TRIAL_UNTOLD;
-	return true;
 }
 
 bool evidence_may_start(struct worker *w, struct place p)
 {
 	const struct message *m;
 
-	if (is_on_trial(w, p))
+	if (evidence_is_on_trial(w, p))
 		return w->evidence.trial_noted == TRIAL_TOLD;
 	m = tray_message(&w->trays, p);
 	if (!message_needs_trial(&m->wrapper))
 		return true;
-	if (begin_trial(w, p, m))
-		return false;
-	/*
-	 * The message waits for the end of the other trial, and must not hold up the messages behind it. A shared queue has
-	 * no delayed set, so there the message waits in its tray, and the worker starts nothing.
-	 */
-	if (w->env->keys.shared)
-		starter_pause(&w->starter, w->now_us / 1000 + OCCUPIED_MS);
-	else
-		settle_put_off(w, p, OCCUPIED_MS);
+	begin_trial(w, p, m);
 	return false;
 }
 
@@ -149,9 +138,10 @@ static void trial_withdrawn(struct worker *w, bool written)
 		end_trial(w);
 }
 
-void evidence_answer(struct worker *w, int what, const struct redis_reply *reply, int64_t now_ms)
+void evidence_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	bool written = reply->type == REDIS_INTEGER;
+	int what = of.item;
 
 	if (what == EVIDENCE_STOPPING)
 		w->evidence.stop_noted = written;

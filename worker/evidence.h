@@ -20,10 +20,11 @@ struct evidence {
 	int64_t at_ms;			/* CLOCK_MONOTONIC: Redis refused the last write, so the next one is not sent before */
 };
 
-void evidence_init(struct evidence *e);
+void evidence_init(struct worker *w);
 void evidence_tick(struct worker *w, int64_t now_ms);
-void evidence_answer(struct worker *w, int what, const struct redis_reply *reply, int64_t now_ms);
+void evidence_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 void evidence_lost(struct worker *w);		/* a new name or connection: assume that the registration has neither key */
+bool evidence_is_on_trial(const struct worker *w, struct place p);
 /*
  * false: the message needs a trial and must not start yet, because another trial is under way in this supervisor, or because
  * Redis has not confirmed this one.

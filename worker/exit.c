@@ -20,7 +20,7 @@ void exit_look_at_order(struct worker *w, int64_t now_ms)
 	enum order order = w->exit.master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&child->board->master.orders[child->slot]);
 
 	if (order == ORDER_HAND_BACK && w->exit.order != ORDER_HAND_BACK)
-		mover_retry_now(&w->mover);
+		mover_retry_now(w);
 	w->exit.order = order;
 	if (order == ORDER_HAND_BACK)
 		w->starter.runner->stop(w, now_ms);
@@ -70,13 +70,14 @@ void exit_leave(struct worker *w, int64_t now_ms)
 	}
 }
 
-void exit_lost(struct exit *e)
+void exit_lost(struct worker *w)
 {
-	e->leaving = false;
+	w->exit.leaving = false;
 }
 
-void exit_answer(struct worker *w, const struct redis_reply *reply)
+void exit_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	(void)of, (void)now_ms;
 	w->exit.leaving = false;
 	w->exit.left = reply->type == REDIS_INTEGER;
 	/* 0: a tray holds a message that this worker does not know. It exits like a dead worker, so that a sweeper returns the message. */
@@ -113,9 +114,11 @@ enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now
 	return cause;
 }
 
-int64_t exit_deadline_ms(const struct exit *e)
+int64_t exit_deadline_ms(const struct worker *w, int64_t now_ms)
 {
+	const struct exit *e = &w->exit;
 	int64_t undecided = e->undecided_until_ms == 0 ? INT64_MAX : e->undecided_until_ms;
 
+	(void)now_ms;
 	return e->give_up_at_ms == 0 || e->give_up_at_ms > undecided ? undecided : e->give_up_at_ms;
 }

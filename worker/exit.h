@@ -7,6 +7,8 @@
 #include "common/board/board.h"
 #include "common/redis/redis.h"
 
+#include "worker/tray.h"
+
 struct worker;
 
 /* Owner: exit.c. The order of the master, and the steps to the end of the process. */
@@ -27,8 +29,8 @@ struct exit {
 void exit_look_at_order(struct worker *w, int64_t now_ms);
 void exit_master_gone(struct exit *e);			/* from now on the order is ORDER_HAND_BACK */
 void exit_leave(struct worker *w, int64_t now_ms);	/* sends the deregistration, if the order is to leave and nothing is left to do */
-void exit_lost(struct exit *e);				/* the connection is closed: no answer comes */
-void exit_answer(struct worker *w, const struct redis_reply *reply);	/* to the deregistration */
+void exit_lost(struct worker *w);
+void exit_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 bool exit_gives_up(struct worker *w, int64_t now_ms);	/* true: the worker must exit now, even with unsettled messages */
 /* may_give_up: the order is to leave, no handler runs, and a drain has no message in flight. true: that has lasted long enough. */
 bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms);
@@ -44,6 +46,7 @@ enum exit_cause {
 	EXIT_UNDECIDED		/* call again in the next turn */
 };
 enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now_ms);
-int64_t exit_deadline_ms(const struct exit *e);		/* when an undecided end is decided, or the worker gives up; INT64_MAX: neither */
+/* When an undecided end is decided, or the worker gives up; INT64_MAX: neither */
+int64_t exit_deadline_ms(const struct worker *w, int64_t now_ms);
 
 #endif

@@ -20,9 +20,9 @@ static bool is_late(const struct worker *w, struct age_excess *excess)
 	       age_expired(w->starter.job.message, w->env->conf->ttl_ms, &clock, excess);
 }
 
-void expiry_lost(struct expiry *e)
+void expiry_lost(struct worker *w)
 {
-	e->asking = false;
+	w->expiry.asking = false;
 }
 
 static void ask_time(struct worker *w, int64_t now_ms)
@@ -55,11 +55,12 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 	return true;
 }
 
-void expiry_time_answer(struct worker *w, const struct redis_reply *reply)
+void expiry_time_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct server_time t = { .server_ms = queue_time_parse(reply), .sent_ms = w->expiry.sent_ms, .answered_ms = clock_boottime_ms() };
 	struct server_clock known;
 
+	(void)of, (void)now_ms;
 	server_clock_read(&known, &w->env->child->board->sweeper.clock);
 	w->expiry.agrees = t.server_ms != -1 && server_clock_agrees(&known, &t);
 	w->expiry.known_serial = w->expiry.asked_serial;

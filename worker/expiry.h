@@ -24,7 +24,7 @@ struct expiry {
  * must wait for the time of Redis.
  */
 bool expiry_holds(struct worker *w, struct place p, int64_t now_ms);
-void expiry_lost(struct expiry *e);		/* the connection is closed: no answer comes */
-void expiry_time_answer(struct worker *w, const struct redis_reply *reply);
+void expiry_lost(struct worker *w);
+void expiry_time_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 
 #endif

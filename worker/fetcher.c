@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/stdlib.h>
-
 #include "worker/worker.h"
 
 #include "common/base/base.h"
@@ -19,20 +17,6 @@
 #define PAUSED_US 500000
 #define WAITED_LONG_US 250000	/* a shorter wait is not long: the sweeper has read the pause flag within the last second */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
-
-static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 30000, .jitter = 0.5 };
-
-int fetcher_count_wanted(const struct worker *w)
-{
-	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
-	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
-
-	if (tray_none_in_flight(&w->trays))
-		return n;
-	if (n > 1 && waiting < n && !starter_is_slow(w))
-		return n;
-	return room < w->pacing.batch ? room : w->pacing.batch;
-}
 
 /* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent would wait, too. */
 static bool may_block(const struct worker *w)
@@ -69,50 +53,34 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 	w->fetcher.asked_us = w->now_us;
 }
 
-void fetcher_tick(struct worker *w, int64_t now_ms)
+static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 {
 	bool probe = breaker_until_ms(w->env->board) != 0;
 
 	if (admission_judge(w).hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
 		return;
-	w->fetcher.probing = probe;
-	send_fetch(w, tray_find_empty(&w->trays), fetcher_count_wanted(w), now_ms);
+	pacing_probes(&w->pacing, probe);
+	send_fetch(w, tray_find_empty(&w->trays), admission_count(w), now_ms);
 }
 
-void fetcher_init(struct fetcher *f, const struct redis_target *target, const char *client_name)
+void fetcher_init(struct worker *w)
 {
-	redis_init(&f->unblock, target, client_name);
+	redis_init(&w->fetcher.unblock, &w->session.target, w->session.client_name);
 }
 
-void fetcher_free(struct fetcher *f)
+void fetcher_free(struct worker *w)
 {
-	redis_close(&f->unblock, NULL);
+	redis_close(&w->fetcher.unblock, NULL);
 }
 
-void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms)
+void fetcher_adopted(struct worker *w)
 {
-	f->ahead_at_ms = until_ms;
+	pacing_retry_now(&w->pacing);	/* what another server refused, or this one before, it may accept now */
 }
 
-void fetcher_not_before(struct fetcher *f, int64_t until_ms)
+void fetcher_lost(struct worker *w)
 {
-	if (until_ms > f->retry.at_ms)
-		retry_not_before(&f->retry, until_ms);
-}
-
-void fetcher_retry_now(struct fetcher *f)
-{
-	retry_not_before(&f->retry, 0);
-}
-
-void fetcher_probe_failed(struct fetcher *f)
-{
-	f->probing = false;
-}
-
-void fetcher_lost(struct fetcher *f)
-{
-	f->asking_paused = false;
+	w->fetcher.asking_paused = false;
 }
 
 static void fetch_failed(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
@@ -132,9 +100,9 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	if (redis_error_is(reply, "UNBLOCKED") && !admission_lets_work(w))
 		return;
 	errors_report(w, "fetch", reply);
-	if (w->fetcher.retry.errors > 0 && now_ms < w->fetcher.retry.at_ms)
+	if (w->pacing.retry.errors > 0 && now_ms < w->pacing.retry.at_ms)
 		return;		/* another answer to the same fetch: several answers are one error, so one step of the back-off */
-	retry_failed(&w->fetcher.retry, &backoff, now_ms);
+	pacing_retry_failed(&w->pacing, now_ms);
 }
 
 /*
@@ -148,8 +116,9 @@ static void ask_paused(struct worker *w, int64_t now_ms)
 	w->fetcher.asking_paused = true;
 }
 
-void fetcher_paused_answer(struct worker *w, const struct redis_reply *reply)
+void fetcher_paused_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	(void)of, (void)now_ms;
 	w->fetcher.asking_paused = false;
 	w->fetcher.paused_until_us = reply->type == REDIS_INTEGER && reply->integer > 0 ? w->now_us + PAUSED_US : 0;
 }
@@ -174,9 +143,9 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	w->fetcher.busy = at_once && t->n > 0;
 	pacing_full(&w->pacing, t->n == asked && (asked > 1 || at_once || w->pacing.batch > 1));
 	if (t->n < asked && !tray_none_in_flight(&w->trays))
-		w->fetcher.ahead_at_ms = now_ms + AHEAD_MS;
+		pacing_pause_ahead(&w->pacing, now_ms + AHEAD_MS);
 	if (t->n == 0 && now_ms < w->fetcher.oom_until_ms)
-		retry_not_before(&w->fetcher.retry, now_ms + OOM_LOOK_MS);
+		retry_not_before(&w->pacing.retry, now_ms + OOM_LOOK_MS);
 	else if (t->n > 0 && now_ms < w->fetcher.oom_until_ms)
 		w->fetcher.oom_until_ms = now_ms + 1000;
 	if (t->n > 0 && (waited_long || w->fetcher.paused_until_us != 0))
@@ -197,8 +166,10 @@ void fetcher_received(struct worker *w, int tray, size_t len)
 	pacing_learn_size(&w->pacing, len);
 }
 
-void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void fetcher_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	int tray = of.tray;
+
 	if (reply->type == REDIS_STRING) {
 		tray_add_reply(&w->trays, tray, &w->session.redis, reply);
 		fetcher_received(w, tray, reply->len);
@@ -206,7 +177,7 @@ void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply,
 		fetch_failed(w, reply, now_ms);
 	}
 	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->fetcher.oom_until_ms)) {
-		retry_succeeded(&w->fetcher.retry);
+		retry_succeeded(&w->pacing.retry);
 		if (w->mover.retry.errors == 0)
 			errors_clear(w);
 	}
@@ -251,7 +222,7 @@ static bool has_unblocked(struct redis *r)
 	return taken != 0;
 }
 
-void fetcher_unblock_io(struct worker *w, int64_t now_ms)
+static void unblock_fetch(struct worker *w, int64_t now_ms)
 {
 	if (!tray_fetching(&w->trays) || admission_lets_work(w)) {
 		if (w->fetcher.unblocking != UNBLOCK_IDLE)
@@ -273,4 +244,10 @@ void fetcher_unblock_io(struct worker *w, int64_t now_ms)
 		redis_close(&w->fetcher.unblock, NULL);
 		w->fetcher.unblocking = UNBLOCK_DONE;
 	}
+}
+
+void fetcher_tick(struct worker *w, int64_t now_ms)
+{
+	fetch_if_admitted(w, now_ms);
+	unblock_fetch(w, now_ms);
 }

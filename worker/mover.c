@@ -259,9 +259,9 @@ void mover_reopen_tray(struct worker *w, int tray)
 	refusals_changed(w);
 }
 
-void mover_retry_now(struct mover *m)
+void mover_retry_now(struct worker *w)
 {
-	retry_not_before(&m->retry, 0);
+	retry_not_before(&w->mover.retry, 0);
 }
 
 /*
@@ -299,6 +299,7 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 		 */
 		if (item->refusals <= MOVE_ATTEMPTS)
 			retry_not_before(&w->mover.retry, 0);
+		cancel_unsettled(w, p);
 		settle_set_aside(w, p, reply->type == REDIS_ERROR ? reply->str : "unexpected reply type from Redis");
 	}
 }
@@ -350,8 +351,9 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 	tray_close(&w->trays, p.tray);
 }
 
-void mover_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void mover_delete_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	int tray = of.tray;
 	struct tray *t = &w->trays.tray[tray];
 	int n = t->count[ITEM_DONE];
 

@@ -26,8 +26,8 @@ bool mover_hand_back_waits(const struct worker *w);	/* a hand-back is chosen and
 void mover_record_failed(void);	/* logs that a message escaped without its record */
 void mover_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
 void mover_reopen_tray(struct worker *w, int tray);	/* a DELETING tray whose list was read again */
-void mover_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
-void mover_retry_now(struct mover *m);			/* no back-off before the moves that Redis refused are sent again */
+void mover_delete_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
+void mover_retry_now(struct worker *w);			/* no back-off before the moves that Redis refused are sent again */
 void mover_gone(struct worker *w, struct place p);	/* the message is not in its tray any more */
 int64_t mover_deadline_ms(const struct worker *w, int64_t now_ms);
 

@@ -93,8 +93,9 @@ static void succeeded(struct worker *w)
 	retry_succeeded(&w->notes.retry);
 }
 
-void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void notes_secret_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	int tray = of.tray;
 	struct tray *t = &w->trays.tray[tray];
 
 	if (t->notes != NOTES_ASKED)
@@ -112,8 +113,9 @@ void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *r
  * Only waiting messages get their note. A message in another state was started before the connection was lost, with the note
  * that it had then.
  */
-void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+void notes_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	int tray = of.tray;
 	struct tray *t = &w->trays.tray[tray];
 
 	if (t->notes != NOTES_ASKED)

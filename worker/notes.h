@@ -18,8 +18,8 @@ struct notes {
 };
 
 void notes_tick(struct worker *w, int64_t now_ms);
-void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
-void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+void notes_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
+void notes_secret_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 void notes_lost(struct worker *w);
 bool notes_wanted(const struct worker *w);		/* true: the notes of some tray are not known yet */
 int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms);

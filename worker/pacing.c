@@ -8,6 +8,8 @@
 #define WEIGHT 0.2			/* of the newest measurement */
 #define TRAY_BYTES (1024.0 * 1024.0)	/* messages of about so much in one tray */
 
+static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 30000, .jitter = 0.5 };
+
 void pacing_init(struct pacing *p, const struct conf_queue *conf)
 {
 	p->conf = conf;
@@ -66,4 +68,42 @@ void pacing_full(struct pacing *p, bool full)
 		p->batch = 1;
 	else if (p->batch < p->conf->batch.max)
 		p->batch = p->batch * 2 < p->conf->batch.max ? p->batch * 2 : p->conf->batch.max;
+}
+
+void pacing_progressed(struct pacing *p, int n, int64_t now_us)
+{
+	if (n > 0)
+		pacing_learn(p, now_us - p->progress_us, n);
+	p->progress_us = now_us;
+}
+
+bool pacing_is_slow(const struct pacing *p, bool runs, int64_t now_us)
+{
+	return runs && now_us - p->progress_us >= pacing_limit_us(p);
+}
+
+void pacing_pause_ahead(struct pacing *p, int64_t until_ms)
+{
+	p->ahead_at_ms = until_ms;
+}
+
+void pacing_not_before(struct pacing *p, int64_t until_ms)
+{
+	if (until_ms > p->retry.at_ms)
+		retry_not_before(&p->retry, until_ms);
+}
+
+void pacing_retry_now(struct pacing *p)
+{
+	retry_not_before(&p->retry, 0);
+}
+
+void pacing_retry_failed(struct pacing *p, int64_t now_ms)
+{
+	retry_failed(&p->retry, &backoff, now_ms);
+}
+
+void pacing_probes(struct pacing *p, bool probing)
+{
+	p->probing = probing;
 }

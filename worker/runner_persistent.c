@@ -269,7 +269,7 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
 	else if (cancel_of(w, p) != NULL)
-		settle_cancelled(w, p, &result);
+		cancel_settle(w, p, &result);
 	else if (serial >= e->unread_from || e->how == PERSISTENT_UNRUNNABLE)
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	else if (e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED)

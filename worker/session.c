@@ -18,7 +18,7 @@
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
 
-void session_init(struct worker *w)
+void session_init(struct worker *w, const struct components *components)
 {
 	const struct conf *conf = w->env->child->conf;
 	const struct redis_options options = conf_redis_options(conf);
@@ -28,6 +28,7 @@ void session_init(struct worker *w)
 		log_error("redis_url", log_str("error", error));	/* cannot happen: the configuration was checked */
 		exit(1);
 	}
+	w->session.components = components;
 	redis_target_use_prefix(&w->session.target, conf->redis.prefix);
 	redis_target_use(&w->session.target, conf->redis.tls);
 	strlcpy(w->session.id.node, conf->supervisor.node, sizeof(w->session.id.node));
@@ -74,25 +75,25 @@ static int64_t reconnect_cap_ms(const struct worker *w)
 	return cap < RECONNECT_CAP_MS ? cap : RECONNECT_CAP_MS;
 }
 
+/* Calls a function of each component that has it. */
+#define FOR_COMPONENTS(w, function)						\
+	for (size_t i = 0; i < (w)->session.components->n; i++)		\
+		if ((w)->session.components->all[i].function != NULL)	\
+			(w)->session.components->all[i].function(w)
+
 /* Commands on a lost connection get no answer. The worker reads its trays under its next name, and learns what became of them. */
 static void forget_asked(struct worker *w)
 {
+	FOR_COMPONENTS(w, lost);
 	redis_close(&w->session.redis, NULL);
 	w->session.answers.first = w->session.answers.next;
 	w->session.registered = w->session.renewing = false;
 	w->session.lease.answered = w->session.lease.sent;
-	adopt_lost(&w->adoption);
-	exit_lost(&w->exit);
-	fetcher_lost(&w->fetcher);
-	cancel_lost(&w->cancels);
-	expiry_lost(&w->expiry);
-	notes_lost(w);
-	evidence_lost(w);
+	w->session.server = (struct redis_identity){0};
 }
 
 static void lose(struct worker *w, int64_t now_ms)
 {
-	undeliverable_lost(w);
 	forget_asked(w);
 	retry_failed(&w->session.retry, &(struct retry_backoff){ RECONNECT_BASE_MS, reconnect_cap_ms(w), 1 }, now_ms);
 	errors_report_connection(w, now_ms);
@@ -120,16 +121,13 @@ static void note_renewal_sent(struct worker *w, int64_t now_ms)
 	w->session.lease.next_ms = now_ms + w->session.owner.lease_ms / 4;
 }
 
-static void read_trays(struct worker *w, int64_t now_ms)
+/* Right before a renewal, so that components can tell whether this server is another one, or has restarted. */
+static void ask_server(struct worker *w, int64_t now_ms)
 {
-	if (undeliverable_reads_singly(w)) {
-		undeliverable_begin(w, now_ms);
-		return;
-	}
-	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		queue_list(&w->session.redis, w->session.owner.trays[i], 0, -1);
-		session_expect(w, ANSWER_ADOPT, i, 0, now_ms + REDIS_TIMEOUT_MS);
-	}
+	w->session.server = (struct redis_identity){0};
+	queue_identity(&w->session.redis);
+	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++)
+		session_expect(w, ANSWER_SERVER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 }
 
 static void send_renewal(struct worker *w, int64_t now_ms)
@@ -140,16 +138,14 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	take_new_name(w);
 	registration = queue_registration(w->env->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms(),
 	    conf->supervisor.lease_ms, w->env->keys.shared);
-	adopt_ask_server(w, now_ms);
+	ask_server(w, now_ms);
 	queue_renew(&w->session.redis, &w->session.owner, w->session.previous.keys == NULL ? NULL : &w->session.previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
-	if (!too_large_send(w, now_ms) && !undeliverable_reads_singly(w))
-		read_trays(w, now_ms);
-	evidence_lost(w);
 	note_renewal_sent(w, now_ms);
 	w->session.renewing = true;
 	w->session.registered = w->session.refused = false;
 	free(registration);
+	FOR_COMPONENTS(w, named);
 }
 
 void session_renew_incarnation(struct worker *w, const char *why)
@@ -200,7 +196,7 @@ static void renew_lease(struct worker *w, int64_t now_ms)
  */
 static void leave_other_master(struct worker *w, int64_t now_ms)
 {
-	const struct redis_identity *server = &w->adoption.server_now;
+	const struct redis_identity *server = &w->session.server;
 	uint64_t mark;
 	size_t sentinel;
 
@@ -249,7 +245,6 @@ static void open_when_due(struct worker *w, int64_t now_ms)
 
 void session_tick(struct worker *w, int64_t now_ms)
 {
-	fence_show_abandoned(w);
 	follow_master(w, now_ms);
 	leave_other_master(w, now_ms);
 	open_when_due(w, now_ms);
@@ -269,8 +264,17 @@ static void lease_granted(struct worker *w)
 	w->session.lease.until_ms = w->session.lease.sent_ms[w->session.lease.answered++ % RENEWALS_MAX] + w->session.owner.lease_ms;
 }
 
-static void lease_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+/* A server that hides INFO stays unknown. */
+void session_server_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	(void)of, (void)now_ms;
+	if (reply->type == REDIS_STRING)
+		redis_identity_read(&w->session.server, reply->str, reply->len);
+}
+
+void session_lease_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
+{
+	(void)of;
 	if (reply->type == REDIS_INTEGER && reply->integer == 1) {
 		lease_granted(w);
 		return;
@@ -286,8 +290,9 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 }
 
 /* Moves sent before the question are answered, those sent after it are not: owner.moved is of the same moment as the counts. */
-static void counts_answer(struct worker *w, const struct redis_reply *reply)
+void session_counts_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	(void)of, (void)now_ms;
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		session_renew_incarnation(w, "the lease has another type");	/* the next name has a lease of its own */
 	else if (reply->type == REDIS_ARRAY && reply->n == QUEUE_TRAYS && !queue_lease_agrees(&w->session.owner, reply))
@@ -300,8 +305,9 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 	lose(w, now_ms);
 }
 
-static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+void session_renew_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	(void)of;
 	if (reply->type != REDIS_INTEGER) {
 		w->session.refused = reply->type == REDIS_ERROR;
 		session_drop(w, reply, now_ms);
@@ -319,92 +325,38 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 		return;
 	}
 	lease_granted(w);
-	if (w->too_large.tray == -1 && undeliverable_reads_singly(w))
-		read_trays(w, now_ms);
+	FOR_COMPONENTS(w, confirmed);
 }
 
 void session_adopted(struct worker *w)
 {
 	w->session.renewing = false;
 	w->session.registered = true;
-	undeliverable_over(w);
 	retry_succeeded(&w->session.retry);
 	w->session.reached = atomic_fetch_add(&w->env->child->board->workers.reached, 1) + 1;
-	fetcher_retry_now(&w->fetcher);		/* what another server refused, or this one before, it may accept now */
-	mover_retry_now(&w->mover);
+	FOR_COMPONENTS(w, adopted);
 	atomic_store(&w->env->slot->redis_down, 0);
 	atomic_fetch_add(&w->env->slot->counters[COUNT_RECONNECTED], 1);
 	errors_clear(w);
 }
 
 /* Passes the answer to the component that asked. */
-static void pass_on(struct worker *w, struct expected e, const struct redis_reply *reply, int64_t now_ms)
-{
-	switch ((enum answer)e.answer) {
-	case ANSWER_SERVER:
-		adopt_server_answer(w, reply);
-		break;
-	case ANSWER_ADOPT:
-		adopt_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_FETCH:
-		fetcher_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_PAUSED:
-		fetcher_paused_answer(w, reply);
-		break;
-	case ANSWER_NOTES:
-		notes_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_EVIDENCE:
-		evidence_answer(w, e.item, reply, now_ms);
-		break;
-	case ANSWER_UNDELIVERABLE:
-		undeliverable_answer(w, e.item, reply, now_ms);
-		break;
-	case ANSWER_SECRET:
-		notes_secret_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_TIME:
-		expiry_time_answer(w, reply);
-		break;
-	case ANSWER_CANCELS:
-		cancel_answer(w, (enum cancel_request)e.item, reply, now_ms);
-		break;
-	case ANSWER_MOVE:
-		mover_answer(w, (struct place){ e.tray, e.item }, reply, now_ms);
-		break;
-	case ANSWER_DELETE:
-		mover_delete_answer(w, e.tray, reply, now_ms);
-		break;
-	case ANSWER_DEREGISTER:
-		exit_answer(w, reply);
-		break;
-	case ANSWER_RENEW:
-	case ANSWER_LEASE:
-	case ANSWER_COUNTS:
-	case ANSWER_TOO_LARGE:
-		break;		/* of the session itself */
-	}
-}
-
 static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct expected e = w->session.answers.ring[w->session.answers.first++ % ANSWERS_MAX];
 
-	if (e.answer == ANSWER_RENEW)
-		renew_answer(w, reply, now_ms);
-	else if (e.answer == ANSWER_LEASE)
-		lease_answer(w, reply, now_ms);
-	else if (e.answer == ANSWER_COUNTS)
-		counts_answer(w, reply);
-	else if (e.answer != ANSWER_TOO_LARGE)
-		pass_on(w, e, reply, now_ms);
-	else if (too_large_answer(w, reply, now_ms))
-		read_trays(w, now_ms);
+	w->session.components->takers[e.answer](w, (struct place){ e.tray, e.item }, reply, now_ms);
 	/* A script is gone, or this server is a replica now: only a new connection helps. */
 	if (w->session.redis.state == REDIS_READY && redis_error_needs_reconnect(reply))
 		session_drop(w, reply, now_ms);
+}
+
+static bool is_refused(struct worker *w)
+{
+	for (size_t i = 0; i < w->session.components->n; i++)
+		if (w->session.components->all[i].refuses_arriving != NULL && w->session.components->all[i].refuses_arriving(w))
+			return true;
+	return false;
 }
 
 void session_io(struct worker *w, int64_t now_ms)
@@ -421,7 +373,7 @@ void session_io(struct worker *w, int64_t now_ms)
 	}
 	while ((rc = redis_take(&w->session.redis, &reply)) == 1)
 		dispatch(w, &reply, now_ms);
-	if (rc == 0 && too_large_arriving(w)) {
+	if (rc == 0 && is_refused(w)) {
 		forget_asked(w);
 		retry_not_before(&w->session.retry, now_ms);	/* nothing is wrong with Redis: no back-off */
 	} else if (rc == -1 && w->session.answers.first != w->session.answers.next) {	/* bytes that are no answer */
@@ -435,10 +387,10 @@ void session_flush(struct worker *w, int64_t now_ms)
 		lose(w, now_ms);
 }
 
-int64_t session_deadline_ms(const struct worker *w)
+int64_t session_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	if (w->session.redis.state == REDIS_CLOSED) {
-		int64_t look_ms = w->now_us / 1000 + REDIS_NEWS_MS;
+		int64_t look_ms = now_ms + REDIS_NEWS_MS;
 
 		return w->session.retry.at_ms < look_ms ? w->session.retry.at_ms : look_ms;
 	}

@@ -8,17 +8,10 @@
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
 
+#include "worker/component.h"
 #include "worker/env.h"
 #include "worker/retry.h"
 
-struct worker;
-
-/* Names the request to which an expected answer belongs. */
-enum answer {
-	ANSWER_SERVER, ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED,
-	ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_UNDELIVERABLE, ANSWER_TIME, ANSWER_CANCELS,
-	ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER,
-};
 #define ANSWERS_MAX 4096		/* Requests without an answer. A power of two: three trays of at most BATCH_MAX messages, and a few more. */
 
 struct expected {
@@ -48,6 +41,7 @@ struct lease {
 
 /* Owner: session.c. The connection to Redis, the incarnation under which the worker owns its trays, and the lease. */
 struct session {
+	const struct components *components;	/* that get answers and news of the connection */
 	struct redis_target target;
 	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	struct redis redis;
@@ -65,11 +59,12 @@ struct session {
 	bool renewing;			/* the renewal of this connection was sent */
 	bool refused;			/* Redis refused the renewal: it has nothing of owner */
 	struct lease lease;
+	struct redis_identity server;	/* as it has answered on this connection */
 	struct retry retry;		/* the back-off before the connection is opened again */
 	struct answers answers;
 };
 
-void session_init(struct worker *w);
+void session_init(struct worker *w, const struct components *components);	/* keeps components */
 void session_tick(struct worker *w, int64_t now_ms);		/* opens, registers, and renews the lease */
 void session_polled(struct session *s, bool readable);
 void session_io(struct worker *w, int64_t now_ms);		/* receives, and passes each answer to the component that waits for it */
@@ -79,7 +74,8 @@ bool session_usable(const struct worker *w);			/* true: registered, and the leas
 void session_renew_incarnation(struct worker *w, const char *why);
 void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);	/* closes the connection because of the error */
 void session_adopted(struct worker *w);				/* every tray has been read */
-int64_t session_deadline_ms(const struct worker *w);
+int64_t session_deadline_ms(const struct worker *w, int64_t now_ms);
+answer_taker session_server_answer, session_renew_answer, session_lease_answer, session_counts_answer;
 void session_free(struct worker *w);
 
 #endif

@@ -108,33 +108,15 @@ static void fill_record(struct worker *w, struct outcome *t, const struct messag
 	t->record.duration_ms = result->duration_ms;
 }
 
-void settle_escape(struct worker *w, struct place p, const char *class, const char *message)
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message, const struct handler_result *result)
 {
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
 
 	snprintf(o->error_message, sizeof(o->error_message), "%s", message);
-	fill_record(w, o, m, class, NULL);
+	fill_record(w, o, m, class, result);
 	tray_move(&w->trays, p, MOVE_ESCAPE);
 	log_info("message_escaped", log_str("id", message_id(m)), log_str("class", class), log_str("error", message));
-}
-
-/* No evidence against message or handler: it counts no attempt, and the breaker does not hear of it. */
-void settle_cancelled(struct worker *w, struct place p, const struct handler_result *result)
-{
-	struct outcome *o = tray_outcome(&w->trays, p);
-	struct cancel *c = cancel_of(w, p);
-
-	if (c != NULL)
-		cancel_settled(c);
-	if (c != NULL && c->order.retry) {
-		settle_hand_back(w, p, result == NULL ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
-		return;
-	}
-	snprintf(o->error_message, sizeof(o->error_message), "cancelled by %s", c == NULL ? "an operator" : c->order.by);
-	fill_record(w, o, tray_message(&w->trays, p), "Cancelled", result);
-	tray_move(&w->trays, p, MOVE_ESCAPE);
-	log_info("message_escaped", log_str("id", message_id(tray_message(&w->trays, p))), log_str("class", "Cancelled"), log_str("error", o->error_message));
 }
 
 void settle_set_aside(struct worker *w, struct place p, const char *error)
@@ -145,7 +127,6 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
 
-	cancel_unsettled(w, p);
 	o->rewritten = tray_item(&w->trays, p)->move == MOVE_RETRY && !w->env->keys.shared;
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
 	o->record = env_record(w->env, w->session.incarnation, m, move, o->error_message);
@@ -157,9 +138,9 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 bool settle_unreadable(struct worker *w, struct place p)
 {
 	if (w->starter.job.message->doubtful)
-		settle_escape(w, p, MESSAGE_UNKNOWN_SEAL, MESSAGE_UNKNOWN_SEAL_WHY);
+		settle_escape(w, p, MESSAGE_UNKNOWN_SEAL, MESSAGE_UNKNOWN_SEAL_WHY, NULL);
 	else if (w->starter.job.message->unknown_version)
-		settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know");
+		settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know", NULL);
 	else
 		return false;
 	tray_close(&w->trays, p.tray);
@@ -169,7 +150,7 @@ bool settle_unreadable(struct worker *w, struct place p)
 /* The worker fetched the message after its ttl had run out. It waited in ingress, so the record says that it left ingress, not the tray. */
 void settle_expired(struct worker *w, struct place p, const char *message)
 {
-	settle_escape(w, p, "TTLExpired", message);
+	settle_escape(w, p, "TTLExpired", message, NULL);
 	tray_outcome(&w->trays, p)->record.queue_from = "ingress";
 	tray_close(&w->trays, p.tray);
 }
@@ -258,10 +239,22 @@ static struct failure without_retry(const struct failure *f)
 	return failed;
 }
 
+size_t settle_last_line(const char *data, size_t len, const char **line)
+{
+	size_t end = len, start;
+
+	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
+		end--;
+	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
+		;
+	*line = data + start;
+	return end - start;
+}
+
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms)
 {
 	const char *words;
-	size_t words_len = verdict_last_line(stderr_tail, len, &words);
+	size_t words_len = settle_last_line(stderr_tail, len, &words);
 
 	if (words_len > 0)
 		slot_note_failure(w->env->slot, words, words_len, now_ms);
@@ -333,7 +326,7 @@ static void end_unrunnable(struct worker *w, bool opened, const char *stage, con
 	if (opened)
 		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage),
 		    log_str("error", error), log_str("file", handler_file_of(stage, w->env->conf->handler, file)));
-	fetcher_probe_failed(&w->fetcher);
+	pacing_probes(&w->pacing, false);
 }
 
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)

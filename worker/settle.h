@@ -41,15 +41,15 @@ struct failure {			/* why a message is not done */
 };
 /* Notes the last line of a handler that has ended, for the reason of an open breaker. stderr_tail: the end of its stderr */
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
+size_t settle_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
 /* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after lived_ms. The next probe follows soon. */
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
-void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
-/* An operator cancelled it. result: how its run ended; NULL: it never ran */
-void settle_cancelled(struct worker *w, struct place p, const struct handler_result *result);
+/* result: how its run ended; NULL: it never ran */
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message, const struct handler_result *result);
 bool settle_unreadable(struct worker *w, struct place p);	/* true: its lines cannot be read, so it escapes; the job of w->starter is this message */
 void settle_expired(struct worker *w, struct place p, const char *message);
 /* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different messages test the handler */
@@ -67,7 +67,6 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 /* False: whether a stop ended the handler is undecided; call again in the next turn. An end by a stop becomes HANDLER_STOPPED. */
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
-size_t verdict_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
 struct handler_result verdict_result(const struct persistent_end *e);	/* the end of a persistent handler, as that of a run */
 /* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);

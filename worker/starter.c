@@ -12,17 +12,12 @@
 
 #include "common/base/base.h"
 
+#define OCCUPIED_MS 1000	/* while another trial is under way, a message that needs one waits this long between checks */
 #define RELIEVED_BASE_MS 20
 #define RELIEVED_CAP_MS 10000
 #define PUT_OFF_MAX 4		/* failed starts in a row, 0.35 to 0.7 s after the first one: then the worker hands its messages back */
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
-
-void starter_init(struct worker *w)
-{
-	w->starter.runner = w->env->conf->mode == CONF_MODE_PERSISTENT ? &runner_persistent : &runner_exec;
-	w->starter.runner->init(w);
-}
 
 /* The timeout of the queue caps the timeout of the header. */
 static int64_t timeout_of(const struct worker *w, const struct message *m)
@@ -53,7 +48,7 @@ void starter_started(struct worker *w, struct place p)
 	struct item *item = tray_item(&w->trays, p);
 
 	if (tray_count(&w->trays, ITEM_RUNNING) == 0)
-		w->starter.progress_us = w->now_us;
+		pacing_progressed(&w->pacing, 0, w->now_us);
 	w->starter.solo_running = item->solo;
 	tray_start(&w->trays, p);
 	atomic_fetch_add(&w->env->slot->serial, 1);
@@ -63,23 +58,17 @@ void starter_started(struct worker *w, struct place p)
 
 void starter_progressed(struct worker *w, int n)
 {
-	pacing_learn(&w->pacing, w->now_us - w->starter.progress_us, n);
-	w->starter.progress_us = w->now_us;
+	pacing_progressed(&w->pacing, n, w->now_us);
 	w->starter.solo_running = false;
 	if (w->starter.relieved > 0) {
 		w->starter.relieved = 0;
-		fetcher_pause_ahead(&w->fetcher, 0);
+		pacing_pause_ahead(&w->pacing, 0);
 	}
 }
 
 void starter_solo_ended(struct starter *s)
 {
 	s->solo_running = false;
-}
-
-void starter_pause(struct starter *s, int64_t until_ms)
-{
-	retry_not_before(&s->retry, until_ms);
 }
 
 void starter_succeeded(struct worker *w)
@@ -106,7 +95,7 @@ void starter_put_off(struct worker *w, int64_t now_ms)
 	atomic_store(&w->env->slot->next_start_ms, w->starter.retry.at_ms);
 	atomic_store(&w->env->slot->not_started, (uint32_t)error);
 	settle_relieve(w, none);
-	fetcher_not_before(&w->fetcher, w->starter.retry.at_ms);
+	pacing_not_before(&w->pacing, w->starter.retry.at_ms);
 }
 
 /* No other message is in any tray: if the worker dies now, this message is the cause. */
@@ -127,6 +116,18 @@ bool starter_may_start(const struct worker *w)
 	return session_usable(w) && fence_may_start(w);
 }
 
+/*
+ * The message waits for the end of the other trial, and must not hold up the messages behind it. A shared queue has
+ * no delayed set, so there the message waits in its tray, and the worker starts nothing.
+ */
+static void await_trial(struct worker *w, struct place p)
+{
+	if (w->env->keys.shared)
+		retry_not_before(&w->starter.retry, w->now_us / 1000 + OCCUPIED_MS);
+	else
+		settle_put_off(w, p, OCCUPIED_MS);
+}
+
 struct place starter_next(struct worker *w)
 {
 	const struct place none = { -1, -1 };
@@ -141,14 +142,12 @@ struct place starter_next(struct worker *w)
 	}
 	if (tray_item(&w->trays, p)->fresh && !w->starter.runner->fresh(w, w->now_us / 1000))
 		return none;
-	if (tray_item(&w->trays, p)->solo && !evidence_may_start(w, p))
+	if (tray_item(&w->trays, p)->solo && !evidence_may_start(w, p)) {
+		if (!evidence_is_on_trial(w, p))
+			await_trial(w, p);
 		return none;
+	}
 	return p;
-}
-
-bool starter_is_slow(const struct worker *w)
-{
-	return tray_count(&w->trays, ITEM_RUNNING) > 0 && w->now_us - w->starter.progress_us >= pacing_limit_us(&w->pacing);
 }
 
 /*
@@ -178,7 +177,7 @@ static void relieve_slow(struct worker *w, int64_t now_ms)
 
 	if (tray_count(&w->trays, ITEM_WAITING) > 0) {
 		w->starter.relieved++;
-		fetcher_pause_ahead(&w->fetcher, now_ms + clock_backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->starter.relieved, 0));
+		pacing_pause_ahead(&w->pacing, now_ms + clock_backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->starter.relieved, 0));
 	}
 	settle_relieve(w, none);
 }
@@ -197,7 +196,7 @@ static int64_t start_at_ms(const struct worker *w, int64_t now_ms)
 void starter_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
-	bool may_start = admission_lets_work(w) && (w->fetcher.probing || breaker_until_ms(w->env->board) == 0);
+	bool may_start = admission_lets_work(w) && (w->pacing.probing || breaker_until_ms(w->env->board) == 0);
 	int waiting = tray_count(&w->trays, ITEM_WAITING);
 
 	if (waiting > 0 && !may_start) {
@@ -209,11 +208,11 @@ void starter_tick(struct worker *w, int64_t now_ms)
 		fence_announce(w);
 		w->starter.runner->start(w, now_ms);
 	}
-	if (starter_is_slow(w) && is_relievable(w))
+	if (pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us) && is_relievable(w))
 		relieve_slow(w, now_ms);
 }
 
-int64_t starter_deadline_ms(struct worker *w, int64_t now_ms)
+int64_t starter_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->starter.runner->deadline_ms(w), start = 0, slow = INT64_MAX;
 
@@ -222,6 +221,6 @@ int64_t starter_deadline_ms(struct worker *w, int64_t now_ms)
 	if (start != 0 && start < at)
 		at = start;
 	if (tray_count(&w->trays, ITEM_RUNNING) > 0 && is_relievable(w))
-		slow = now_ms + 1 + (w->starter.progress_us + pacing_limit_us(&w->pacing) - w->now_us) / 1000;
+		slow = now_ms + 1 + (w->pacing.progress_us + pacing_limit_us(&w->pacing) - w->now_us) / 1000;
 	return slow < at ? slow : at;
 }

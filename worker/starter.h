@@ -16,14 +16,12 @@ struct worker;
 struct starter {
 	const struct runner *runner;
 	struct handler_job job;		/* the job that started last */
-	int64_t progress_us;		/* the last progress: a message ended, or one started while no other ran */
 	bool solo_running;
 	int64_t may_start_us;		/* now_us of the last turn in which a message started: that turn has checked the lease */
 	struct retry retry;		/* back-off after a failed start */
 	unsigned relieved;		/* messages handed back from behind a slow one since a message ended last */
 };
 
-void starter_init(struct worker *w);
 void starter_tick(struct worker *w, int64_t now_ms);
 bool starter_may_start(const struct worker *w);		/* the worker owns its trays, and the lease lasts long enough for a start */
 struct place starter_next(struct worker *w);		/* the next message that may start now; tray -1: none */
@@ -31,10 +29,8 @@ void starter_describe(struct worker *w, struct place p);	/* fills job from the m
 void starter_started(struct worker *w, struct place p);	/* the message of job has started */
 void starter_succeeded(struct worker *w);		/* a start succeeded, or the process was running already */
 void starter_solo_ended(struct starter *s);
-void starter_pause(struct starter *s, int64_t until_ms);	/* no start before until_ms */
 void starter_progressed(struct worker *w, int n);		/* n messages have ended since the last call */
 void starter_put_off(struct worker *w, int64_t now_ms);	/* a start failed for want of processes, descriptors or memory: errno */
-bool starter_is_slow(const struct worker *w);		/* the running message takes longer than batch.time */
-int64_t starter_deadline_ms(struct worker *w, int64_t now_ms);
+int64_t starter_deadline_ms(const struct worker *w, int64_t now_ms);
 
 #endif

@@ -15,9 +15,9 @@
 
 #define SEEN_MIN (16 << 20)	/* the record of a shorter one has its SHA1, for which Redis must read it */
 
-void too_large_init(struct too_large *l)
+void too_large_init(struct worker *w)
 {
-	l->tray = -1;
+	w->too_large.tray = -1;
 }
 
 static void describe_size(char *out, size_t size, const struct worker *w, int64_t len)
@@ -82,12 +82,18 @@ static void send_question(struct worker *w, const struct message *head, int64_t 
 	session_expect(w, ANSWER_TOO_LARGE, w->too_large.tray, 0, now_ms + REDIS_TIMEOUT_MS);
 }
 
-bool too_large_send(struct worker *w, int64_t now_ms)
+void too_large_named(struct worker *w)
 {
-	if (w->too_large.tray == -1)
-		return false;
-	send_question(w, NULL, now_ms);
-	return true;
+	if (w->too_large.tray != -1)
+		send_question(w, NULL, w->now_us / 1000);
+	else if (!undeliverable_reads_singly(w))
+		undeliverable_read_trays(w);
+}
+
+void too_large_confirmed(struct worker *w)
+{
+	if (w->too_large.tray == -1 && undeliverable_reads_singly(w))
+		undeliverable_read_trays(w);
 }
 
 static void escaped(struct worker *w, int64_t len, bool record_failed)
@@ -110,33 +116,35 @@ static void escaped(struct worker *w, int64_t len, bool record_failed)
 	log_info("message_escaped", log_str("class", unknown ? MESSAGE_UNKNOWN_SEAL : "TooLarge"), log_str("error", unknown ? MESSAGE_UNKNOWN_SEAL_WHY : why));
 }
 
-bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+void too_large_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct redis_reply len, first, record;
 	struct message head;
 	bool seen = w->too_large.seen > 0;
 
+	(void)of;
 	w->too_large.seen = 0;
 	if (reply->type != REDIS_ARRAY || reply->n != 3) {
 		w->too_large.refusals += !redis_error_is_transient(reply);
 		session_drop(w, reply, now_ms);		/* opens again after the back-off: the tray cannot be read before the message has left it */
-		return false;
+		return;
 	}
 	len = redis_element(reply, 0);
 	first = redis_element(reply, 1);
 	record = redis_element(reply, 2);
 	if (len.type != REDIS_INTEGER || first.type != REDIS_STRING || record.type != REDIS_INTEGER) {
 		session_drop(w, reply, now_ms);
-		return false;
+		return;
 	}
 	if (len.integer == 0 && seen) {
 		send_question(w, NULL, now_ms);
-		return false;
+		return;
 	}
 	if (len.integer == 0) {
 		w->too_large.refusals = 0;
 		w->too_large.tray = -1;
-		return true;
+		undeliverable_read_trays(w);
+		return;
 	}
 	if (first.len == 0) {
 		escaped(w, len.integer, record.integer == 2);
@@ -146,7 +154,6 @@ bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t
 		message_parse(&head, &w->env->keys.lines, first.str, first.len);
 		send_question(w, &head, now_ms);
 	}
-	return false;
 }
 
 /*
@@ -161,7 +168,7 @@ bool too_large_escapes(struct worker *w, struct place p)
 	if (len <= w->env->conf->message_max)
 		return false;
 	describe_size(why, sizeof(why), w, len);
-	settle_escape(w, p, "TooLarge", why);
+	settle_escape(w, p, "TooLarge", why, NULL);
 	tray_close(&w->trays, p.tray);
 	return true;
 }

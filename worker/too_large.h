@@ -18,10 +18,12 @@ struct too_large {
 	unsigned refusals;		/* how often Redis refused to move it to escape */
 };
 
-void too_large_init(struct too_large *l);
-bool too_large_arriving(struct worker *w);		/* true: close the connection, because the message under way is too long */
-bool too_large_send(struct worker *w, int64_t now_ms);	/* right after a renewal. False: no message has to be moved first */
-bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms);	/* true: the trays can be read now */
+void too_large_init(struct worker *w);
+bool too_large_arriving(struct worker *w);	/* true: the message under way is too long */
+/* Both read the trays, unless a message has to be moved out of one first. */
+void too_large_named(struct worker *w);
+void too_large_confirmed(struct worker *w);
+void too_large_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 bool too_large_escapes(struct worker *w, struct place p);	/* true: the message that starter_describe() described last escapes */
 
 #endif

@@ -32,7 +32,7 @@ static void expect_step(struct worker *w, enum step step, int64_t now_ms)
 
 static bool is_known_server(const struct worker *w, const struct redis_identity *server)
 {
-	return redis_identity_known(&w->adoption.server_now) && redis_identity_same(server, &w->adoption.server_now);
+	return redis_identity_known(&w->session.server) && redis_identity_same(server, &w->session.server);
 }
 
 /* The operator may have raised the limit since: one more failure must confirm it. */
@@ -79,7 +79,7 @@ static void count_loss(struct worker *w)
 	struct undeliverable *u = &w->undeliverable;
 	int before = is_suspect(w) ? u->suspect.times : 0;
 
-	u->suspect = (struct suspect){ .size = u->size, .sum = sum_of_ends(u), .times = before + 1, .server = w->adoption.server_now };
+	u->suspect = (struct suspect){ .size = u->size, .sum = sum_of_ends(u), .times = before + 1, .server = w->session.server };
 }
 
 static void forget_read(struct undeliverable *u)
@@ -91,13 +91,10 @@ static void forget_read(struct undeliverable *u)
 	u->nread = 0;
 }
 
-void undeliverable_lost(struct worker *w)
+static void judge_loss(struct worker *w, bool requested)
 {
 	struct undeliverable *u = &w->undeliverable;
-	bool requested = u->requested;
 
-	u->requested = false;
-	forget_read(u);
 	/* The loss of a connection in another way, such as no answer in time, says nothing about a message. */
 	u->last_was_closed = w->session.renewing && w->session.redis.closed_by_peer;
 	if (!w->session.renewing)
@@ -107,8 +104,20 @@ void undeliverable_lost(struct worker *w)
 		return;
 	}
 	u->losses++;
-	if (requested && redis_identity_known(&w->adoption.server_now))
+	if (requested && redis_identity_known(&w->session.server))
 		count_loss(w);
+}
+
+void undeliverable_lost(struct worker *w)
+{
+	struct undeliverable *u = &w->undeliverable;
+
+	judge_loss(w, u->requested);
+	u->requested = false;
+	forget_read(u);
+	errors_of_connection(&w->errors, !u->last_was_closed || u->losses < 2 ? NULL :
+	    "Redis closes the connection while it sends the messages in flight of this worker: "
+	    "is one longer than client-output-buffer-limit, or what a proxy allows?");
 }
 
 bool undeliverable_reads_singly(const struct worker *w)
@@ -116,22 +125,16 @@ bool undeliverable_reads_singly(const struct worker *w)
 	return w->undeliverable.losses >= (w->undeliverable.proved.size > 0 ? 1 : LOSSES);
 }
 
-void undeliverable_over(struct worker *w)
+void undeliverable_adopted(struct worker *w)
 {
 	w->undeliverable.losses = 0;
 	w->undeliverable.suspect.times = 0;
 }
 
-const char *undeliverable_why(const struct worker *w)
+void undeliverable_free(struct worker *w)
 {
-	if (!w->undeliverable.last_was_closed || w->undeliverable.losses < 2)
-		return NULL;
-	return "Redis closes the connection while it sends the messages in flight of this worker: "
-	       "is one longer than client-output-buffer-limit, or what a proxy allows?";
-}
+	struct undeliverable *u = &w->undeliverable;
 
-void undeliverable_free(struct undeliverable *u)
-{
 	forget_read(u);
 	buffer_free(&u->head);
 	buffer_free(&u->tail);
@@ -159,13 +162,17 @@ static void begin_tray(struct worker *w, int tray, int64_t now_ms)
 	look_at_next(w, now_ms);
 }
 
-void undeliverable_begin(struct worker *w, int64_t now_ms)
+void undeliverable_read_trays(struct worker *w)
 {
+	if (!undeliverable_reads_singly(w)) {
+		adopt_read_trays(w);
+		return;
+	}
 	w->undeliverable.tray = 0;
 	w->undeliverable.limit = 0;
 	redis_appendf(&w->session.redis, "CONFIG GET client-output-buffer-limit");
-	expect_step(w, STEP_LIMIT, now_ms);
-	begin_tray(w, 0, now_ms);
+	expect_step(w, STEP_LIMIT, w->now_us / 1000);
+	begin_tray(w, 0, w->now_us / 1000);
 }
 
 /* The answer: "normal HARD SOFT SECONDS slave ..." A server that refuses CONFIG tells nothing. */
@@ -313,7 +320,7 @@ static void take_escaped(struct worker *w, int64_t answer)
 	classes_count(&w->env->board->workers.classes, u->class, 1);
 	if (u->proved.size == 0 || u->size < u->proved.size || !is_known_server(w, &u->proved.server)) {
 		u->proved.size = u->size;
-		u->proved.server = w->adoption.server_now;
+		u->proved.server = w->session.server;
 	}
 	u->suspect.times = 0;
 }
@@ -367,8 +374,9 @@ static void whole_answer(struct worker *w, const struct redis_reply *reply, int6
 	keep_arrived(w, raw.str, raw.len, now_ms);
 }
 
-void undeliverable_answer(struct worker *w, int step, const struct redis_reply *reply, int64_t now_ms)
+void undeliverable_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	int step = of.item;
 	bool number = step == STEP_ESCAPE;
 
 	if (step == STEP_LIMIT) {

@@ -39,12 +39,11 @@ struct undeliverable {
 	int64_t limit;			/* client-output-buffer-limit of normal clients, bytes; 0: none, or Redis does not tell */
 };
 
-void undeliverable_lost(struct worker *w);		/* right after the connection broke, before its unanswered requests are forgotten */
-bool undeliverable_reads_singly(const struct worker *w);	/* true: undeliverable_begin() reads the trays on this connection */
-void undeliverable_begin(struct worker *w, int64_t now_ms);
-void undeliverable_answer(struct worker *w, int step, const struct redis_reply *reply, int64_t now_ms);
-void undeliverable_over(struct worker *w);		/* every tray has been read */
-const char *undeliverable_why(const struct worker *w);	/* what an operator should know of the last lost connection; NULL: nothing */
-void undeliverable_free(struct undeliverable *u);
+void undeliverable_lost(struct worker *w);
+bool undeliverable_reads_singly(const struct worker *w);	/* the next reading of the trays is one by one; not before Redis has answered the renewal */
+void undeliverable_read_trays(struct worker *w);		/* singly, or as adopt_read_trays() */
+void undeliverable_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
+void undeliverable_adopted(struct worker *w);
+void undeliverable_free(struct worker *w);
 
 #endif

@@ -11,18 +11,6 @@
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
-size_t verdict_last_line(const char *data, size_t len, const char **line)
-{
-	size_t end = len, start;
-
-	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
-		end--;
-	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
-		;
-	*line = data + start;
-	return end - start;
-}
-
 struct handler_result verdict_result(const struct persistent_end *e)
 {
 	return (struct handler_result){
@@ -37,7 +25,7 @@ static void append_last_line(struct failure *f, const struct handler_result *res
 {
 	size_t n = strlen(f->text);
 
-	f->words_len = verdict_last_line(result->stderr_tail, result->stderr_len, &f->words);
+	f->words_len = settle_last_line(result->stderr_tail, result->stderr_len, &f->words);
 	if (f->words_len > 0)
 		snprintf(f->text + n, sizeof(f->text) - n, ": %.*s", (int)f->words_len, f->words);
 }
@@ -135,10 +123,10 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */
 		mover_gone(w, p);
 	} else if (result->end == HANDLER_CANCELLED) {
-		settle_cancelled(w, p, result);
+		cancel_settle(w, p, result);
 	} else if (result->end == HANDLER_UNREPRESENTABLE) {
 		settle_escape(w, p, "Unrepresentable",
-		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
+		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"", NULL);
 	} else if (result->end == HANDLER_UNRUNNABLE) {
 		settle_unrunnable(w, handler_cause_unrunnable(result->stage, result->error), result->stage, strerror(result->error), now_ms);
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);

@@ -38,31 +38,100 @@ static void catch_signals(sigset_t *while_polling)
 	sigdelset(while_polling, SIGCHLD);
 }
 
-int64_t worker_look_at_clock(struct worker *w)
+/* ---- the components ---- */
+
+static void init_session(struct worker *w);
+
+static void init_trays(struct worker *w)
 {
-	w->now_us = clock_monotonic_us();
-	return w->now_us;
+	tray_init(&w->trays, &w->env->keys);
+}
+
+static void free_trays(struct worker *w)
+{
+	tray_free_all(&w->trays);
+}
+
+static void init_pacing(struct worker *w)
+{
+	pacing_init(&w->pacing, w->env->conf);
+}
+
+static void init_runner(struct worker *w)
+{
+	w->starter.runner = w->env->conf->mode == CONF_MODE_PERSISTENT ? &runner_persistent : &runner_exec;
+	w->starter.runner->init(w);
+}
+
+static void free_runner(struct worker *w)
+{
+	w->starter.runner->free(w);
+}
+
+/*
+ * In this order they work in a turn: messages whose handlers have ended are settled, messages start from the trays, and then more are requested,
+ * so that the acknowledgement of one message and the request for the next leave in one write.
+ */
+static const struct component components[] = {
+	{ "tray", .init = init_trays, .free = free_trays },
+	{ "pacing", .init = init_pacing },
+	{ "session", .init = init_session, .tick = session_tick, .deadline_ms = session_deadline_ms, .free = session_free },
+	{ "evidence", .init = evidence_init, .tick = evidence_tick, .named = evidence_lost, .lost = evidence_lost,
+	  .deadline_ms = evidence_deadline_ms },
+	{ "notes", .tick = notes_tick, .lost = notes_lost, .deadline_ms = notes_deadline_ms },
+	{ "cancel", .init = cancel_init, .tick = cancel_tick, .lost = cancel_lost, .deadline_ms = cancel_deadline_ms, .free = cancel_free },
+	{ "expiry", .lost = expiry_lost },
+	{ "starter", .init = init_runner, .tick = starter_tick, .deadline_ms = starter_deadline_ms, .free = free_runner },
+	{ "fence", .init = fence_init, .tick = fence_tick, .free = fence_free },
+	{ "mover", .tick = mover_tick, .adopted = mover_retry_now, .deadline_ms = mover_deadline_ms },
+	{ "undeliverable", .adopted = undeliverable_adopted, .lost = undeliverable_lost, .free = undeliverable_free },
+	{ "too_large", .init = too_large_init, .named = too_large_named, .confirmed = too_large_confirmed,
+	  .refuses_arriving = too_large_arriving },
+	{ "fetcher", .init = fetcher_init, .tick = fetcher_tick, .adopted = fetcher_adopted, .lost = fetcher_lost, .free = fetcher_free },
+	{ "admission", .deadline_ms = admission_deadline_ms },
+	{ "exit", .tick = exit_leave, .lost = exit_lost, .deadline_ms = exit_deadline_ms },
+};
+
+static answer_taker *const takers[ANSWERS] = {
+	[ANSWER_SERVER] = session_server_answer,
+	[ANSWER_RENEW] = session_renew_answer,
+	[ANSWER_LEASE] = session_lease_answer,
+	[ANSWER_COUNTS] = session_counts_answer,
+	[ANSWER_TOO_LARGE] = too_large_answer,
+	[ANSWER_ADOPT] = adopt_answer,
+	[ANSWER_UNDELIVERABLE] = undeliverable_answer,
+	[ANSWER_FETCH] = fetcher_answer,
+	[ANSWER_PAUSED] = fetcher_paused_answer,
+	[ANSWER_NOTES] = notes_answer,
+	[ANSWER_SECRET] = notes_secret_answer,
+	[ANSWER_EVIDENCE] = evidence_answer,
+	[ANSWER_TIME] = expiry_time_answer,
+	[ANSWER_CANCELS] = cancel_answer,
+	[ANSWER_MOVE] = mover_answer,
+	[ANSWER_DELETE] = mover_delete_answer,
+	[ANSWER_DEREGISTER] = exit_answer,
+};
+
+const struct components worker_components = { components, nitems(components), takers };
+
+static void init_session(struct worker *w)
+{
+	session_init(w, &worker_components);
 }
 
 /* ---- the loop ---- */
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 {
 	int64_t at = now_ms + LOOK_MS;
 
-	at = least(at, session_deadline_ms(w));
-	at = least(at, starter_deadline_ms(w, now_ms));
-	at = least(at, mover_deadline_ms(w, now_ms));
-	at = least(at, admission_deadline_ms(w));
-	at = least(at, notes_deadline_ms(w, now_ms));
-	at = least(at, evidence_deadline_ms(w, now_ms));
-	at = least(at, cancel_deadline_ms(w));
-	return least(at, exit_deadline_ms(&w->exit));
+	for (size_t i = 0; i < nitems(components); i++) {
+		int64_t own = components[i].deadline_ms == NULL ? INT64_MAX : components[i].deadline_ms(w, now_ms);
+
+		if (own < at)
+			at = own;
+	}
+	return at;
 }
 
 struct polled {
@@ -117,17 +186,11 @@ static void run_turn(struct worker *w, int64_t now_ms)
 	exit_look_at_order(w, now_ms);
 	session_io(w, now_ms);	/* answers */
 	w->starter.runner->end(w, now_ms);
-	session_tick(w, now_ms);
-	evidence_tick(w, now_ms);
-	notes_tick(w, now_ms);
-	cancel_tick(w, now_ms);
-	starter_tick(w, now_ms);
-	fence_tick(w, now_ms);
-	mover_tick(w, now_ms);
-	fetcher_tick(w, now_ms);
-	fetcher_unblock_io(w, now_ms);
+	fence_show_abandoned(w);
+	for (size_t i = 0; i < nitems(components); i++)
+		if (components[i].tick != NULL)
+			components[i].tick(w, now_ms);
 	w->starter.runner->flush(w);
-	exit_leave(w, now_ms);
 	session_flush(w, now_ms);	/* all requests of this turn leave in one write */
 	admission_show(w);
 	atomic_store(&w->env->slot->heartbeat_ms, w->now_us / 1000);
@@ -158,26 +221,16 @@ static void worker_init(struct worker *w, const struct env *env)
 	alloc_set_thresholds(MAPPED_MIN, HEAP_FREE_MAX);
 	w->env = env;
 	log_bind(env->conf->name, env->name);
-	pacing_init(&w->pacing, env->conf);
-	evidence_init(&w->evidence);
-	too_large_init(&w->too_large);
-	tray_init(&w->trays, &env->keys);
-	session_init(w);
-	fetcher_init(&w->fetcher, &w->session.target, w->session.client_name);
-	cancel_init(w);
-	fence_init(w);
-	starter_init(w);
+	for (size_t i = 0; i < nitems(components); i++)
+		if (components[i].init != NULL)
+			components[i].init(w);
 }
 
 static void worker_free(struct worker *w)
 {
-	w->starter.runner->free(w);
-	fence_free(w);
-	cancel_free(&w->cancels);
-	undeliverable_free(&w->undeliverable);
-	tray_free_all(&w->trays);
-	fetcher_free(&w->fetcher);
-	session_free(w);
+	for (size_t i = nitems(components); i > 0; i--)
+		if (components[i - 1].free != NULL)
+			components[i - 1].free(w);
 	free(w);
 }
 

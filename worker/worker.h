@@ -1,6 +1,8 @@
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
+#include "common/base/base.h"
+
 #include "worker/admission.h"
 #include "worker/adopt.h"
 #include "worker/breaker.h"
@@ -48,7 +50,7 @@
  *	history		acknowledges messages that are done, and writes the history of the queue
  *	breaker		the circuit breaker of the queue, shared by all its workers
  *	exit		the order of the master, and the steps to the end of the process
- * worker.c calls them in its loop, in an order that is explained there.
+ * worker.c has the table of those that the loop and the session call, component.h the contract.
  */
 struct worker {
 	const struct env *env;
@@ -72,10 +74,17 @@ struct worker {
 	struct mover mover;
 	struct history history;
 	struct exit exit;
-	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn */
+	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn; worker_look_at_clock() */
 	int64_t turn_by_ms;		/* CLOCK_MONOTONIC: when this turn was to begin at the latest; 0: the first one */
 };
 
-int64_t worker_look_at_clock(struct worker *w);	/* reads the clock; sets and returns now_us */
+/* Reads the clock; sets and returns now_us. */
+static inline int64_t worker_look_at_clock(struct worker *w)
+{
+	w->now_us = clock_monotonic_us();
+	return w->now_us;
+}
+
+extern const struct components worker_components;
 
 #endif

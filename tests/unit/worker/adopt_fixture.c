@@ -78,7 +78,7 @@ int adopt_fixture_setup(void **state)
 	w = lone.w;
 	w->session.redis.state = REDIS_CLOSED;
 	w->session.registered = w->session.confirmed = false;
-	w->adoption.server = w->adoption.server_now = (struct redis_identity){ "a run", "a history" };
+	w->adoption.server = w->session.server = (struct redis_identity){ "a run", "a history" };
 	set_aside = 0;
 	return 0;
 }
@@ -148,5 +148,5 @@ void adopt_fixture_compare(const char *there)
 		REDIS(&lone_server, "LPUSH %s %b", w->session.owner.trays[0], p, (size_t)1);
 	queue_list(&lone_server.r, w->session.owner.trays[0], 0, -1);
 	reply = private_redis_answer(&lone_server);
-	adopt_answer(w, 0, &reply, 0);
+	adopt_answer(w, (struct place){ 0, 0 }, &reply, 0);
 }

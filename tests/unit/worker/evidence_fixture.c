@@ -22,24 +22,11 @@ void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const c
 	noted.written++;
 }
 
-void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
-{
-	assert_int_equal(delay_ms, 1000);
-	tray_move(&w->trays, p, MOVE_PUT_OFF);
-	noted.put_off++;
-}
-
-void starter_pause(struct starter *s, int64_t until_ms)
-{
-	assert_ptr_equal(s, &lone.w->starter);
-	noted.pause_ms = until_ms;
-}
-
 static int begin(bool shared)
 {
-	noted = (struct evidence_fixture){ .pause_ms = -1 };
+	noted = (struct evidence_fixture){0};
 	lone_worker_begin(shared);
-	evidence_init(&lone.w->evidence);
+	evidence_init(lone.w);
 	return 0;
 }
 

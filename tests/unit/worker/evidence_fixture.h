@@ -10,8 +10,6 @@
 extern struct evidence_fixture {
 	int written;			/* calls of queue_annotate(), and the last of them: */
 	char key[16], value[64];
-	int put_off;			/* suspects */
-	int64_t pause_ms;		/* until when the starter pauses; -1: it does not */
 } noted;
 
 int evidence_fixture_setup(void **state);

@@ -35,6 +35,11 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 	lone.at = what;
 }
 
+void errors_of_connection(struct errors *e, const char *what)
+{
+	e->of_connection = what;
+}
+
 void errors_clear(struct worker *w)
 {
 	assert_ptr_equal(w, lone.w);

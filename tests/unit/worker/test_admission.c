@@ -56,7 +56,7 @@ static void probe(void)
 {
 	open_the_breaker();
 	fixture_pass_ms(500);
-	w->fetcher.probing = true;
+	w->pacing.probing = true;
 	run();
 }
 
@@ -67,7 +67,7 @@ static void lose_the_lease(void)
 
 static void back_off(void)
 {
-	fetcher_not_before(&w->fetcher, fixture_now_ms() + 700);
+	pacing_not_before(&w->pacing, fixture_now_ms() + 700);
 }
 
 static void fetch(void)
@@ -110,7 +110,7 @@ static void find_too_few(void)
 	fixture.runner.room = 5;
 	w->pacing.message_us = 10;
 	w->pacing.batch = 2;
-	fetcher_pause_ahead(&w->fetcher, fixture_now_ms() + 20);
+	pacing_pause_ahead(&w->pacing, fixture_now_ms() + 20);
 }
 
 static void fill_each_tray(void)
@@ -162,7 +162,7 @@ static void assert_situation(const struct situation *s)
 	admission_show(w);
 	assert_int_equal(slot_state(w->env->slot), s->shown);
 	assert_int_equal(atomic_load(&w->env->slot->hold), s->hold);
-	assert_true(admission_deadline_ms(w) == a.until_ms);
+	assert_true(admission_deadline_ms(w, fixture_now_ms()) == a.until_ms);
 }
 
 TEST(each_hold_keeps_the_worker_from_fetching_and_is_shown, fixture_setup, fixture_teardown)
@@ -218,10 +218,10 @@ TEST(a_probe_that_another_worker_takes_is_waited_for, fixture_setup, fixture_tea
 	assert_true(breaker_may_fetch(fixture.env->board, fixture_now_ms()));
 	fetch();
 	assert_sent_nothing();
-	assert_false(w->fetcher.probing);
+	assert_false(w->pacing.probing);
 	admission_show(w);
 	assert_int_equal(atomic_load(&w->env->slot->hold), WORKER_BREAKER);
-	assert_in_range(admission_deadline_ms(w) - fixture_now_ms(), 1, 30000);
+	assert_in_range(admission_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 1, 30000);
 }
 
 TEST(each_hold_says_what_the_slot_waits_for, fixture_setup, fixture_teardown)

@@ -70,7 +70,7 @@ TEST(on_another_server_what_was_fetched_may_have_come_back, adopt_fixture_setup,
 		adopt_fixture_believe(TRAY_FETCHING, "aw");
 		w->trays.tray[0].asked = 2;
 		w->trays.tray[0].answered = 1;
-		w->adoption.server_now = others[i];
+		w->session.server = others[i];
 		adopt_fixture_compare("ab");
 		assert_string_equal(adopt_fixture_believed(), "awbW");
 		assert_false(w->trays.tray[0].mixed);

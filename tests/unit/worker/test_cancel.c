@@ -39,7 +39,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	cancel_free(&w->cancels);
+	cancel_free(w);
 	return fixture_teardown(state);
 }
 
@@ -64,7 +64,7 @@ static void read_order(const char *payload, int64_t age_ms, const char *text)
 	cancel_tick(w, fixture_now_ms());
 	assert_sent("cancels");
 	assert_awaits(ANSWER_CANCELS, -1, CANCEL_READS);
-	cancel_answer(w, CANCEL_READS, fixture_reply(resp), fixture_now_ms());
+	cancel_answer(w, PLACE(-1, CANCEL_READS), fixture_reply(resp), fixture_now_ms());
 }
 
 static void assert_noted(const char *text)
@@ -75,8 +75,8 @@ static void assert_noted(const char *text)
 	assert_int_equal(strncmp(sent, begin, strlen(begin)), 0);
 	assert_non_null(strstr(sent, text));
 	assert_awaits(ANSWER_CANCELS, -1, CANCEL_NOTES);
-	cancel_answer(w, CANCEL_NOTES, fixture_integer(1), fixture_now_ms());
-	assert_true(cancel_deadline_ms(w) <= fixture_now_ms());		/* what the operator sees follows at once */
+	cancel_answer(w, PLACE(-1, CANCEL_NOTES), fixture_integer(1), fixture_now_ms());
+	assert_true(cancel_deadline_ms(w, fixture_now_ms()) <= fixture_now_ms());		/* what the operator sees follows at once */
 }
 
 static void assert_untouched(enum item_state state)
@@ -91,7 +91,7 @@ TEST(without_orders_nothing_is_asked, setup, teardown)
 	atomic_store(&fixture.env->board->sweeper.cancels, 0);
 	cancel_tick(w, fixture_now_ms());
 	assert_sent_nothing();
-	assert_int_equal(cancel_deadline_ms(w), INT64_MAX);
+	assert_int_equal(cancel_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 }
 
 TEST(the_run_ends_and_then_the_result_is_written, setup, teardown)
@@ -104,7 +104,7 @@ TEST(the_run_ends_and_then_the_result_is_written, setup, teardown)
 	fixture_pass_ms(1000);
 	read_order("a", 1050, ESCAPE);		/* it is being ended: once is enough */
 	assert_int_equal(ended, 1);
-	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_ESCAPE);
 	assert_string_equal(fixture_item(0, 0)->outcome->record.error_class, "Cancelled");
 	assert_string_equal(fixture_item(0, 0)->outcome->error_message, "cancelled by ada@web1");
@@ -124,7 +124,7 @@ TEST(it_is_handed_back_with_the_same_attempt, setup, teardown)
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, INC " 0 0 0 retry ada@web1");
-	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
 	mover_gone(w, PLACE(0, 0));
 	tray_close(&w->trays, 0);
@@ -192,7 +192,7 @@ TEST(the_result_of_an_order_answers_to_no_other_order, setup, teardown)
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, INC " 0 0 0 retry ada@web1");
-	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	mover_gone(w, PLACE(0, 0));
 	tray_close(&w->trays, 0);
 	receive(fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\na"), true);
@@ -240,7 +240,7 @@ TEST(strange_orders_are_left_alone, setup, teardown)
 	fixture_pass_ms(1000);
 	cancel_tick(w, fixture_now_ms());
 	fixture_forget_sent();
-	cancel_answer(w, CANCEL_READS, fixture_reply("-WRONGTYPE no\r\n"), fixture_now_ms());
+	cancel_answer(w, PLACE(-1, CANCEL_READS), fixture_reply("-WRONGTYPE no\r\n"), fixture_now_ms());
 	assert_untouched(ITEM_RUNNING);
 }
 
@@ -250,8 +250,9 @@ TEST(what_did_not_move_was_not_cancelled, setup, teardown)
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
-	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
+	cancel_unsettled(w, PLACE(0, 0));
 	settle_set_aside(w, PLACE(0, 0), "WRONGTYPE no");
 	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
 	mover_gone(w, PLACE(0, 0));
@@ -263,7 +264,7 @@ TEST(what_did_not_move_was_not_cancelled, setup, teardown)
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
-	settle_cancelled(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	mover_tick(w, fixture_now_ms());
 	mover_answer(w, PLACE(0, 0), fixture_integer(0), fixture_now_ms());
 	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
@@ -278,8 +279,8 @@ TEST(a_note_that_failed_is_written_at_the_next_look, setup, teardown)
 		read_order("a", 50, ESCAPE);
 		assert_sent("cancel_note");
 		assert_awaits(ANSWER_CANCELS, -1, CANCEL_NOTES);
-		cancel_answer(w, CANCEL_NOTES, fixture_reply(replies[i]), fixture_now_ms());
-		assert_true(cancel_deadline_ms(w) > fixture_now_ms());
+		cancel_answer(w, PLACE(-1, CANCEL_NOTES), fixture_reply(replies[i]), fixture_now_ms());
+		assert_true(cancel_deadline_ms(w, fixture_now_ms()) > fixture_now_ms());
 	}
 }
 
@@ -293,7 +294,7 @@ TEST(no_more_orders_are_read_than_a_queue_may_have, setup, teardown)
 		    strlen("wanted " ESCAPE));
 	cancel_tick(w, fixture_now_ms());
 	assert_sent("cancels");
-	cancel_answer(w, CANCEL_READS, fixture_reply(resp), fixture_now_ms());
+	cancel_answer(w, PLACE(-1, CANCEL_READS), fixture_reply(resp), fixture_now_ms());
 	for (int i = 0; i < QUEUE_CANCELS_MAX; i++)
 		assert_sent("cancel_note");
 	assert_sent_nothing();

@@ -29,7 +29,7 @@ TEST(reasons_that_alternate_are_logged_once_each, fixture_setup_closed, fixture_
 		}
 		assert_int_equal(w->session.redis.state, REDIS_CLOSED);
 		assert_in_range(errors_logged(), 1, fixture_now_ms() < began_ms + REDIS_OUTAGE_LEAST_MS ? 1 : 2);
-		fixture_pass_ms(session_deadline_ms(w) - fixture_now_ms());
+		fixture_pass_ms(session_deadline_ms(w, fixture_now_ms()) - fixture_now_ms());
 	}
 	assert_int_equal(errors_logged(), 2);
 	assert_int_equal(atomic_load(&fixture.env->slot->error), QUEUE_ERROR_NO_REDIS);

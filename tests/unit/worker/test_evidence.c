@@ -12,17 +12,10 @@ static void answer(enum redis_type type, int64_t now_ms)
 {
 	const struct redis_reply reply = { .type = type, .integer = 1, .str = "READONLY", .len = 8 };
 
-	evidence_answer(lone.w, lone.last.item, &reply, now_ms);
+	evidence_answer(lone.w, (struct place){ -1, lone.last.item }, &reply, now_ms);
 }
 
-/* Only suspects are put off (test_evidence_trial.c). */
-static int teardown(void **state)
-{
-	assert_true(noted.put_off == 0 && noted.pause_ms == -1);
-	return lone_worker_teardown(state);
-}
-
-TEST(an_order_to_stop_is_told_once, evidence_fixture_setup, teardown)
+TEST(an_order_to_stop_is_told_once, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_QUIET;
 	evidence_tick(lone.w, 0);
@@ -41,7 +34,7 @@ TEST(an_order_to_stop_is_told_once, evidence_fixture_setup, teardown)
 	assert_int_equal(lone.reported + lone.cleared, 0);
 }
 
-TEST(a_refused_write_is_sent_again_after_a_second, evidence_fixture_setup, teardown)
+TEST(a_refused_write_is_sent_again_after_a_second, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 1000);
@@ -58,7 +51,7 @@ TEST(a_refused_write_is_sent_again_after_a_second, evidence_fixture_setup, teard
 	assert_int_equal(evidence_deadline_ms(lone.w, 2000), INT64_MAX);
 }
 
-TEST(an_answer_of_another_type_is_a_refusal, evidence_fixture_setup, teardown)
+TEST(an_answer_of_another_type_is_a_refusal, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
@@ -68,7 +61,7 @@ TEST(an_answer_of_another_type_is_a_refusal, evidence_fixture_setup, teardown)
 }
 
 /* The mover's error is still shown then. */
-TEST(success_does_not_clear_an_error_of_a_move, evidence_fixture_setup, teardown)
+TEST(success_does_not_clear_an_error_of_a_move, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
@@ -79,7 +72,7 @@ TEST(success_does_not_clear_an_error_of_a_move, evidence_fixture_setup, teardown
 	assert_int_equal(lone.cleared, 0);
 }
 
-TEST(nothing_is_written_without_a_registration, evidence_fixture_setup, teardown)
+TEST(nothing_is_written_without_a_registration, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct worker *w = lone.w;
 
@@ -98,7 +91,7 @@ TEST(nothing_is_written_without_a_registration, evidence_fixture_setup, teardown
 }
 
 /* The renewal is sent before, so Redis knows the name when it reads the write. */
-TEST(the_write_follows_the_renewal_at_once, evidence_fixture_setup, teardown)
+TEST(the_write_follows_the_renewal_at_once, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	lone.w->session.registered = false;
@@ -107,7 +100,7 @@ TEST(the_write_follows_the_renewal_at_once, evidence_fixture_setup, teardown)
 	assert_int_equal(noted.written, 1);
 }
 
-TEST(a_new_name_is_told_of_the_order_again, evidence_fixture_setup, teardown)
+TEST(a_new_name_is_told_of_the_order_again, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
@@ -117,7 +110,7 @@ TEST(a_new_name_is_told_of_the_order_again, evidence_fixture_setup, teardown)
 	assert_int_equal(noted.written, 2);
 }
 
-TEST(a_new_connection_ends_the_wait, evidence_fixture_setup, teardown)
+TEST(a_new_connection_ends_the_wait, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
@@ -127,7 +120,7 @@ TEST(a_new_connection_ends_the_wait, evidence_fixture_setup, teardown)
 	assert_int_equal(noted.written, 2);
 }
 
-TEST(a_worker_that_is_not_registered_waits_for_no_deadline, evidence_fixture_setup, teardown)
+TEST(a_worker_that_is_not_registered_waits_for_no_deadline, evidence_fixture_setup, lone_worker_teardown)
 {
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);

@@ -23,7 +23,7 @@ static void answer(enum redis_type type, int64_t now_ms)
 {
 	const struct redis_reply reply = { .type = type, .integer = 1, .str = "READONLY", .len = 8 };
 
-	evidence_answer(lone.w, lone.last.item, &reply, now_ms);
+	evidence_answer(lone.w, (struct place){ -1, lone.last.item }, &reply, now_ms);
 }
 
 static int32_t on_trial(void)
@@ -129,32 +129,16 @@ TEST(a_withdrawal_under_an_earlier_name_ends_no_trial, evidence_fixture_setup, l
 	assert_int_equal(lone.w->evidence.trial_noted, TRIAL_UNTOLD);
 }
 
-TEST(during_the_trial_of_another_worker_a_suspect_is_put_off, evidence_fixture_setup, lone_worker_teardown)
+TEST(during_the_trial_of_another_worker_a_suspect_gets_none, evidence_fixture_setup, lone_worker_teardown)
 {
 	struct place p = fetched(0, SUSPECT);
 
 	atomic_store(&lone.board->workers.trial, 7);
 	assert_false(evidence_may_start(lone.w, p));
-	assert_int_equal(noted.put_off, 1);
+	assert_false(evidence_is_on_trial(lone.w, p));
 	assert_int_equal(on_trial(), 7);
 	evidence_tick(lone.w, 0);
 	assert_int_equal(noted.written, 0);
-	assert_int_equal(noted.pause_ms, -1);
-}
-
-/* It has no delayed set, so the suspect stays where it is. */
-TEST(in_a_shared_queue_the_worker_pauses_for_another_trial, evidence_fixture_setup_shared, lone_worker_teardown)
-{
-	const struct wrapper suspect = { .outages = 2 };
-
-	lone_worker_add(0, "a");
-	tray_filled(&lone.w->trays, 0);
-	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
-	atomic_store(&lone.board->workers.trial, 7);
-	lone.w->now_us = 50999;
-	assert_false(evidence_may_start(lone.w, AT(0, 0)));
-	assert_int_equal(noted.pause_ms, 1050);
-	assert_int_equal(noted.put_off, 0);
 }
 
 /* A note has no nonce. */

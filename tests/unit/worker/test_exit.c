@@ -16,9 +16,9 @@ static bool runs;
 
 /* ---- the rest of a worker ---- */
 
-void mover_retry_now(struct mover *m)
+void mover_retry_now(struct worker *worker)
 {
-	(void)m;
+	(void)worker;
 	retried++;
 }
 
@@ -115,10 +115,10 @@ TEST(a_worker_deregisters_once_when_nothing_is_left, setup, teardown)
 	exit_leave(w, 0);
 	exit_leave(w, 0);
 	assert_int_equal(deregistered, 1);
-	exit_lost(&w->exit);			/* the connection, and with it the answer */
+	exit_lost(w);			/* the connection, and with it the answer */
 	exit_leave(w, 0);
 	assert_int_equal(deregistered, 2);
-	exit_answer(w, &one);
+	exit_answer(w, (struct place){ -1, 0 }, &one, 0);
 	assert_true(w->exit.left && w->exit.clean);
 }
 
@@ -127,7 +127,7 @@ TEST(a_worker_that_owned_something_is_not_clean, setup, teardown)
 {
 	order(ORDER_FINISH);
 	exit_leave(w, 0);
-	exit_answer(w, &zero);
+	exit_answer(w, (struct place){ -1, 0 }, &zero, 0);
 	assert_true(w->exit.left);
 	assert_false(w->exit.clean);
 }
@@ -136,7 +136,7 @@ TEST(a_refused_deregistration_is_sent_again, setup, teardown)
 {
 	order(ORDER_FINISH);
 	exit_leave(w, 0);
-	exit_answer(w, &error);
+	exit_answer(w, (struct place){ -1, 0 }, &error, 0);
 	assert_false(w->exit.left || w->exit.clean);
 	assert_int_equal(errors, 1);
 	exit_leave(w, 0);
@@ -209,7 +209,7 @@ TEST(while_a_worker_leaves_a_signal_from_elsewhere_is_the_stops, setup, teardown
 	}
 	assert_int_equal(judge(SIGSEGV, -1, 0), EXIT_ITS_OWN);
 	assert_int_equal(judge(0, 1, 0), EXIT_ITS_OWN);
-	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
+	assert_int_equal(exit_deadline_ms(w, 0), INT64_MAX);
 }
 
 TEST(the_order_may_follow_the_signal, setup, teardown)
@@ -217,11 +217,11 @@ TEST(the_order_may_follow_the_signal, setup, teardown)
 	order(ORDER_RUN);
 	assert_int_equal(judge(SIGTERM, -1, 1000), EXIT_UNDECIDED);
 	assert_int_equal(judge(SIGTERM, -1, 1100), EXIT_UNDECIDED);
-	assert_in_range(exit_deadline_ms(&w->exit), 1200, 2000);
+	assert_in_range(exit_deadline_ms(w, 0), 1200, 2000);
 	exit_master_gone(&w->exit);
 	exit_look_at_order(w, 0);
 	assert_int_equal(judge(SIGTERM, -1, 1150), EXIT_OF_STOP);
-	assert_int_equal(exit_deadline_ms(&w->exit), INT64_MAX);
+	assert_int_equal(exit_deadline_ms(w, 0), INT64_MAX);
 }
 
 TEST(a_signal_without_a_stop_charges_its_message_after_a_moment, setup, teardown)
@@ -231,7 +231,7 @@ TEST(a_signal_without_a_stop_charges_its_message_after_a_moment, setup, teardown
 	order(ORDER_RUN);
 	for (int n = 0; n < 2; n++) {			/* each end has its own moment */
 		assert_int_equal(judge(0, 143, 1000 + n * 10000), EXIT_UNDECIDED);
-		at = exit_deadline_ms(&w->exit);
+		at = exit_deadline_ms(w, 0);
 		assert_int_equal(judge(0, 143, at - 1), EXIT_UNDECIDED);
 		assert_int_equal(judge(0, 143, at), EXIT_ITS_OWN);
 	}

@@ -93,7 +93,7 @@ static void answer_words(const char *seconds, const char *micros)
 	if (micros != NULL)
 		REDIS(&lone_server, "RPUSH words %s", micros);
 	reply = REDIS(&lone_server, "LRANGE words 0 -1");
-	expiry_time_answer(lone.w, &reply);
+	expiry_time_answer(lone.w, (struct place){ -1, 0 }, &reply, 0);
 }
 
 static void answer(int64_t server_ms)
@@ -242,7 +242,7 @@ TEST(an_answer_that_is_no_time_lets_the_message_start, setup, lone_worker_teardo
 		lone.w->expiry.agrees = true;
 		assert_true(holds(p));
 		if (i < nitems(others))
-			expiry_time_answer(lone.w, &others[i]);
+			expiry_time_answer(lone.w, (struct place){ -1, 0 }, &others[i], 0);
 		else
 			answer_words(i == nitems(others) ? "1700001000" : "x", i == nitems(others) ? NULL : "y");
 		assert_false(lone.w->expiry.asking);
@@ -271,7 +271,7 @@ TEST(a_lost_question_is_asked_again, setup, lone_worker_teardown)
 	struct place p = fetched(0, NOW - 500000, "a");
 
 	assert_true(holds(p));
-	expiry_lost(&lone.w->expiry);
+	expiry_lost(lone.w);
 	assert_false(lone.w->expiry.asking);
 	assert_true(holds(p));
 	assert_int_equal(lone.expected, 2);

@@ -34,7 +34,7 @@ static void assert_fetches_nothing(void)
 
 static void answer(int tray, const struct redis_reply *reply)
 {
-	fetcher_answer(w, tray, reply, fixture_now_ms());
+	fetcher_answer(w, PLACE(tray, 0), reply, fixture_now_ms());
 }
 
 /* Sends a fetch, whose answers the test gives. */
@@ -211,7 +211,7 @@ TEST(an_open_breaker_lets_one_probe_through_which_does_not_block, fixture_setup,
 	fixture_pass_ms(500);
 	assert_fetches(AT_ONCE(0), 0);
 	assert_sent_nothing();
-	assert_true(w->fetcher.probing);
+	assert_true(w->pacing.probing);
 	answer(0, fixture_string("a"));
 	fixture_forget_sent();
 	fixture.runner.room = 5;
@@ -260,7 +260,7 @@ TEST(a_worker_that_waited_long_asks_whether_the_queue_is_paused, fixture_setup, 
 	assert_sent("STRLEN quredis:of:i:paused");
 	assert_awaits(ANSWER_PAUSED, -1, 0);
 	assert_true(w->fetcher.asking_paused);
-	fetcher_paused_answer(w, fixture_integer(1));
+	fetcher_paused_answer(w, PLACE(-1, 0), fixture_integer(1), fixture_now_ms());
 	assert_false(w->fetcher.asking_paused);
 	assert_false(admission_lets_work(w));
 	fixture_pass_ms(500);
@@ -272,7 +272,7 @@ TEST(a_worker_that_waited_long_asks_whether_the_queue_is_paused, fixture_setup, 
 	w->fetcher.fetched_us = w->now_us;
 	answer(1, fixture_string("b"));
 	assert_sent("STRLEN quredis:of:i:paused");			/* soon after a pause: again */
-	fetcher_paused_answer(w, fixture_integer(0));
+	fetcher_paused_answer(w, PLACE(-1, 0), fixture_integer(0), fixture_now_ms());
 	assert_true(admission_lets_work(w));
 	assert_int_equal(w->fetcher.paused_until_us, 0);
 }
@@ -281,7 +281,7 @@ TEST(a_busy_worker_does_not_ask_for_pauses, fixture_setup, fixture_teardown)
 {
 	tick();
 	answer(0, fixture_string("a"));
-	fetcher_paused_answer(w, fixture_integer(0));
+	fetcher_paused_answer(w, PLACE(-1, 0), fixture_integer(0), fixture_now_ms());
 	fixture_forget_sent();
 	fixture_pass_ms(100);
 	fixture.runner.room = 2;
@@ -300,7 +300,7 @@ TEST(the_errors_of_one_fetch_are_one_step_of_the_back_off, fixture_setup, fixtur
 	fetch();
 	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
 	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
-	assert_int_equal(w->fetcher.retry.errors, 1);
+	assert_int_equal(w->pacing.retry.errors, 1);
 	assert_true(tray_all_empty(&w->trays));
 	assert_int_equal(fixture_logged("event=redis_error"), 1);
 	assert_fetches_nothing();
@@ -308,7 +308,7 @@ TEST(the_errors_of_one_fetch_are_one_step_of_the_back_off, fixture_setup, fixtur
 	fixture_pass_ms(100);
 	assert_fetches(BLOCKS(1), 1);
 	answer(1, fixture_reply("$-1\r\n"));
-	assert_int_equal(w->fetcher.retry.errors, 0);
+	assert_int_equal(w->pacing.retry.errors, 0);
 	assert_false(redis_outage_logged(&w->errors.outage));
 }
 
@@ -316,9 +316,9 @@ TEST(a_shorter_wait_does_not_end_the_back_off, fixture_setup, fixture_teardown)
 {
 	fetch();
 	answer(0, fixture_reply("-WRONGTYPE no\r\n"));
-	fetcher_not_before(&w->fetcher, fixture_now_ms() + 10);
+	pacing_not_before(&w->pacing, fixture_now_ms() + 10);
 	assert_in_range(deadline_in(), 50, 100);
-	fetcher_not_before(&w->fetcher, fixture_now_ms() + 700);
+	pacing_not_before(&w->pacing, fixture_now_ms() + 700);
 	assert_int_equal(deadline_in(), 700);
 	fixture_pass_ms(700);
 	assert_fetches(BLOCKS(1), 1);
@@ -337,7 +337,7 @@ TEST(at_maxmemory_a_script_fetches_and_looks_only_now_and_then, fixture_setup, f
 {
 	fetch();
 	answer(0, fixture_reply(OOM));
-	assert_int_equal(w->fetcher.retry.errors, 0);
+	assert_int_equal(w->pacing.retry.errors, 0);
 	assert_int_equal(deadline_in(), 250);
 	fixture_pass_ms(250);
 	assert_fetches(AT_MAXMEMORY(1), 1);
@@ -357,7 +357,7 @@ TEST(a_server_without_the_old_command_gets_the_new_one, fixture_setup, fixture_t
 	assert_fetches("BLMOVE i " TRAY(1) " RIGHT LEFT 2", 1);
 	assert_int_equal(fixture_logged("event=redis_error"), 0);
 	answer(1, fixture_reply("-ERR unknown command 'BLMOVE'\r\n"));
-	assert_int_equal(w->fetcher.retry.errors, 1);
+	assert_int_equal(w->pacing.retry.errors, 1);
 }
 
 TEST(a_fetch_that_the_worker_ended_itself_is_no_error, fixture_setup, fixture_teardown)
@@ -365,11 +365,11 @@ TEST(a_fetch_that_the_worker_ended_itself_is_no_error, fixture_setup, fixture_te
 	tick();
 	w->exit.order = ORDER_FINISH;
 	answer(0, fixture_reply("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"));
-	assert_int_equal(w->fetcher.retry.errors, 0);
+	assert_int_equal(w->pacing.retry.errors, 0);
 	w->exit.order = ORDER_RUN;
 	tick();
 	answer(1, fixture_reply("-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"));
-	assert_int_equal(w->fetcher.retry.errors, 1);
+	assert_int_equal(w->pacing.retry.errors, 1);
 }
 
 /* What one server refused again and again, the next one may accept: a node of a Cluster refuses until its slot has moved. */
@@ -377,11 +377,11 @@ TEST(a_new_connection_ends_the_back_off, fixture_setup, fixture_teardown)
 {
 	struct retry refused = { .at_ms = INT64_MAX, .errors = 9 };
 
-	w->fetcher.retry = w->mover.retry = refused;
+	w->pacing.retry = w->mover.retry = refused;
 	assert_fetches_nothing();
 	session_adopted(w);
 	assert_true(w->mover.retry.at_ms <= fixture_now_ms());
-	assert_int_equal(w->fetcher.retry.errors, 9);		/* if the new server refuses, too, the back-off goes on */
+	assert_int_equal(w->pacing.retry.errors, 9);		/* if the new server refuses, too, the back-off goes on */
 	retry_succeeded(&w->mover.retry);
 	assert_fetches(BLOCKS(0), 0);
 }

@@ -226,7 +226,7 @@ TEST(a_tray_that_is_done_is_deleted_at_once, fixture_setup, fixture_teardown)
 	assert_sent("DEL " TRAY(0));
 	assert_sent_nothing();
 	assert_awaits(ANSWER_DELETE, 0, 0);
-	mover_delete_answer(w, 0, fixture_integer(1), fixture_now_ms());
+	mover_delete_answer(w, (struct place){ 0, 0 }, fixture_integer(1), fixture_now_ms());
 	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
 	assert_int_equal(fixture_counted(COUNT_DONE), 2);
 }
@@ -244,7 +244,7 @@ TEST(a_tray_that_a_message_left_is_deleted_only_if_the_counts_agree, fixture_set
 	tick();
 	assert_sent("acknowledge t:lease:" INC " " TRAY(0) " 1");
 	assert_awaits(ANSWER_DELETE, 0, 0);
-	mover_delete_answer(w, 0, fixture_integer(QUEUE_CANNOT_TELL), fixture_now_ms());
+	mover_delete_answer(w, (struct place){ 0, 0 }, fixture_integer(QUEUE_CANNOT_TELL), fixture_now_ms());
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 	assert_false(w->trays.tray[0].sent);
 	assert_false(w->session.registered);			/* it reads its trays under a new name */
@@ -257,7 +257,7 @@ TEST(a_deleted_tray_that_was_missing_is_a_lost_claim, fixture_setup, fixture_tea
 	finish(0, 0);
 	finish(0, 1);
 	tick();
-	mover_delete_answer(w, 0, fixture_integer(0), fixture_now_ms());
+	mover_delete_answer(w, (struct place){ 0, 0 }, fixture_integer(0), fixture_now_ms());
 	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
 	assert_int_equal(fixture_counted(COUNT_CLAIM_LOST), 2);
 	assert_int_equal(fixture_counted(COUNT_DONE), 0);
@@ -271,14 +271,14 @@ TEST(a_refused_acknowledgement_is_sent_again, fixture_setup, fixture_teardown)
 	finish(0, 1);
 	tick();
 	fixture_forget_sent();
-	mover_delete_answer(w, 0, fixture_reply(REFUSED), fixture_now_ms());
+	mover_delete_answer(w, (struct place){ 0, 0 }, fixture_reply(REFUSED), fixture_now_ms());
 	assert_int_equal(w->trays.refusals, 1);
 	tick();
 	assert_sent_nothing();
 	fixture_pass_ms(100);
 	tick();
 	assert_sent("DEL " TRAY(0));
-	mover_delete_answer(w, 0, fixture_integer(1), fixture_now_ms());
+	mover_delete_answer(w, (struct place){ 0, 0 }, fixture_integer(1), fixture_now_ms());
 	assert_int_equal(w->trays.refusals, 0);
 	assert_int_equal(w->mover.retry.errors, 0);
 }

@@ -13,7 +13,7 @@ TEST(a_refused_acknowledgement_is_a_doubt, adopt_fixture_setup, adopt_fixture_te
 
 	adopt_fixture_believe(TRAY_DELETING, "agbd");
 	w->trays.tray[0].sent = w->session.registered = true;
-	mover_delete_answer(w, 0, &reply, 0);
+	mover_delete_answer(w, (struct place){ 0, 0 }, &reply, 0);
 	assert_false(w->session.registered);
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 	assert_string_equal(adopt_fixture_believed(), "agbd");
@@ -63,7 +63,7 @@ TEST(a_refused_move_that_is_gone_holds_nothing_up, adopt_fixture_setup, adopt_fi
 
 	adopt_fixture_believe(TRAY_DELETING, "ad");
 	w->trays.tray[0].sent = true;
-	mover_delete_answer(w, 0, &readonly, 0);
+	mover_delete_answer(w, (struct place){ 0, 0 }, &readonly, 0);
 	assert_int_equal(w->mover.retry.errors, 1);
 	adopt_fixture_compare("");
 	assert_int_equal(w->mover.retry.errors, 0);

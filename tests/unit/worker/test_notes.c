@@ -66,9 +66,9 @@ static void answer(int64_t now_ms)
 	struct redis_reply reply = lone_worker_answer();
 
 	if (lone.last.answer == ANSWER_SECRET)
-		notes_secret_answer(lone.w, lone.last.tray, &reply, now_ms);
+		notes_secret_answer(lone.w, (struct place){ lone.last.tray, 0 }, &reply, now_ms);
 	else
-		notes_answer(lone.w, lone.last.tray, &reply, now_ms);
+		notes_answer(lone.w, (struct place){ lone.last.tray, 0 }, &reply, now_ms);
 }
 
 static const struct wrapper *remembered(int tray, int item)
@@ -178,7 +178,7 @@ TEST(each_tray_has_its_own_question, setup_shared, lone_worker_teardown)
 	notes_tick(lone.w, 0);
 	assert_int_equal(lone.expected, 2);
 	first = lone_worker_answer();
-	notes_answer(lone.w, 0, &first, 0);
+	notes_answer(lone.w, (struct place){ 0, 0 }, &first, 0);
 	assert_int_equal(lone.w->trays.tray[0].notes, NOTES_KNOWN);
 	assert_int_equal(lone.w->trays.tray[2].notes, NOTES_ASKED);
 	answer(0);
@@ -218,7 +218,7 @@ TEST(refusals_in_a_row_wait_at_most_ten_seconds, setup_shared, lone_worker_teard
 	fill(0, "a", NULL);
 	for (int i = 0; i < 40; i++) {
 		tray_set_notes(&lone.w->trays, 0, NOTES_ASKED);
-		notes_answer(lone.w, 0, &readonly, 0);
+		notes_answer(lone.w, (struct place){ 0, 0 }, &readonly, 0);
 	}
 	assert_in_range(lone.w->notes.retry.at_ms, 5000, 10000);
 }
@@ -230,7 +230,7 @@ TEST(an_answer_for_another_number_of_messages_is_refused, setup_shared, lone_wor
 	fill(0, "a", "b");
 	tray_set_notes(&lone.w->trays, 0, NOTES_ASKED);
 	reply = REDIS(&lone_server, "HMGET " NOTES " " SHA1_A);
-	notes_answer(lone.w, 0, &reply, 0);
+	notes_answer(lone.w, (struct place){ 0, 0 }, &reply, 0);
 	assert_int_equal(lone.reported, 1);
 	assert_int_equal(lone.w->trays.tray[0].notes, NOTES_WANTED);
 }
@@ -262,8 +262,8 @@ TEST(an_answer_for_a_tray_that_was_handed_back_changes_nothing, setup_shared, lo
 	notes_tick(lone.w, 0);
 	tray_gone(&lone.w->trays, AT(0, 0));
 	tray_close(&lone.w->trays, 0);
-	notes_answer(lone.w, 0, &readonly, 0);
-	notes_secret_answer(lone.w, 0, &readonly, 0);
+	notes_answer(lone.w, (struct place){ 0, 0 }, &readonly, 0);
+	notes_secret_answer(lone.w, (struct place){ 0, 0 }, &readonly, 0);
 	assert_int_equal(lone.reported, 0);
 	assert_false(notes_wanted(lone.w));
 }

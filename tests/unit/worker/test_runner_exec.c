@@ -222,7 +222,7 @@ TEST(nothing_starts_while_the_clock_of_redis_is_asked, setup, fixture_teardown)
 	assert_awaits(ANSWER_TIME, -1, 0);
 	assert_int_equal(the_handler.starts, 0);
 	assert_int_equal(state_of(0), ITEM_WAITING);
-	expiry_time_answer(w, fixture_reply("*2\r\n$10\r\n1700000002\r\n$1\r\n0\r\n"));
+	expiry_time_answer(w, PLACE(-1, 0), fixture_reply("*2\r\n$10\r\n1700000002\r\n$1\r\n0\r\n"), fixture_now_ms());
 	start();
 	assert_int_equal(state_of(0), ITEM_MOVING);
 	assert_int_equal(state_of(1), ITEM_RUNNING);
@@ -326,7 +326,7 @@ TEST(a_signal_without_a_stop_is_charged, setup, fixture_teardown)
 	FILL(0, "a", "b");
 	start();
 	end_with((struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGTERM });
-	fixture_pass_ms(exit_deadline_ms(&w->exit) - fixture_now_ms());
+	fixture_pass_ms(exit_deadline_ms(w, fixture_now_ms()) - fixture_now_ms());
 	runner_exec.end(w, fixture_now_ms());
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_RETRY);
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);

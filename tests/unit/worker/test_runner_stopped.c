@@ -79,7 +79,7 @@ TEST(without_a_stop_its_end_counts_after_a_moment, setup, teardown)
 {
 	end_with(PERSISTENT_SIGNALED, -1, SIGTERM);
 	assert_undecided();
-	fixture_pass_ms(exit_deadline_ms(&w->exit) - fixture_now_ms());
+	fixture_pass_ms(exit_deadline_ms(w, fixture_now_ms()) - fixture_now_ms());
 	next_turn();
 	assert_int_equal(fixture_item(0, 0)->state, ITEM_MOVING);
 	assert_int_equal(process.starts, 2);
@@ -109,7 +109,7 @@ TEST(a_cancelled_job_ends_its_process_and_charges_no_other, setup, teardown)
 	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 	assert_int_equal(breaker_until_ms(fixture.env->board), 0);
-	cancel_free(&w->cancels);
+	cancel_free(w);
 }
 
 UNIT_MAIN(NULL, NULL)

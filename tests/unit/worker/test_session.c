@@ -63,7 +63,7 @@ static void assert_sent_info(void)
 
 static int64_t waits_ms(void)
 {
-	int64_t at = session_deadline_ms(w);
+	int64_t at = session_deadline_ms(w, fixture_now_ms());
 
 	return at == INT64_MAX ? at : at - fixture_now_ms();
 }
@@ -383,6 +383,7 @@ TEST(names_that_are_left_behind_are_shown_when_nothing_runs_under_them, fixture_
 {
 	register_worker();
 	tick();
+	fence_show_abandoned(w);
 	assert_int_equal(atomic_load(&fixture.env->slot->abandoned), 1);
 	w->fence.claim_gone = true;
 	FILL(0, "a");
@@ -390,9 +391,11 @@ TEST(names_that_are_left_behind_are_shown_when_nothing_runs_under_them, fixture_
 	starter_started(w, PLACE(0, 0));
 	w->session.id.generation = 2;
 	tick();
+	fence_show_abandoned(w);
 	assert_int_equal(atomic_load(&fixture.env->slot->abandoned), 1);
 	tray_done(&w->trays, PLACE(0, 0), 0, 0);
 	tick();
+	fence_show_abandoned(w);
 	assert_int_equal(atomic_load(&fixture.env->slot->abandoned), 2);
 	assert_int_equal(atomic_load(&fixture.env->board->workers.renamed), 1);
 }

@@ -12,7 +12,7 @@
 
 static int64_t waits_ms(void)
 {
-	return session_deadline_ms(w) - fixture_now_ms();
+	return session_deadline_ms(w, fixture_now_ms()) - fixture_now_ms();
 }
 
 /* The server refuses, again and again, so that the back-off has grown. */
@@ -70,7 +70,7 @@ TEST(news_are_followed_once, fixture_setup_closed, fixture_teardown)
 static void be_at(const char *run_id)
 {
 	w->session.target.master = alloc_string("mail");
-	strcpy(w->adoption.server_now.run_id, run_id);
+	strcpy(w->session.server.run_id, run_id);
 }
 
 static void confirm(const char *target_of, const char *run_id)
@@ -89,7 +89,7 @@ TEST(a_worker_leaves_a_master_that_most_sentinels_do_not_name, fixture_setup, fi
 	assert_int_equal(w->session.redis.state, REDIS_CLOSED);
 	assert_non_null(strstr(w->session.redis.error, "most Sentinels name another master"));
 	assert_int_equal(waits_ms(), REDIS_NEWS_MS);
-	assert_string_equal(w->adoption.server_now.run_id, "");		/* the next server is not judged by this one */
+	assert_string_equal(w->session.server.run_id, "");		/* the next server is not judged by this one */
 }
 
 TEST(a_worker_stays_while_it_cannot_tell, fixture_setup, fixture_teardown)
@@ -106,10 +106,10 @@ TEST(a_worker_stays_while_it_cannot_tell, fixture_setup, fixture_teardown)
 	session_tick(w, fixture_now_ms());
 	assert_int_equal(w->session.redis.state, REDIS_READY);
 	confirm("", "new");
-	w->adoption.server_now.run_id[0] = '\0';
+	w->session.server.run_id[0] = '\0';
 	session_tick(w, fixture_now_ms());
 	assert_int_equal(w->session.redis.state, REDIS_READY);
-	strcpy(w->adoption.server_now.run_id, "old");
+	strcpy(w->session.server.run_id, "old");
 	fixture_pass_ms(BOARD_MAJORITY_MS + 1);
 	session_tick(w, fixture_now_ms());
 	assert_int_equal(w->session.redis.state, REDIS_READY);

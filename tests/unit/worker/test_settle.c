@@ -256,10 +256,10 @@ TEST(many_mute_handlers_open_a_breaker_without_a_threshold, fixture_setup, fixtu
 
 TEST(a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe, fixture_setup, fixture_teardown)
 {
-	w->fetcher.probing = true;
+	w->pacing.probing = true;
 	settle_unrunnable(w, handler_cause_unrunnable("execve", ENOENT), "execve", "No such file or directory", fixture_now_ms());
 	assert_true(is_open());
-	assert_false(w->fetcher.probing);
+	assert_false(w->pacing.probing);
 	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);
 }
 
@@ -358,7 +358,7 @@ TEST(the_record_of_a_message_that_never_ran_has_no_run, fixture_setup, fixture_t
 	const struct record *r;
 
 	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 attempts=2\na"));
-	settle_escape(w, P, "Unrepresentable", "it holds a NUL");
+	settle_escape(w, P, "Unrepresentable", "it holds a NUL", NULL);
 	r = &assert_moves(P, MOVE_ESCAPE)->record;
 	assert_string_equal(r->error_class, "Unrepresentable");
 	assert_string_equal(r->error_message, "it holds a NUL");

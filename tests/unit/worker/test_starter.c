@@ -155,9 +155,9 @@ TEST(an_open_breaker_lets_only_its_probe_start, fixture_setup, fixture_teardown)
 {
 	FILL(0, "a");
 	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
-	w->fetcher.probing = true;
+	w->pacing.probing = true;
 	assert_int_equal(starts_after_a_tick(), 1);
-	w->fetcher.probing = false;
+	w->pacing.probing = false;
 	assert_int_equal(starts_after_a_tick(), 0);
 	assert_true(goes_back(0, 0));
 }
@@ -286,7 +286,7 @@ static int64_t pause_after_relief(int tray)
 	assert_true(goes_back(tray, 0));
 	tray_gone(&w->trays, PLACE(tray, 0));
 	tray_close(&w->trays, tray);
-	return w->fetcher.ahead_at_ms - fixture_now_ms();
+	return w->pacing.ahead_at_ms - fixture_now_ms();
 }
 
 /* Else it fetched the same messages at once, only to hand them back again. */
@@ -303,9 +303,37 @@ TEST(each_relief_makes_the_next_fetch_wait_longer, fixture_setup, fixture_teardo
 		pause_after_relief(2);
 	assert_int_equal(pause_after_relief(1), 10000);
 	starter_progressed(w, 1);
-	assert_int_equal(w->fetcher.ahead_at_ms, 0);
+	assert_int_equal(w->pacing.ahead_at_ms, 0);
 	fixture_pass_ms(1000);
 	assert_int_equal(pause_after_relief(2), 20);
+}
+
+/* ---- trials ---- */
+
+/* It must not hold up the messages behind it. */
+TEST(during_another_trial_a_suspect_is_put_off, fixture_setup, fixture_teardown)
+{
+	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 outages=2 solo=1\na"));
+	atomic_store(&fixture.board.workers.trial, 7);
+	assert_next(-1, -1);
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_PUT_OFF);
+	assert_int_equal(fixture_item(0, 0)->outcome->delay_ms, 1000);
+	assert_int_equal(w->starter.retry.at_ms, 0);
+}
+
+/* It has no delayed set, so the suspect stays where it is. */
+TEST(in_a_shared_queue_the_worker_pauses_for_another_trial, fixture_setup, fixture_teardown)
+{
+	const struct wrapper suspect = { .outages = 2, .solo = true };
+
+	fixture_share();
+	FILL(0, "a");
+	tray_set_notes(&w->trays, 0, NOTES_KNOWN);
+	tray_add_note(&w->trays, PLACE(0, 0), &suspect);
+	atomic_store(&fixture.board.workers.trial, 7);
+	assert_next(-1, -1);
+	assert_int_equal(fixture_item(0, 0)->state, ITEM_WAITING);
+	assert_int_equal(w->starter.retry.at_ms, fixture_now_ms() + 1000);
 }
 
 /* ---- progress ---- */
@@ -317,12 +345,12 @@ TEST(progress_counts_from_the_last_end_and_not_from_the_start, fixture_setup, fi
 	fixture_pass_ms(15);
 	start(0, 1);				/* beside another one: no progress */
 	fixture_pass_ms(6);
-	assert_true(starter_is_slow(w));
+	assert_true(pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us));
 	starter_progressed(w, 1);
 	assert_in_range(w->pacing.message_us, 20000, 20000);	/* capped at batch.time */
-	assert_false(starter_is_slow(w));
+	assert_false(pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us));
 	fixture_pass_ms(19);
-	assert_false(starter_is_slow(w));
+	assert_false(pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us));
 }
 
 UNIT_MAIN(NULL, NULL)

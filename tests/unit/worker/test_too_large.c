@@ -20,6 +20,8 @@ static struct {
 	int64_t len;
 } arriving;
 static int escaped, records_failed, aside_logged;
+static int readings;	/* of the trays */
+static bool singly;
 static char why[96];
 
 int64_t __wrap_redis_arriving(const struct redis *r, const char **begin, size_t *arrived);
@@ -41,12 +43,25 @@ void __wrap_log_write(enum log_level level, const char *event, const struct log_
 	aside_logged += strcmp(event, "message_set_aside") == 0;
 }
 
-void settle_escape(struct worker *w, struct place p, const char *class, const char *message)
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message, const struct handler_result *result)
 {
+	assert_null(result);
 	assert_string_equal(class, "TooLarge");
 	snprintf(why, sizeof(why), "%s", message);
 	tray_move(&w->trays, p, MOVE_ESCAPE);
 	escaped++;
+}
+
+bool undeliverable_reads_singly(const struct worker *w)
+{
+	(void)w;
+	return singly;
+}
+
+void undeliverable_read_trays(struct worker *w)
+{
+	(void)w;
+	readings++;
 }
 
 void mover_record_failed(void)
@@ -57,13 +72,14 @@ void mover_record_failed(void)
 static int setup(void **state)
 {
 	(void)state;
-	escaped = records_failed = aside_logged = 0;
+	escaped = records_failed = aside_logged = readings = 0;
+	singly = false;
 	lone_worker_begin(false);
 	lone_worker_connect();
 	lone.queue.message_max = MOST;
 	lone.queue.dead_letter.enabled = true;
 	pacing_init(&lone.w->pacing, &lone.queue);
-	too_large_init(&lone.w->too_large);
+	too_large_init(lone.w);
 	return 0;
 }
 
@@ -163,15 +179,21 @@ static int64_t length_of(const char *list)
 static bool escape_all(void)
 {
 	lone.w->too_large.tray = 0;
-	assert_true(too_large_send(lone.w, 30));
+	lone.w->now_us = 30000;
+	too_large_named(lone.w);
+	too_large_confirmed(lone.w);
+	assert_int_equal(readings, 0);
 	for (int questions = 0; questions < 20; questions++) {
 		int before = lone.expected, dropped = lone.dropped;
 		struct redis_reply reply = lone_worker_answer();
 
 		assert_int_equal(lone.last.answer, ANSWER_TOO_LARGE);
 		assert_int_equal(lone.due_ms, 30 + REDIS_TIMEOUT_MS);
-		if (too_large_answer(lone.w, &reply, 30))
+		too_large_answer(lone.w, (struct place){ 0, 0 }, &reply, 30);
+		if (readings > 0) {
+			readings = 0;
 			return true;
+		}
 		if (lone.dropped > dropped)
 			return false;
 		assert_int_equal(lone.expected, before + 1);
@@ -193,7 +215,15 @@ static const char *record(const char *log, const char *name)
 
 TEST(without_such_a_message_nothing_is_sent, setup, lone_worker_teardown)
 {
-	assert_false(too_large_send(lone.w, 0));
+	too_large_named(lone.w);
+	assert_int_equal(readings, 1);
+	too_large_confirmed(lone.w);
+	assert_int_equal(readings, 1);
+	singly = true;
+	too_large_named(lone.w);
+	assert_int_equal(readings, 1);
+	too_large_confirmed(lone.w);
+	assert_int_equal(readings, 2);
 	assert_int_equal(lone.expected, 0);
 }
 
@@ -307,7 +337,7 @@ TEST(a_redis_that_refuses_everything_sets_nothing_aside, setup, lone_worker_tear
 
 	lone.w->too_large.tray = 0;
 	for (int i = 0; i < 3 * MOVE_ATTEMPTS; i++)
-		assert_false(too_large_answer(lone.w, &readonly, 0));
+		too_large_answer(lone.w, (struct place){ 0, 0 }, &readonly, 0);
 	assert_int_equal(lone.dropped, 3 * MOVE_ATTEMPTS);
 	assert_int_equal(lone.w->too_large.refusals, 0);
 	assert_int_equal(lone.w->too_large.tray, 0);
@@ -322,7 +352,7 @@ TEST(an_answer_in_another_form_closes_the_connection, setup, lone_worker_teardow
 		struct redis_reply reply = REDIS(&lone_server, "EVAL %s 0", scripts[i]);
 
 		lone.w->too_large.tray = 0;
-		assert_false(too_large_answer(lone.w, &reply, 0));
+		too_large_answer(lone.w, (struct place){ 0, 0 }, &reply, 0);
 		assert_int_equal(lone.dropped, i + 1);
 		assert_int_equal(lone.w->too_large.tray, 0);
 	}

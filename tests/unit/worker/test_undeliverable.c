@@ -20,6 +20,11 @@ void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
 	adopted[tray] = n;
 }
 
+void adopt_read_trays(struct worker *w)
+{
+	(void)w;
+}
+
 void mover_record_failed(void)
 {
 }
@@ -32,14 +37,14 @@ static int setup(void **state)
 	lone_worker_connect();
 	lone.queue.message_max = MOST;
 	lone.queue.dead_letter.enabled = true;
-	lone.w->adoption.server_now = (struct redis_identity){ "a run", "a history" };
+	lone.w->session.server = (struct redis_identity){ "a run", "a history" };
 	u = &lone.w->undeliverable;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	undeliverable_free(u);
+	undeliverable_free(lone.w);
 	return lone_worker_teardown(state);
 }
 
@@ -60,12 +65,14 @@ static void put(int tray, char c, size_t len)
 /* Until only the bytes of a message are awaited: then true, and no answer is read. False: every tray was read. */
 static bool walk(void)
 {
-	undeliverable_begin(lone.w, 0);
+	if (!undeliverable_reads_singly(lone.w))
+		u->losses = 3;
+	undeliverable_read_trays(lone.w);
 	for (int taken = 0; !u->requested && taken < lone.expected; taken++) {
 		struct redis_reply reply = lone_worker_answer();
 
 		/* The answers come in the order of the requests: the limit first, then one step after the other. */
-		undeliverable_answer(lone.w, taken == 0 ? 0 : lone.last.item, &reply, 0);
+		undeliverable_answer(lone.w, (struct place){ 0, taken == 0 ? 0 : lone.last.item }, &reply, 0);
 	}
 	return u->requested;
 }
@@ -89,10 +96,11 @@ TEST(trays_are_read_singly_after_three_losses, setup, teardown)
 		lose(CLOSED);
 	}
 	assert_true(undeliverable_reads_singly(lone.w));
-	assert_non_null(undeliverable_why(lone.w));
-	undeliverable_over(lone.w);
+	assert_non_null(lone.w->errors.of_connection);
+	undeliverable_adopted(lone.w);
 	assert_false(undeliverable_reads_singly(lone.w));
-	assert_null(undeliverable_why(lone.w));
+	lose(CLOSED);
+	assert_null(lone.w->errors.of_connection);
 }
 
 /* lone_worker_connect() empties the server. */
@@ -144,17 +152,17 @@ static void assert_spared(void)
 TEST(a_restart_convicts_nothing, setup, teardown)
 {
 	breaks(2, CLOSED);
-	lone.w->adoption.server_now = (struct redis_identity){ "another run", "a history" };
+	lone.w->session.server = (struct redis_identity){ "another run", "a history" };
 	breaks(2, CLOSED);
 	assert_spared();
 	lose(CLOSED);
-	lone.w->adoption.server_now = (struct redis_identity){ "a third run", "a history" };
+	lone.w->session.server = (struct redis_identity){ "a third run", "a history" };
 	assert_spared();
 }
 
 TEST(a_server_without_a_name_convicts_nothing, setup, teardown)
 {
-	lone.w->adoption.server_now = (struct redis_identity){0};
+	lone.w->session.server = (struct redis_identity){0};
 	breaks(5, CLOSED);
 	assert_spared();
 }
@@ -175,7 +183,7 @@ TEST(what_arrives_is_innocent, setup, teardown)
 	breaks(2, CLOSED);
 	assert_true(walks_over_it());
 	reply = lone_worker_answer();
-	undeliverable_answer(lone.w, lone.last.item, &reply, 0);
+	undeliverable_answer(lone.w, (struct place){ 0, lone.last.item }, &reply, 0);
 	assert_int_equal(u->suspect.times, 0);
 	assert_int_equal(u->nread, 2);
 	lose(CLOSED);

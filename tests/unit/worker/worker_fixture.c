@@ -396,11 +396,11 @@ int fixture_setup_closed(void **state)
 	w = alloc_zero(1, sizeof(*w));
 	w->env = fixture.env;
 	pacing_init(&w->pacing, &fixture.queue);
-	evidence_init(&w->evidence);
-	too_large_init(&w->too_large);
+	evidence_init(w);
+	too_large_init(w);
 	tray_init(&w->trays, &fixture.env->keys);
-	session_init(w);
-	fetcher_init(&w->fetcher, &w->session.target, w->session.client_name);
+	session_init(w, &worker_components);
+	fetcher_init(w);
 	fence_init(w);
 	w->starter.runner = &runner;
 	w->exec.running.tray = -1;
@@ -435,7 +435,7 @@ int fixture_teardown(void **state)
 	(void)state;
 	fence_free(w);
 	tray_free_all(&w->trays);
-	fetcher_free(&w->fetcher);
+	fetcher_free(w);
 	session_free(w);
 	free(w);
 	env_free(fixture.env);
