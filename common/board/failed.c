@@ -2,6 +2,7 @@
  * The table of classes of failed attempts. A worker changes the word of an entry by compare and swap after it has read the name: if another process
  * renamed the entry meanwhile, the generation in the word differs, and the worker looks again. So no count is added to a wrong name.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "common/board/failed.h"
@@ -107,7 +108,7 @@ bool failed_any(const struct queue_failed_words *f)
 	for (size_t i = 0; i < FAILED_NAMES; i++)
 		if (phase_of(atomic_load(&f->named[i].word)) == FAILED_NAMED)
 			return true;
-	return atomic_load(&f->other) > 0;
+	return atomic_load(&f->other) > 0 || atomic_load(&f->batch) != 0;
 }
 
 static struct class_figure take_entry(struct failed_class *c)
@@ -125,9 +126,54 @@ static struct class_figure take_entry(struct failed_class *c)
 	return taken;
 }
 
-void failed_take(struct queue_failed_words *f, struct class_figure out[FAILED_FIGURES])
+static struct class_figure take(struct queue_failed_words *f, size_t i)
 {
-	for (size_t i = 0; i < FAILED_NAMES; i++)
-		out[i] = take_entry(&f->named[i]);
-	out[FAILED_NAMES] = (struct class_figure){ .name = CLASS_OTHER, .n = atomic_exchange(&f->other, 0) };
+	if (i < FAILED_NAMES)
+		return take_entry(&f->named[i]);
+	return (struct class_figure){ .name = CLASS_OTHER, .n = atomic_exchange(&f->other, 0) };
+}
+
+/* A sweeper that was killed while it filled the batch may have left some of it: that stays. */
+static void fill_batch(struct queue_failed_words *f)
+{
+	for (size_t i = 0; i < FAILED_FIGURES; i++) {
+		uint64_t words[CLASS_NAME_WORDS];
+		struct class_figure taken;
+
+		if (atomic_load(&f->sent[i].n) > 0)
+			continue;
+		taken = take(f, i);
+		classes_name_words(words, taken.name);
+		classes_name_store(f->sent[i].name, words);
+		atomic_store(&f->sent[i].n, taken.n);
+	}
+}
+
+bool failed_begin(struct queue_failed_words *f, int64_t id, int64_t minute, struct failed_batch *out)
+{
+	assert(id != 0 && minute != 0);
+	if (!failed_any(f))
+		return false;
+	if (atomic_load(&f->batch) == 0) {
+		atomic_store(&f->minute, 0);
+		for (size_t i = 0; i < FAILED_FIGURES; i++)
+			atomic_store(&f->sent[i].n, 0);
+		atomic_store(&f->batch, id);
+	}
+	if (atomic_load(&f->minute) == 0) {
+		fill_batch(f);
+		atomic_store(&f->minute, minute);
+	}
+	out->id = atomic_load(&f->batch);
+	out->minute = atomic_load(&f->minute);
+	for (size_t i = 0; i < FAILED_FIGURES; i++) {
+		classes_name_read(out->figures[i].name, f->sent[i].name);
+		out->figures[i].n = atomic_load(&f->sent[i].n);
+	}
+	return true;
+}
+
+void failed_confirm(struct queue_failed_words *f, int64_t id)
+{
+	atomic_compare_exchange_strong(&f->batch, &id, 0);
 }

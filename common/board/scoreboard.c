@@ -90,14 +90,17 @@ static void inherit_classes(struct board_queue *heir, const struct board_queue *
 	}
 }
 
+/* A batch that Redis has not confirmed, and then what was counted since: the heir's sweeper cannot know whether Redis has the batch. */
 static void inherit_failed(struct board_queue *heir, struct board_queue *q)
 {
-	struct class_figure taken[FAILED_FIGURES];
+	struct failed_batch batch;
 
-	failed_take(&q->workers.failed, taken);
-	for (size_t i = 0; i < FAILED_FIGURES; i++)
-		if (taken[i].n > 0)
-			failed_count(&heir->workers.failed, taken[i].name, taken[i].n);
+	while (failed_begin(&q->workers.failed, 1, 1, &batch)) {
+		for (size_t i = 0; i < FAILED_FIGURES; i++)
+			if (batch.figures[i].n > 0)
+				failed_count(&heir->workers.failed, batch.figures[i].name, batch.figures[i].n);
+		failed_confirm(&q->workers.failed, batch.id);
+	}
 }
 
 /* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too much. */

@@ -79,10 +79,19 @@ struct failed_class {
 	_Atomic uint64_t name[CLASS_NAME_WORDS];	/* as in queue_class */
 };
 
+/* A class of the batch. */
+struct failed_sent {
+	_Atomic uint64_t n;			/* 0: none */
+	_Atomic uint64_t name[CLASS_NAME_WORDS];
+};
+
 /* failed.c writes them, for the workers, for the sweeper, which takes the counts, and, with an heir, for the master. */
 struct queue_failed_words {
 	_Alignas(64) struct failed_class named[FAILED_NAMES];
 	_Atomic uint64_t other;			/* failed attempts of all further classes */
+	_Atomic int64_t batch;			/* of the counts that the sweeper has taken, and whose addition Redis has not confirmed; 0: none */
+	_Atomic int64_t minute;			/* for which the batch counts; 0: the sweeper has not taken all of it yet */
+	struct failed_sent sent[FAILED_NAMES + 1];	/* the batch; the last one is CLASS_OTHER */
 };
 
 /* For one queue. */

@@ -17,26 +17,30 @@
 
 #define FIELD "failed:"			/* failed.lua knows it, too */
 #define LATEST "failed_latest"
+#define BATCH "failed_batch:"		/* of a node, beside the figures of its minute: the last batch that counted */
 #define SHARE 16			/* a class among many has a line if it is at least one in so many */
 #define IN_TEXT 3			/* classes in queue_failed_text() */
 
-void queue_failed_note(struct redis *r, const struct queue_keys *k, int64_t minute, const struct class_figure *classes, const char *latest)
+void queue_failed_note(struct redis *r, const struct queue_keys *k, const char *node, const struct failed_batch *batch, const char *latest)
 {
-	struct script_number numbers[2 + FAILED_FIGURES];
-	struct script_arg args[3 + 2 * FAILED_FIGURES] = { script_number(&numbers[0], QUEUE_RATE_KEPT_MS), script_number(&numbers[1], FAILED_NAMES),
-		script_string(latest) };
-	char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, minute);
-	size_t n = 3;
+	char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, batch->minute), *field = alloc_format(BATCH "%s", node);
+	struct script_number numbers[3 + FAILED_FIGURES];
+	struct script_arg args[5 + 2 * FAILED_FIGURES] = { script_number(&numbers[0], QUEUE_RATE_KEPT_MS), script_number(&numbers[1], FAILED_NAMES),
+		script_string(latest), script_string(field), script_number(&numbers[2], batch->id) };
+	size_t n = 5;
 
 	for (size_t i = 0; i < FAILED_FIGURES; i++) {
-		if (classes[i].n == 0)
+		const struct class_figure *class = &batch->figures[i];
+
+		if (class->n == 0)
 			continue;
-		args[n++] = script_string(classes[i].name);
-		args[n++] = script_number(&numbers[2 + i], (int64_t)classes[i].n);
+		args[n++] = script_string(class->name);
+		args[n++] = script_number(&numbers[3 + i], (int64_t)class->n);
 	}
 	queue_script(r, QUEUE_SCRIPT_failed, 3, (const char *[]){ none, k->stats, rate }, n, args);
 	free(none);
 	free(rate);
+	free(field);
 }
 
 /* ---- adding ---- */

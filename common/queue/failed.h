@@ -24,8 +24,11 @@ struct queue_failed {
 	char text[SLOT_TEXT_WORDS * 8];
 };
 
-/* -> INTEGER. classes: FAILED_FIGURES of them, those that are 0 are left out; one at least is not 0. latest: "MS CLASS TEXT"; "": not known */
-void queue_failed_note(struct redis *r, const struct queue_keys *k, int64_t minute, const struct class_figure *classes, const char *latest);
+/*
+ * -> INTEGER, 0: the batch was counted before. node: who sends it; each node has one batch at a time. Figures that are 0 are left out; one at least is
+ * not 0. latest: "MS CLASS TEXT"; "": not known
+ */
+void queue_failed_note(struct redis *r, const struct queue_keys *k, const char *node, const struct failed_batch *batch, const char *latest);
 
 /* Adds the classes in an answer of queue_rate() or queue_totals(). */
 void queue_failed_add(struct queue_failed *f, const struct redis_reply *reply);

@@ -1,10 +1,12 @@
 /*
  * Writes the classes of failed attempts, and the latest of them, from the scoreboard to Redis, every few seconds and only if an
- * attempt failed. As the figures of tally.c they are statistics: a write that was interrupted may be missing. What is written at
+ * attempt failed. A batch that Redis did not confirm is sent again, also by the next sweeper, and counts once. What is written at
  * once is bounded (common/board/failed.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
+
+#include <bsd/stdlib.h>
 
 #include "sweeper/core/core.h"
 
@@ -42,29 +44,30 @@ static void describe_latest(const struct sweeper *s, const struct sweeper_queue 
 		snprintf(out, LATEST_SIZE, "%" PRId64 " %s", server_ms - (clock_monotonic_ms() - atomic_load(&slot->attempt_ms)), seen.text);
 }
 
+/* 0 has another meaning. */
+static int64_t new_batch_id(void)
+{
+	return (int64_t)arc4random() << 16 | (arc4random_uniform(UINT16_MAX) + 1);
+}
+
 /* tally.c reports an error of the same keys. */
 static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
-	struct class_figure taken[FAILED_FIGURES];
+	struct failed_batch batch;
 	struct age_clock clock;
 	char latest[LATEST_SIZE];
 	int64_t written;
 
 	(void)budget;
 	(void)now_ms;
-	if (!failed_any(&q->board->workers.failed) || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock) ||
+	    !failed_begin(&q->board->workers.failed, new_batch_id(), clock.now_ms / MINUTE_MS, &batch))
 		return TASK_DONE;
-	failed_take(&q->board->workers.failed, taken);
 	describe_latest(s, q, clock.now_ms, latest);
-	queue_failed_note(&s->redis, &q->keys, clock.now_ms / MINUTE_MS, taken, latest);
+	queue_failed_note(&s->redis, &q->keys, s->conf->supervisor.node, &batch, latest);
 	if (connection_integer(s, &written) == 0)
-		return TASK_DONE;
-	if (s->redis.state == REDIS_CLOSED)
-		return TASK_FAILED;
-	for (size_t i = 0; i < FAILED_FIGURES; i++)		/* Redis refused them: they were not written */
-		if (taken[i].n > 0)
-			failed_count(&q->board->workers.failed, taken[i].name, taken[i].n);
-	return TASK_DONE;
+		failed_confirm(&q->board->workers.failed, batch.id);
+	return s->redis.state == REDIS_CLOSED ? TASK_FAILED : TASK_DONE;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)

@@ -29,7 +29,8 @@ def rates(c, name="mail"):
     found = {}
     for key in c.keys(f"quredis:of:ingress:{name}:rate:*"):
         for k, v in figures(c, key).items():
-            found[k] = found.get(k, 0) + v
+            if not k.startswith("failed_batch:"):       # the id of a batch
+                found[k] = found.get(k, 0) + v
     return found
 
 

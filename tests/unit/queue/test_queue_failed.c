@@ -21,11 +21,12 @@ static char text[QUEUE_FAILED_TEXT_SIZE];
 
 static void note(int64_t minute, const struct class_figure *some, size_t n, const char *latest)
 {
-	struct class_figure all[FAILED_FIGURES] = {0};
+	static int64_t id;
+	struct failed_batch batch = { .id = ++id, .minute = minute };
 
-	memcpy(all, some, n * sizeof(*some));
-	queue_failed_note(&server.r, &keys, minute, all, latest);
-	assert_int_equal(private_redis_answer(&server).type, REDIS_INTEGER);
+	memcpy(batch.figures, some, n * sizeof(*some));
+	queue_failed_note(&server.r, &keys, "web1", &batch, latest);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
 }
 
 #define NOTE(minute, latest, ...) \
@@ -207,14 +208,36 @@ TEST(what_no_handler_could_write_is_not_shown, clear)
 /* Redis refuses one of the keys: nothing is counted, since the caller counts all of it again. */
 TEST(a_refused_key_counts_nothing, clear)
 {
-	struct class_figure one[FAILED_FIGURES] = { { "Refused", 1 } };
+	const struct failed_batch one = { .id = 1, .minute = MINUTE, .figures = { { "Refused", 1 } } };
 	char *rate = queue_rate_key(&keys, MINUTE);
 
 	REDIS(&server, "SET %s x", rate);
-	queue_failed_note(&server.r, &keys, MINUTE, one, LATEST_MS " Refused x");
+	queue_failed_note(&server.r, &keys, "web1", &one, LATEST_MS " Refused x");
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
 	assert_int_equal(REDIS_INT(&server, "EXISTS %s", keys.stats), 0);
 	free(rate);
+}
+
+/* Its sender did not see the answer, and another node's batch came between. */
+TEST(a_batch_that_comes_again_counts_once, clear)
+{
+	static const char *const nodes[] = { "web1", "web2", "web1", "web2" };
+	const struct failed_batch first = { .id = INT64_C(1) << 47, .minute = MINUTE, .figures = { { "Refused", 3 }, { CLASS_OTHER, 2 } } };
+	struct failed_batch next = first;
+	struct queue_failed minute = {0}, totals = {0};
+
+	next.id++;
+	for (int i = 0; i < 4; i++) {
+		queue_failed_note(&server.r, &keys, nodes[i], &first, "");
+		assert_int_equal(private_redis_answer(&server).integer, i < 2);
+	}
+	queue_failed_note(&server.r, &keys, "web1", &next, "");
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	read_minute(&minute, MINUTE);
+	read_totals(&totals);
+	assert_int_equal(count_of(&minute, "Refused"), 9);
+	assert_int_equal(count_of(&totals, "Refused"), 9);
+	assert_int_equal(totals.other, 6);
 }
 
 static int setup(void **state)

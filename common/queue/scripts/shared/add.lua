@@ -11,3 +11,8 @@ local function set_latest(key, field, value)
   local later = number(redis.call('HGET', key, field) or '') - number(value)
   if later <= 0 or later > 60000 then redis.call('HSET', key, field, value) end
 end
+-- A batch of figures counts once, however often its sender sends it before it has seen the answer.
+local function repeated(key, field, id)
+  if redis.call('HGET', key, field) == id then return true end
+  redis.call('HSET', key, field, id)
+end
