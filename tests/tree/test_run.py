@@ -107,6 +107,14 @@ def test_pytest_is_counted(run_files, name):
     assert run_files("1", [name]) == FILES[name][1]
 
 
+def test_files_are_compiled_once_for_all_processes(run, tmp):
+    (tmp / "test_good.py").write_text(FILES["good"][0])
+    env = run.environment(tmp / "built")
+    run.compile_tests([str(tmp), "--rootdir", str(tmp)], env)
+    assert [p.name.split(".")[0] for p in (tmp / "built/pycache").rglob("*pytest*.pyc") if "test_good" in p.name] == ["test_good"]
+    assert not list(tmp.rglob("__pycache__"))
+
+
 @pytest.mark.limit(300)
 def test_pytest_in_parallel_is_counted(run_files):
     names = ["good", "bad", "teardown", "skip", "exit"]
