@@ -7,12 +7,14 @@
  *	records		which record belongs to which entry of escape		export	quredis dlq export
  *	cause		the cause of a failure, as one line of text			stats	quredis dlq stats
  *	filter		which dead letters a command means			groups	how many have the same cause
+ *	take		moves or deletes one dead letter
  */
 #include "admin/dead_letters/cause.h"
 #include "admin/dead_letters/dead_letter.h"
 #include "admin/dead_letters/filter.h"
 #include "admin/dead_letters/groups.h"
 #include "admin/dead_letters/records.h"
+#include "admin/dead_letters/take.h"
 
 int cmd_dlq_export(struct admin *a);
 int cmd_dlq_ls(struct admin *a);

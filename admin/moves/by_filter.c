@@ -12,9 +12,8 @@
 #include "admin/moves/by_filter.h"
 
 #include "admin/moves/moves.h"
-#include "admin/moves/paced.h"
 #include "admin/moves/retry.h"
-#include "admin/moves/selection.h"
+#include "admin/operations/operations.h"
 
 #include "common/base/base.h"
 

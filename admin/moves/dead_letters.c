@@ -57,7 +57,7 @@ static int retry_message(struct admin *a, const struct dead_letter *d, const str
 		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	if (a->options.dry_run)
 		return 1;
-	if (retry_redrive_one(a, e, d->record_id, &moved) == -1)
+	if (take_redrive(a, e, d->record_id, &moved) == -1)
 		return -1;
 	if (moved == -1)
 		return admin_fail(a, EX_NOINPUT, "%s is being archived", d->record_id);
@@ -69,7 +69,7 @@ static int retry_message(struct admin *a, const struct dead_letter *d, const str
 /* Returns 1; 0: only the record was there; -1: error */
 static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	int deleted = a->options.dry_run ? e != NULL : purge_dead_letter(a, d, e);
+	int deleted = a->options.dry_run ? e != NULL : take_delete(a, d, e);
 
 	if (deleted == 0)
 		admin_note("the message of %s is no longer in %s; only the record %s deleted", d->record_id, a->keys.escape,

@@ -12,14 +12,10 @@
  *	retry_transit		the trays of a dead owner
  *	dead_letters		quredis dlq retry, dlq rm
  *	by_filter		of the dead letters that a filter means, and at a pace
- *	operation		what Redis remembers of that, so that a repeated command continues it
- *	selection			takes them out of a list in which most may stay
- *	paced, redriven		--canary --rate: how many messages fail again
- *	failures		why they do: whether the cause is the same as before
  *	stale, stale_*		quredis stale
  */
 #include "admin/moves/retry.h"
-#include "admin/moves/redriven.h"
+#include "admin/operations/operations.h"
 
 int cmd_cancel(struct admin *a);
 int cmd_dlq_retry(struct admin *a);

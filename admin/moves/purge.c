@@ -4,12 +4,9 @@
  */
 #include <sysexits.h>
 
-#include "admin/dead_letters/dead_letters.h"
 #include "admin/moves/moves.h"
 #include "admin/moves/purge.h"
 #include "admin/queues/queues.h"
-
-#define LOOKS 3			/* searches for a dead letter that changes its place meanwhile */
 
 /* A purge leaves messages that were set aside; only a retry moves them. */
 static int64_t count_purged(const struct admin *a, const struct lists *l, enum admin_list list)
@@ -110,45 +107,4 @@ int cmd_purge(struct admin *a)
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	return purge_whole(a, list, "purge");
-}
-
-/* ---- one dead letter ---- */
-
-/* removed: 1; 0: it is not in escape, and its record stays; -1: it had no record */
-static int purge_with_message(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed)
-{
-	struct list_entry again = {0};
-	int found = 1;
-
-	for (int i = 0; i < LOOKS && found == 1; i++) {
-		struct queue_entry named = entry_name(i == 0 ? entry : &again);
-		int rc;
-
-		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : entry->sha1;
-		queue_discard(&a->redis, &a->keys, &named, d->record_id);
-		entry_free(&again);
-		rc = admin_integer(a, removed, a->keys.escape);
-		if (rc == -1 || *removed != QUEUE_CANNOT_TELL)
-			return rc;
-		found = dead_letter_entry(a, d, entry->at, &again);
-		*removed = 0;
-	}
-	entry_free(&again);
-	if (found == 1)
-		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
-	return found == -1 ? -1 : 0;
-}
-
-int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry)
-{
-	int64_t removed = 0, records = 0;
-
-	if (entry != NULL && purge_with_message(a, d, entry, &removed) == -1)
-		return -1;
-	if (removed == 0) {
-		redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
-		if (admin_integer(a, &records, a->keys.log) == -1)
-			return -1;
-	}
-	return removed == 1 ? 1 : records == 1 ? 0 : admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
 }

@@ -17,100 +17,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define LOOKS 3			/* searches for a dead letter that changes its place meanwhile */
-
 /* ---- escape: oldest first, from the right end ---- */
-
-/*
- * A dead letter becomes a new message that waits from now on. In a shared queue a note keeps that time only for a message with
- * a ttl in its header, which could otherwise expire at once. A large message must have its sha1, because others of the same
- * size and ends may take its place, and the record would be deleted that belongs to another.
- */
-static void append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id)
-{
-	struct queue_entry e = entry_name(entry);
-	const struct queue_note *noted;
-	struct buffer line = {0};
-	struct queue_note note;
-	struct message m;
-	struct wrapper w;
-
-	e.sha1 = e.at == QUEUE_ANYWHERE ? NULL : entry->sha1;
-	message_parse(&m, &a->keys.lines, entry->head.data, entry->head.len);
-	w = m.wrapper;		/* empty, unless it escaped while the secret of its wrapper was lost */
-	if (!a->keys.shared || m.ttl_ms >= 0)
-		w.own_ms = w.redriven_ms = now_ms;
-	noted = queue_remember(&a->keys, &m, &w, &line, &note);
-	if (noted != NULL && entry_is_large(entry))
-		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
-	queue_redrive(&a->redis, &a->keys, &e, &(struct queue_change){ &line, m.wrapper_len }, noted,
-	    record_id[0] != '\0' ? record_id : NULL);
-	buffer_free(&line);
-}
-
-/* -1: error of Redis */
-static int record_exists(struct admin *a, const char *record_id)
-{
-	static const char *const fields[] = { "sha1" };
-	struct redis_reply reply;
-
-	queue_log_fields(&a->redis, &a->keys, record_id, 1, fields, nitems(fields));
-	if (admin_reply(a, &reply, a->keys.log) == -1)
-		return -1;
-	return redis_is_strings(&reply) && reply.n > 0 && strcmp(redis_element(&reply, 0).str, record_id) == 0;
-}
-
-/*
- * As entry_find(). While other operators move entries, a search may pass over an entry. Its record leaves with it, so the search is repeated while the
- * record is there.
- */
-static int find_again(struct admin *a, const struct list_entry *entry, const char *record_id, struct list_entry *again)
-{
-	int found = 0, there = 1;
-
-	for (int i = 0; i < LOOKS && found == 0 && there == 1; i++) {
-		found = entry_find(a, a->keys.escape, entry->at, entry->size, entry->sha1, again);
-		if (found == 0)
-			there = record_id[0] == '\0' ? 0 : record_exists(a, record_id);
-	}
-	return there == -1 ? -1 : found;
-}
-
-/*
- * Sends the move and takes its answer. If Redis cannot tell whether a large message is at its place, searches for it from there on. moved: as
- * queue_redrive() answers, but never QUEUE_CANNOT_TELL.
- */
-static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, int64_t *moved)
-{
-	struct list_entry again;
-	int found = 1;
-
-	append_redrive(a, entry, now_ms, record_id);
-	if (admin_integer(a, moved, a->keys.escape) == -1)
-		return -1;
-	for (int i = 0; i < LOOKS && *moved == QUEUE_CANNOT_TELL && found == 1; i++) {
-		found = find_again(a, entry, record_id, &again);
-		if (found != 1)
-			break;
-		append_redrive(a, &again, now_ms, record_id);
-		entry_free(&again);
-		if (admin_integer(a, moved, a->keys.escape) == -1)
-			return -1;
-	}
-	if (found == 1 && *moved == QUEUE_CANNOT_TELL)
-		return admin_fail(a, EX_TEMPFAIL, "a message keeps changing its place in %s; run the command again", a->keys.escape);
-	if (found == 0)
-		*moved = 0;
-	return found == -1 ? -1 : 0;
-}
-
-int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved)
-{
-	int64_t now_ms;
-
-	return admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1 ? -1 :
-	    redrive_placed(a, entry, now_ms, record_id, moved);
-}
 
 /* The script finds a large message by its place, which is certain only when all moves before it are answered. */
 static int redrive_each(struct retry *t, const struct entries *oldest, char (*ids)[RECORD_ID_SIZE], int64_t now_ms)
@@ -122,7 +29,7 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 		struct list_entry *e = &oldest->all[i];
 
 		if (!entry_is_large(e)) {
-			append_redrive(t->a, e, now_ms, ids[i]);
+			take_append_redrive(t->a, e, now_ms, ids[i]);
 			unanswered++;
 			continue;
 		}
@@ -130,7 +37,7 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 			return -1;
 		unanswered = 0;
 		e->at = -1 - t->claimed;
-		if (redrive_placed(t->a, e, now_ms, ids[i], &moved) == -1)
+		if (take_redrive_placed(t->a, e, now_ms, ids[i], &moved) == -1)
 			return -1;
 		retry_note_moved(t, moved);
 	}

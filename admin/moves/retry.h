@@ -39,11 +39,5 @@ int retry_redrive(struct retry *t, struct records *records, const struct entries
 int retry_take_moved(struct retry *t, size_t n, const char *key);
 void retry_note_moved(struct retry *t, int64_t moved);		/* counts one of these answers */
 void retry_note_claimed(int64_t claimed);		/* prints how many are claimed, if any */
-/*
- * Moves one dead letter back into ingress, where it waits from now on as a new message does. entry: the place where it was
- * found; if a large one is not there any more, this function searches for it. moved: as for retry_take_moved(). -1: error of
- * Redis.
- */
-int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved);
 
 #endif

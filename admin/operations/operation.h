@@ -1,5 +1,5 @@
-#ifndef ADMIN_MOVES_OPERATION_H
-#define ADMIN_MOVES_OPERATION_H
+#ifndef ADMIN_OPERATIONS_OPERATION_H
+#define ADMIN_OPERATIONS_OPERATION_H
 
 #include <stdbool.h>
 #include <stdint.h>

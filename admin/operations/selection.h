@@ -1,11 +1,11 @@
-#ifndef ADMIN_MOVES_SELECTION_H
-#define ADMIN_MOVES_SELECTION_H
+#ifndef ADMIN_OPERATIONS_SELECTION_H
+#define ADMIN_OPERATIONS_SELECTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/operation.h"
+#include "admin/operations/operation.h"
 
 /* A dead letter that the operation means. */
 struct selected {

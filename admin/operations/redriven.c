@@ -9,9 +9,9 @@
 
 #include <bsd/string.h>
 
-#include "admin/moves/redriven.h"
+#include "admin/operations/redriven.h"
 
-#include "admin/moves/operation.h"
+#include "admin/operations/operation.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 

@@ -1,11 +1,11 @@
-#ifndef ADMIN_MOVES_FAILURES_H
-#define ADMIN_MOVES_FAILURES_H
+#ifndef ADMIN_OPERATIONS_FAILURES_H
+#define ADMIN_OPERATIONS_FAILURES_H
 
 #include <stdint.h>
 
 #include "admin/cli/cli.h"
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/redriven.h"
+#include "admin/operations/redriven.h"
 
 /* Why messages that were moved back failed again: each has the cause that it had before, or another one. */
 enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };	/* UNKNOWN: its cause before is not known */

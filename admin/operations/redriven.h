@@ -1,5 +1,5 @@
-#ifndef ADMIN_MOVES_REDRIVEN_H
-#define ADMIN_MOVES_REDRIVEN_H
+#ifndef ADMIN_OPERATIONS_REDRIVEN_H
+#define ADMIN_OPERATIONS_REDRIVEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

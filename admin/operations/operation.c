@@ -12,7 +12,7 @@
 #include <bsd/string.h>
 #include <jansson.h>
 
-#include "admin/moves/operation.h"
+#include "admin/operations/operation.h"
 
 #include "common/base/base.h"
 

@@ -8,11 +8,9 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "admin/moves/selection.h"
+#include "admin/operations/selection.h"
 
-#include "admin/moves/purge.h"
-#include "admin/moves/redriven.h"
-#include "admin/moves/retry.h"
+#include "admin/operations/redriven.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
@@ -142,8 +140,8 @@ static int move_entry(struct selection *s, const struct dead_letter *d, const st
 	int rc;
 
 	if (s->retry)
-		return note_redriven(s, &s->page[s->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
-	rc = purge_dead_letter(a, d, e);
+		return note_redriven(s, &s->page[s->at]) == -1 ? -1 : take_redrive(a, e, d->record_id, moved);
+	rc = take_delete(a, d, e);
 	*moved = rc == 1;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
 }

@@ -10,7 +10,7 @@
 
 #include <bsd/stdlib.h>
 
-#include "admin/moves/paced.h"
+#include "admin/operations/paced.h"
 
 #include "admin/queues/queues.h"
 #include "common/base/base.h"

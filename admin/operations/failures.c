@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "admin/moves/failures.h"
+#include "admin/operations/failures.h"
 
 #include "common/base/base.h"
 

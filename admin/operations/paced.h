@@ -1,9 +1,9 @@
-#ifndef ADMIN_MOVES_PACED_H
-#define ADMIN_MOVES_PACED_H
+#ifndef ADMIN_OPERATIONS_PACED_H
+#define ADMIN_OPERATIONS_PACED_H
 
-#include "admin/moves/failures.h"
-#include "admin/moves/selection.h"
-#include "admin/moves/redriven.h"
+#include "admin/operations/failures.h"
+#include "admin/operations/selection.h"
+#include "admin/operations/redriven.h"
 
 /* How gently an operation moves messages back: --canary, --rate and --max-failures. */
 struct paced {
