@@ -6,12 +6,19 @@
  * settles anything. WHICH asks which of them it is; delayed pushes of producers are the work of pushed.c. MOVE moves messages that are due. Redis
  * cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves
  * only messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is stored apart.
+ *
+ * Retries are fair against new messages. A retry that is moved stands before each message that is pushed later, so a queue whose attempts all fail
+ * would fill ingress with retries, and new messages would wait for minutes. So retries move only until as many messages wait in ingress as the
+ * workers of this host settle until the next look, twice over; and where more wait already, half as many as these workers settle.
  */
 #include "sweeper/age/age.h"
 
 #include "sweeper/core/core.h"
 
 #define EVERY_MS 1000
+#define FAIR_MS 200		/* the next look at a queue in which retries had to stay */
+#define LEAST_PER_WORKER 4	/* messages may wait in ingress for each worker, however slow it is */
+#define LEAST_ELSEWHERE 1000	/* the same if this host has no workers, and does not know how fast those of others are */
 #define QUIET_LOOK_MS 4000	/* on an idle queue, a pause or a message delayed by another host is noticed this late at most */
 
 extern const struct task due_task;
@@ -27,6 +34,9 @@ struct due {
 	struct redis_reply glanced;	/* the answer of GLANCE, */
 	void *kept;			/* the reply that holds it; NULL: none */
 	bool judged;			/* the last MOVE had it */
+	int64_t since;			/* messages that the workers settled between the last two looks */
+	uint64_t shared_until;		/* for age_take_share() */
+	int64_t share;			/* retries that may still move in this look */
 };
 
 static struct due *due_of(const struct sweeper_queue *q)
@@ -50,7 +60,8 @@ static void begin_move(struct sweeper_queue *q)
 void due_wake(struct sweeper_queue *q)
 {
 	due_of(q)->quiet = false;
-	begin_move(q);
+	drop_glanced(due_of(q));
+	due_of(q)->step = DUE_WHICH;
 	task_wake_at(q, &due_task, 0);
 }
 
@@ -65,6 +76,7 @@ static bool wants_look(struct sweeper_queue *q, int64_t now_ms)
 
 	if (d->quiet && settled == d->settled_seen && now_ms < d->quiet_until_ms)
 		return false;
+	d->since = d->settled_seen == 0 ? 0 : (int64_t)(settled - d->settled_seen);
 	d->settled_seen = settled;
 	d->quiet_until_ms = now_ms + QUIET_LOOK_MS;
 	return true;
@@ -99,13 +111,14 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 	case DUE_WHICH:
 		queue_poll(&s->redis, &q->keys);
 		queue_cancels_count(&s->redis, &q->keys);
+		redis_appendf(&s->redis, "LLEN %s", q->keys.ingress);
 		break;
 	case DUE_GLANCE:
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
 		break;
 	case DUE_MOVE:
 		d->judged = d->kept != NULL;
-		queue_due(&s->redis, &q->keys, false, budget, d->judged ? &d->glanced : NULL);
+		queue_due(&s->redis, &q->keys, false, d->share < budget ? (int)d->share : budget, d->judged ? &d->glanced : NULL);
 		drop_glanced(d);
 		break;
 	}
@@ -143,13 +156,37 @@ static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
 {
 	if (!due_of(q)->wrong)
 		return TASK_DONE;
-	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, delayed pushes, the pause or cancels has the wrong type");
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, the pause, cancels or ingress has the wrong type");
 	return TASK_FAILED;
 }
 
-static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
+static int64_t least_waiting(const struct sweeper_queue *q)
 {
-	int64_t n[4] = {0};		/* as queue_poll() and queue_cancels_count() answer */
+	return q->conf->workers == 0 ? LEAST_ELSEWHERE : (int64_t)q->conf->workers * LEAST_PER_WORKER;
+}
+
+/* waiting: in ingress. */
+static void calculate_share(struct sweeper_queue *q, int64_t waiting)
+{
+	struct due *d = due_of(q);
+	int64_t least = age_take_share(q, &d->shared_until, due_task.budget), full = least_waiting(q);
+
+	if (full < 2 * d->since)
+		full = 2 * d->since;
+	d->share = full - waiting > least ? full - waiting : least;
+}
+
+/* A look ends with retries that are due, since their share has moved. If no worker settles anything, none of them is urgent. */
+static enum task_end end_share(struct sweeper_queue *q, int64_t now_ms)
+{
+	if (due_of(q)->since > 0)
+		task_wake_at(q, &due_task, now_ms + FAIR_MS);
+	return TASK_DONE;
+}
+
+static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	int64_t n[5] = {0};		/* as queue_poll() and queue_cancels_count() answer; then the length of ingress */
 	bool failed = false;
 
 	due_of(q)->step = DUE_QUIET;
@@ -167,6 +204,9 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
 		pushed_wake(q);
 	if (n[0] == 0)
 		return end_look(s, q);
+	calculate_share(q, n[4]);
+	if (due_of(q)->share <= 0)
+		return end_share(q, now_ms);
 	begin_move(q);
 	return TASK_ASK;
 }
@@ -192,7 +232,7 @@ static void observe_lags(struct sweeper_queue *q, const struct redis_reply *repl
 	}
 }
 
-static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
+static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	struct queue_due_moved due;
 	struct redis_reply reply;
@@ -211,6 +251,9 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
 	due_of(q)->step = DUE_QUIET;
 	if (due.moved + due.lost == 0 && (!due.unread || due_of(q)->judged))
 		return end_look(s, q);
+	due_of(q)->share -= due.moved;
+	if (due_of(q)->share <= 0)
+		return end_share(q, now_ms);
 	begin_move(q);		/* there may be more: one step may carry fewer than the budget allows */
 	if (due.moved + due.lost == 0)
 		due_of(q)->step = DUE_GLANCE;
@@ -219,18 +262,17 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
 
 static enum task_end take_due(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	(void)now_ms;
 	switch (due_of(q)->step) {
 	case DUE_QUIET:
 		return take_quiet(s, q);
 	case DUE_WHICH:
-		return take_which(s, q);
+		return take_which(s, q, now_ms);
 	case DUE_GLANCE:
 		return take_glanced(s, q);
 	case DUE_MOVE:
 		break;
 	}
-	return take_moved(s, q);
+	return take_moved(s, q, now_ms);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)

@@ -14,7 +14,7 @@
 extern const struct task pushed_task;
 
 struct pushed {
-	uint64_t settled;	/* board->workers.done, up to which messages were moved for it */
+	uint64_t shared_until;	/* for age_take_share() */
 };
 
 void pushed_wake(struct sweeper_queue *q)
@@ -22,24 +22,24 @@ void pushed_wake(struct sweeper_queue *q)
 	task_wake_at(q, &pushed_task, 0);
 }
 
-/* How many messages may leave although ingress is full. */
-static int take_share(struct sweeper_queue *q, int budget)
+int age_take_share(struct sweeper_queue *q, uint64_t *until, int most)
 {
 	uint64_t settled = q->board == NULL ? 0 : atomic_load(&q->board->workers.done);
-	struct pushed *p = task_state(q, &pushed_task);
-	uint64_t share = settled < p->settled ? 0 : (settled - p->settled) / SETTLED_FOR_ONE;
+	uint64_t share = settled < *until ? 0 : (settled - *until) / SETTLED_FOR_ONE;
 
-	if (settled < p->settled || share > (uint64_t)budget)
-		p->settled = settled;
+	if (settled < *until || share > (uint64_t)most)
+		*until = settled;
 	else
-		p->settled += share * SETTLED_FOR_ONE;
-	return share > (uint64_t)budget ? budget : (int)share;
+		*until += share * SETTLED_FOR_ONE;
+	return share > (uint64_t)most ? most : (int)share;
 }
 
 static bool ask_pushed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
+	struct pushed *p = task_state(q, &pushed_task);
+
 	(void)now_ms;
-	queue_pushed(&s->redis, &q->keys, false, budget, take_share(q, budget));
+	queue_pushed(&s->redis, &q->keys, false, budget, age_take_share(q, &p->shared_until, budget));
 	return true;
 }
 

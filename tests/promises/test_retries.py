@@ -104,6 +104,34 @@ def test_a_waiting_retry_is_wrapped_and_others_go_on(redis, quredisd, handler, l
     assert anywhere(c, "mail") == [raw] and stray_keys(c, "mail") == []
 
 
+def runs_before_a_new_one(c, ledger, name):
+    """How many attempts begin between the push of a new message and its own."""
+    before = len(ledger.lines())
+    c.lpush("ingress:mail", name)
+    wait_for(lambda: any(line.startswith(f"{name} ") for line in ledger.lines()[before:]), 60)
+    return next(i for i, line in enumerate(ledger.lines()[before:]) if line.startswith(f"{name} "))
+
+
+def test_new_messages_do_not_wait_behind_all_retries(redis, quredisd, handler, ledger):
+    """400 messages fail again and again, are due at once, and keep all workers busy."""
+    c = redis.client()
+    quredisd(queues=[queue("mail", handler(NOTE + 'case "$m" in new*) exit 0;; esac; sleep 0.01; exit 1'), workers=2, max_attempts=10000, backoff=QUICK)])
+    c.lpush("ingress:mail", *[f"bad{i}" for i in range(400)])
+    wait_for(lambda: len(ledger.lines()) > 600, 60)
+    before = [runs_before_a_new_one(c, ledger, f"new{i}") for i in range(5)]
+    print(f"\nattempts before a new message: {before}")
+    assert sorted(before)[2] < 200
+
+
+def test_a_backlog_does_not_keep_retries_out(redis, quredisd, handler, ledger):
+    c = redis.client()
+    quredisd(queues=[queue("mail", handler(NOTE + '[ "$m" != bad ]'), max_attempts=3, backoff=QUICK)])
+    c.lpush("ingress:mail", *["bad"] * 3, *["good"] * 3000)
+    wait_for(lambda: ledger.lines().count("bad 1 3") == 3)
+    wait_for(lambda: not c.exists("quredis:of:ingress:mail:delayed"), 30)
+    assert c.llen("ingress:mail") > 100 and not any(line.startswith("bad 2") for line in ledger.lines())
+
+
 def test_retries_survive_a_restart(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE + "exit 1"), max_attempts=2, backoff={"base": "1s", "cap": "1s"})])
