@@ -1,5 +1,5 @@
 /*
- * Completes a command line for a shell. Commands and options come from their tables, queues and dead letters from the
+ * Completes a command line for a shell. Commands and options come from their tables, queues from the
  * configuration and Redis. It prints nothing but candidates: errors are not reported, and Redis gets PATIENCE_S to answer.
  * Candidates that were found until then are printed.
  */
@@ -11,19 +11,16 @@
 #include "admin/commands/complete.h"
 
 #include "admin/cli/cli.h"
-#include "admin/dead_letters/dead_letters.h"
 #include "admin/top/top.h"
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
 #define PATIENCE_S 1		/* for Redis: then SIGALRM ends the process, with what it has printed */
-#define IDS_MAX 20
 
 struct completion {
 	struct admin a;		/* the options before the word: the address of Redis, and so on */
 	char complaint[COMPLAINT_SIZE];
 	const char *begun;	/* the beginning of the word to complete */
-	size_t nids;
 };
 
 static void offer(const struct completion *c, const char *word, const char *what)
@@ -40,13 +37,6 @@ static void offer_all(const struct completion *c, const char *const *words, size
 
 /* ---- candidates from Redis ---- */
 
-static void connect_soon(struct completion *c)
-{
-	fflush(stdout);
-	alarm(PATIENCE_S);
-	connection_open(&c->a);
-}
-
 static void offer_queues(struct completion *c)
 {
 	char **names;
@@ -56,32 +46,15 @@ static void offer_queues(struct completion *c)
 		return;
 	for (size_t i = 0; i < c->a.conf->nqueues; i++)
 		offer(c, c->a.conf->queues[i]->name, NULL);
-	connect_soon(c);
+	fflush(stdout);
+	alarm(PATIENCE_S);
+	connection_open(&c->a);
 	if (c->a.redis.state != REDIS_READY || admin_registered(&c->a, &names, &n) == -1)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (conf_queue_find(c->a.conf, names[i]) == NULL && identifier_is(IDENTIFIER_NAME, names[i], strlen(names[i])))
 			offer(c, names[i], NULL);
 	admin_names_free(names, n);
-}
-
-static int offer_id(void *arg, const struct dead_letter *d)
-{
-	struct completion *c = arg;
-	const struct queue_bytes *class = dead_letter_field(d, "error_class");
-	char *shown = class == NULL ? NULL : visible(class->data, class->len, 40);
-
-	offer(c, d->record_id, shown);
-	free(shown);
-	return ++c->nids >= IDS_MAX;
-}
-
-static void offer_ids(struct completion *c)
-{
-	fflush(stdout);
-	alarm(PATIENCE_S);
-	if (admin_prepare(&c->a, NEED_QUEUE) == 0)
-		dead_letter_each(&c->a, offer_id, c);
 }
 
 /* ---- operands ---- */
@@ -134,8 +107,6 @@ static void offer_operand(struct completion *c, const struct command *command)
 	operand_name(command->arguments, c->a.noperands, name, sizeof(name));
 	if (strcmp(name, "QUEUE") == 0)
 		offer_queues(c);
-	else if (strcmp(name, "ID") == 0 && strncmp(command->name, "dlq ", strlen("dlq ")) == 0)
-		offer_ids(c);
 	else if (strcmp(name, "TYPE") == 0)
 		offer_all(c, lists, nitems(lists));
 	else if (strcmp(name, "SHELL") == 0)
@@ -173,12 +144,6 @@ static const struct option_spec *awaits_value(const char *word)
 	return NULL;
 }
 
-static void offer_classes(const struct completion *c)
-{
-	for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
-		offer(c, dead_letter_classes[i].name, NULL);
-}
-
 static void offer_value(const struct completion *c, const struct option_spec *s)
 {
 	static const char *const sources[] = { "ingress", "escape", "delayed" };
@@ -188,7 +153,8 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 	else if (s->kind == OPTION_IS_COLOUR)
 		offer_all(c, colour_choices, COLOUR_CHOICES);
 	else if (s->bit == OPTION_CLASS)
-		offer_classes(c);
+		for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
+			offer(c, dead_letter_classes[i].name, NULL);
 	else if (s->bit == OPTION_FROM)
 		offer_all(c, sources, nitems(sources));
 	else if (s->bit == OPTION_SORT)
@@ -212,38 +178,24 @@ static void complete_word(struct completion *c)
 		offer_commands(c, a->noperands == 0 ? NULL : a->operands[0]);
 }
 
-/* The value of run --id; push --id is any text. */
-static void offer_ids_to_run(struct completion *c)
-{
-	const struct command *command = c->a.noperands == 0 ? NULL : command_find(&c->a);
-	bool has_queue = c->a.noperands > 0;		/* command_find() took the words of the command off the operands */
-
-	if (command != NULL && (command->options & OPTION_FROM) != 0 && has_queue)
-		offer_ids(c);
-}
-
 void complete_words(const struct command_table *commands, char *const *words, size_t n)
 {
 	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true }, .begun = n == 0 ? "" : words[n - 1] };
 	char **argv = alloc_zero(n + 2, sizeof(*argv));
 	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);
-	bool needs_command = open != NULL && open->bit == OPTION_ID;	/* only the command says what its value may be */
-	int argc = n == 0 ? 1 : (int)n - needs_command;		/* without the word that is completed, and without --id before it */
+	int argc = n == 0 ? 1 : (int)n;		/* without the word that is completed */
 
 	argv[0] = (char *)(uintptr_t)"quredis";
 	for (size_t i = 0; i + 1 < n; i++)
 		argv[i + 1] = words[i];
 	if (freopen("/dev/null", "w", stderr) == NULL)
 		goto out;
-	if (open != NULL && !needs_command) {
+	if (open != NULL) {
 		offer_value(&c, open);
 	} else if (options_parse(&c.a.options, argc, argv) == 0) {
 		c.a.operands = c.a.options.operands;
 		c.a.noperands = c.a.options.noperands;
-		if (needs_command)
-			offer_ids_to_run(&c);
-		else
-			complete_word(&c);
+		complete_word(&c);
 	}
 	admin_close(&c.a);
 out:
