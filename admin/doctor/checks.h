@@ -91,6 +91,7 @@ struct finding {
 	enum severity severity;
 	struct queue_check *queue;	/* NULL: of no queue */
 	char *where, *what, *advice;	/* owned; where and advice may be NULL */
+	const char *format;		/* of what: findings of one format may be printed as one */
 	bool other_user;		/* its commands need a Redis user with more rights than ours */
 	const struct fix *fix;		/* NULL: an operator has to act */
 	char *subject;			/* what the fix is applied to; owned, may be NULL */

@@ -1,6 +1,5 @@
 /* Collects the findings of all checks in the order of the table, and counts them. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,34 +16,18 @@ void findings_init(struct doctor *d)
 	STAILQ_INIT(&d->findings.list);
 }
 
-static struct finding *append_finding(struct doctor *d, enum severity severity, const char *where, char *what)
-{
-	struct finding *f = alloc_zero(1, sizeof(*f));
-
-	*f = (struct finding){ .check = d->check, .severity = severity, .queue = d->queue, .what = what,
-		.where = alloc_string(where != NULL ? where : d->queue != NULL ? d->queue->keys.name : NULL) };
-	STAILQ_INSERT_TAIL(&d->findings.list, f, next);
-	return f;
-}
-
-__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap)
-{
-	char *text;
-
-	if (vasprintf(&text, fmt, ap) == -1)
-		alloc_failed();
-	return text;
-}
-
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
 {
+	struct finding *f = alloc_zero(1, sizeof(*f));
 	va_list ap;
-	char *text;
 
+	*f = (struct finding){ .check = d->check, .severity = severity, .queue = d->queue, .format = what,
+		.where = alloc_string(where != NULL ? where : d->queue != NULL ? d->queue->keys.name : NULL) };
 	va_start(ap, what);
-	text = format(what, ap);
+	f->what = alloc_format_args(what, ap);
 	va_end(ap);
-	return append_finding(d, severity, where, text);
+	STAILQ_INSERT_TAIL(&d->findings.list, f, next);
+	return f;
 }
 
 void findings_advise(struct finding *f, const char *advice, ...)
@@ -53,7 +36,7 @@ void findings_advise(struct finding *f, const char *advice, ...)
 
 	free(f->advice);
 	va_start(ap, advice);
-	f->advice = format(advice, ap);
+	f->advice = alloc_format_args(advice, ap);
 	va_end(ap);
 }
 
@@ -103,7 +86,7 @@ void findings_end_check(struct doctor *d)
 		kept = next_of(d, kept);
 	more = kept == NULL ? 0 : remove_after(d, kept, &worst);
 	if (more > 0)
-		findings_advise(append_finding(d, worst, NULL, alloc_format("%zu more findings like these", more)),
+		findings_advise(findings_add(d, worst, NULL, "%zu more findings like these", more),
 		    d->a->options.fix ? "run doctor again to fix more of them" : "fix these, then run doctor again");
 	d->findings.before = STAILQ_LAST(&d->findings.list, finding, next);
 }

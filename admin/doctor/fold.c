@@ -1,4 +1,4 @@
-/* Folds alike lines into one, word by word: a word that is equal everywhere stays, and one that differs becomes a range or a list. */
+/* Folds alike lines into one: what is equal in all stays, and names, figures, plurals and single words may differ. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,177 +9,119 @@
 
 #define NAMES_MAX 5
 #define WORDS_LISTED 3
-#define PUNCTUATION ",;:.)"
 
-/* ---- words ---- */
-
-static size_t word_len(const char *word)
+static char *text_of(struct buffer *b)
 {
-	return strcspn(word, " ");
+	char *text = alloc_copy(b->data == NULL ? "" : b->data, b->len);
+
+	buffer_free(b);
+	return text;
 }
 
-static const char *next_word(const char *word)
+/* ---- lists ---- */
+
+static bool is_new(const char *const *names, size_t i)
 {
-	word += word_len(word);
-	return *word == ' ' ? word + 1 : word;
+	for (size_t before = 0; names[i] != NULL && before < i; before++)
+		if (names[before] != NULL && strcmp(names[before], names[i]) == 0)
+			return false;
+	return names[i] != NULL;
 }
 
-static bool same_word(const char *a, const char *b)
+/* Lists at most this many. One name more is listed, too: "and 1 more" would be no shorter. Returns how many differ. */
+static size_t append_list(struct buffer *out, const char *const *names, size_t n, size_t most)
 {
-	size_t len = word_len(a);
+	size_t distinct = 0, shown, done = 0;
 
-	return len == word_len(b) && memcmp(a, b, len) == 0;
+	for (size_t i = 0; i < n; i++)
+		distinct += is_new(names, i);
+	shown = distinct <= most + 1 ? distinct : most;
+	for (size_t i = 0; i < n && done < shown; i++)
+		if (is_new(names, i)) {
+			buffer_format(out, "%s%s", done == 0 ? "" : done + 1 == distinct ? " and " : ", ", names[i]);
+			done++;
+		}
+	if (distinct > shown)
+		buffer_format(out, " and %zu more", distinct - shown);
+	return distinct;
 }
 
-/* Finds name in a word. Returns NULL if it is not there, or only as a part of a longer name: "mail" is not in "mailbox". */
-static const char *find_name(const char *word, const char *name)
+char *fold_names(const char *const *names, size_t n)
 {
-	size_t len = word_len(word), n = name == NULL ? 0 : strlen(name);
-	static const char of_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	struct buffer out = {0};
 
-	for (size_t i = 0; n > 0 && i + n <= len; i++)
-		if (memcmp(word + i, name, n) == 0 && (i == 0 || strchr(of_names, word[i - 1]) == NULL) &&
-		    (i + n == len || strchr(of_names, word[i + n]) == NULL))
-			return word + i;
-	return NULL;
+	return append_list(&out, names, n, NAMES_MAX) == 0 ? NULL : text_of(&out);
 }
 
-/* True: the words are equal apart from the name of each line that stands in them. */
-static bool same_but_name(const char *a, const char *name_a, const char *b, const char *name_b)
-{
-	const char *in_a = find_name(a, name_a), *in_b = find_name(b, name_b);
-
-	return in_a != NULL && in_b != NULL && in_a - a == in_b - b && memcmp(a, b, (size_t)(in_a - a)) == 0 &&
-	    same_word(in_a + strlen(name_a), in_b + strlen(name_b));
-}
-
-/* Counts the words of both, and those that are equal. False: one line has more words. */
-static bool compare_words(const struct fold_line *a, const struct fold_line *b, size_t *words, size_t *same)
-{
-	const char *in_a = a->text, *in_b = b->text;
-
-	*words = *same = 0;
-	if (in_a == NULL || in_b == NULL)
-		return in_a == in_b;
-	for (; *in_a != '\0' && *in_b != '\0'; in_a = next_word(in_a), in_b = next_word(in_b)) {
-		++*words;
-		*same += same_word(in_a, in_b) || same_but_name(in_a, a->queue, in_b, b->queue) || same_but_name(in_a, a->name, in_b, b->name);
-	}
-	return *in_a == '\0' && *in_b == '\0';
-}
-
-bool fold_is_alike(const struct fold_line *a, const struct fold_line *b)
-{
-	size_t words, same;
-
-	return compare_words(a, b, &words, &same) && 2 * same >= words;
-}
-
-bool fold_is_same(const struct fold_line *a, const struct fold_line *b)
-{
-	size_t words, same;
-
-	return compare_words(a, b, &words, &same) && same == words;
-}
-
-/* ---- one word for all ---- */
+/* ---- texts ---- */
 
 struct fold {
 	const struct fold_line *lines;
-	const char **at;	/* the word that is folded, in each line; owned */
+	const char **at;	/* where each text goes on; owned */
 	size_t n;
 };
 
-static bool append_if_same(struct buffer *out, const struct fold *f)
+static bool is_of_name(char c)
 {
-	for (size_t i = 1; i < f->n; i++)
-		if (!same_word(f->at[i], f->at[0]))
+	return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+/* Goes over the name of each line; false: a line has another word here, as "mailbox" for "mail", or all have the same name. */
+static bool take_names(struct fold *f, struct buffer *out, bool queue)
+{
+	bool differ = false;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const char *name = queue ? f->lines[i].queue : f->lines[i].name;
+		size_t len = name == NULL ? 0 : strlen(name);
+
+		if (len == 0 || strncmp(f->at[i], name, len) != 0 || is_of_name(f->at[i][len]))
 			return false;
-	buffer_append(out, f->at[0], word_len(f->at[0]));
-	return true;
-}
-
-static const char *name_of(const struct fold_line *line, bool queue)
-{
-	return queue ? line->queue : line->name;
-}
-
-static bool append_if_name(struct buffer *out, const struct fold *f, bool queue)
-{
-	const char *first = name_of(&f->lines[0], queue), *in_first = find_name(f->at[0], first), *rest;
-
-	if (in_first == NULL)
-		return false;
-	for (size_t i = 1; i < f->n; i++)
-		if (!same_but_name(f->at[0], first, f->at[i], name_of(&f->lines[i], queue)))
-			return false;
-	rest = in_first + strlen(first);
-	buffer_append(out, f->at[0], (size_t)(in_first - f->at[0]));
-	buffer_format(out, "%s%.*s", queue ? "QUEUE" : "NAME", (int)word_len(rest), rest);
-	return true;
-}
-
-/* "message" and "messages" */
-static bool append_if_plural(struct buffer *out, const struct fold *f)
-{
-	const char *longest = f->at[0];
-	size_t len;
-
-	for (size_t i = 1; i < f->n; i++)
-		if (word_len(f->at[i]) > word_len(longest))
-			longest = f->at[i];
-	len = word_len(longest);
-	if (len < 2 || longest[len - 1] != 's' || isdigit((unsigned char)longest[0]))
+		differ = differ || strncmp(f->at[i], f->at[0], len + 1) != 0;
+	}
+	if (!differ)
 		return false;
 	for (size_t i = 0; i < f->n; i++)
-		if (!same_word(f->at[i], longest) && (word_len(f->at[i]) != len - 1 || memcmp(f->at[i], longest, len - 1) != 0))
-			return false;
-	buffer_append(out, longest, len);
+		f->at[i] += strlen(queue ? f->lines[i].queue : f->lines[i].name);
+	buffer_format(out, "%s", queue ? "QUEUE" : "NAME");
 	return true;
 }
 
-/* Reads digits, and perhaps one digit behind a point: "33.3", as of percentages. tenths: of it */
-static bool parse_number(const char *text, int64_t *tenths)
+/* A number, perhaps with one digit behind a point, or a duration; value: in tenths, or in ms. Returns its length; 0: it is no such figure. */
+static size_t parse_figure(const char *text, bool duration, int64_t *value)
 {
-	char *end;
-	int64_t whole = strtoll(text, &end, 10);
+	size_t len = strspn(text, "0123456789.dhms");
+	char figure[UNITS_SIZE], *end;
 
-	if (end == text || whole > INT64_MAX / 10 - 1 || whole < INT64_MIN / 10 + 1)
-		return false;
-	*tenths = whole * 10;
-	if (end[0] == '.' && isdigit((unsigned char)end[1]) && end[2] == '\0')
-		*tenths += (text[0] == '-' ? -1 : 1) * (end[1] - '0');
-	else if (end[0] != '\0')
-		return false;
-	return true;
-}
-
-/* Parses a number, or a duration, before the punctuation of a word. False: it is neither, or not of the wanted kind. */
-static bool parse_figure(const char *word, bool duration, int64_t *value, size_t *len)
-{
-	char text[UNITS_SIZE];
-
-	*len = word_len(word);
-	while (*len > 0 && strchr(PUNCTUATION, word[*len - 1]) != NULL)
-		(*len)--;
-	if (*len == 0 || *len >= sizeof(text))
-		return false;
-	memcpy(text, word, *len);
-	text[*len] = '\0';
-	return duration ? units_parse_duration(text, value) == 0 : parse_number(text, value);
+	while (len > 0 && text[len - 1] == '.')
+		len--;
+	if (len == 0 || len >= sizeof(figure) || is_of_name(text[len]))
+		return 0;
+	memcpy(figure, text, len);
+	figure[len] = '\0';
+	if (duration)
+		return units_parse_duration(figure, value) == 0 ? len : 0;
+	*value = strtoll(figure, &end, 10);
+	if (*value > INT64_MAX / 10 - 1)
+		return 0;
+	*value *= 10;
+	if (end[0] == '.' && isdigit((unsigned char)end[1])) {
+		*value += end[1] - '0';
+		end += 2;
+	}
+	return *end == '\0' ? len : 0;
 }
 
 /* "3 to 57", "5m to 3h12m" */
-static bool append_if_range(struct buffer *out, const struct fold *f, bool duration)
+static bool take_figures(struct fold *f, struct buffer *out, bool duration)
 {
 	const char *least = f->at[0], *most = f->at[0];
 	int64_t value, low = INT64_MAX, high = INT64_MIN;
-	size_t len, first;
 
-	if (!parse_figure(f->at[0], duration, &value, &first))
+	if (least != f->lines[0].text && least[-1] == '.')	/* of a version */
 		return false;
 	for (size_t i = 0; i < f->n; i++) {
-		if (!parse_figure(f->at[i], duration, &value, &len) || !same_word(f->at[i] + len, f->at[0] + first))
+		if (parse_figure(f->at[i], duration, &value) == 0)
 			return false;
 		if (value < low) {
 			low = value;
@@ -190,119 +132,111 @@ static bool append_if_range(struct buffer *out, const struct fold *f, bool durat
 			most = f->at[i];
 		}
 	}
-	parse_figure(least, duration, &value, &len);
-	buffer_format(out, "%.*s to %.*s", (int)len, least, (int)word_len(most), most);
+	buffer_append(out, least, parse_figure(least, duration, &value));
+	if (low < high)
+		buffer_format(out, " to %.*s", (int)parse_figure(most, duration, &value), most);
+	for (size_t i = 0; i < f->n; i++)
+		f->at[i] += parse_figure(f->at[i], duration, &value);
 	return true;
 }
 
-/* ---- lists ---- */
-
-static int by_text(const void *a, const void *b)
+/* The "s" of "messages", where others have one "message". */
+static bool take_plurals(struct fold *f, struct buffer *out)
 {
-	const char *const *x = a, *const *y = b;
+	bool any = false;
 
-	return strcmp(*x, *y);
-}
-
-static size_t count_distinct(const char *const *names, size_t n)
-{
-	const char **sorted = alloc_zero(n, sizeof(*sorted));
-	size_t distinct = 0;
-
-	memcpy(sorted, names, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), by_text);
-	for (size_t i = 0; i < n; i++)
-		distinct += i == 0 || strcmp(sorted[i], sorted[i - 1]) != 0;
-	free(sorted);
-	return distinct;
-}
-
-static bool is_new(const char *const *names, size_t i)
-{
-	for (size_t before = 0; before < i; before++)
-		if (strcmp(names[before], names[i]) == 0)
+	for (size_t i = 0; i < f->n; i++) {
+		if (f->at[i] == f->lines[i].text || !isalpha((unsigned char)f->at[i][-1]) || is_of_name(f->at[i][f->at[i][0] == 's']))
 			return false;
+		any = any || f->at[i][0] == 's';
+	}
+	for (size_t i = 0; i < f->n; i++)
+		f->at[i] += f->at[i][0] == 's';
+	buffer_append(out, "s", any);
+	return any;
+}
+
+static bool take_same(struct fold *f, struct buffer *out)
+{
+	for (size_t i = 1; i < f->n; i++)
+		if (f->at[i][0] != f->at[0][0])
+			return false;
+	buffer_append(out, f->at[0], 1);
+	for (size_t i = 0; i < f->n; i++)
+		f->at[i]++;
 	return true;
 }
 
-/* Lists at most this many. One name more is listed, too: "and 1 more" would be no shorter. */
-static void append_list(struct buffer *out, const char *const *names, size_t n, size_t most)
+/* Goes over one word of each line, with the blank behind it. */
+static bool take_alike(struct fold *f, struct buffer *out, bool figures)
 {
-	size_t distinct = count_distinct(names, n), shown = distinct <= most + 1 ? distinct : most, done = 0;
+	bool alike = true, goes_on = true;
 
-	for (size_t i = 0; i < n && done < shown; i++)
-		if (is_new(names, i)) {
-			buffer_format(out, "%s%s", done == 0 ? "" : done + 1 == distinct ? " and " : ", ", names[i]);
-			done++;
-		}
-	if (distinct > shown)
-		buffer_format(out, " and %zu more", distinct - shown);
+	while (alike && goes_on) {
+		bool word = f->at[0] == f->lines[0].text || !is_of_name(f->at[0][-1]), blank = f->at[0][0] == ' ';
+
+		alike = (word && (take_names(f, out, true) || take_names(f, out, false))) ||
+		    (word && figures && (take_figures(f, out, false) || take_figures(f, out, true))) || take_same(f, out) ||
+		    (figures && take_plurals(f, out));
+		goes_on = !blank && f->at[0][0] != '\0';
+	}
+	return alike;
 }
 
-static void append_words(struct buffer *out, const struct fold *f)
+/* "a, b, c and 4 more"; false: a line has ended. */
+static bool take_list(struct fold *f, struct buffer *out)
 {
-	char **words = alloc_zero(f->n, sizeof(*words));
+	char **words;
 
 	for (size_t i = 0; i < f->n; i++)
-		words[i] = alloc_copy(f->at[i], word_len(f->at[i]));
+		if (strcspn(f->at[i], " ") == 0)
+			return false;
+	words = alloc_zero(f->n, sizeof(*words));
+	for (size_t i = 0; i < f->n; i++) {
+		words[i] = alloc_copy(f->at[i], strcspn(f->at[i], " "));
+		f->at[i] += strlen(words[i]);
+	}
 	append_list(out, (const char *const *)words, f->n, WORDS_LISTED);
 	for (size_t i = 0; i < f->n; i++)
 		free(words[i]);
 	free(words);
+	return true;
 }
 
-/* ---- whole texts ---- */
-
-static char *text_of(struct buffer *b)
+static bool any_goes_on(const struct fold *f)
 {
-	char *text = alloc_copy(b->data == NULL ? "" : b->data, b->len);
-
-	buffer_free(b);
-	return text;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->at[i][0] != '\0')
+			return true;
+	return false;
 }
 
-char *fold_names(const char *const *names, size_t n)
+char *fold_text(const struct fold_line *lines, size_t n, bool only_names)
 {
+	struct fold f = { .lines = lines, .at = alloc_zero(n, sizeof(*f.at)), .n = n };
+	const char **word = alloc_zero(n, sizeof(*word));
 	struct buffer out = {0};
-	const char **given = alloc_zero(n + 1, sizeof(*given));
-	size_t ngiven = 0;
+	bool alike = true, listed = false;	/* listed: the last word is a list */
 
-	for (size_t i = 0; i < n; i++)
-		if (names[i] != NULL)
-			given[ngiven++] = names[i];
-	if (ngiven > 0)
-		append_list(&out, given, ngiven, NAMES_MAX);
-	free(given);
-	return ngiven == 0 ? NULL : text_of(&out);
-}
-
-static void append_word(struct buffer *out, const struct fold *f)
-{
-	if (append_if_same(out, f) || append_if_name(out, f, true) || append_if_name(out, f, false) || append_if_range(out, f, false) ||
-	    append_if_range(out, f, true) || append_if_plural(out, f))
-		return;
-	append_words(out, f);
-}
-
-char *fold_text(const struct fold_line *lines, size_t n)
-{
-	struct fold f = { .lines = lines, .n = n };
-	struct buffer out = {0};
-
-	if (n == 0 || lines[0].text == NULL)
-		return NULL;
-	if (n == 1)
-		return alloc_string(lines[0].text);
-	f.at = alloc_zero(n, sizeof(*f.at));
 	for (size_t i = 0; i < n; i++)
 		f.at[i] = lines[i].text;
-	while (*f.at[0] != '\0') {
-		if (out.len > 0)
-			buffer_append(&out, " ", 1);
-		append_word(&out, &f);
-		for (size_t i = 0; i < n; i++)
-			f.at[i] = next_word(f.at[i]);
+	while (alike && any_goes_on(&f)) {
+		size_t len = out.len;
+
+		memcpy(word, f.at, n * sizeof(*word));
+		if (take_alike(&f, &out, !only_names)) {
+			listed = listed && f.at[0] == word[0] + 1;	/* only the blank behind it */
+			continue;
+		}
+		out.len = len;
+		memcpy(f.at, word, n * sizeof(*word));
+		alike = !only_names && !listed && take_list(&f, &out);
+		listed = true;
 	}
 	free(f.at);
-	return text_of(&out);
+	free(word);
+	if (alike)
+		return text_of(&out);
+	buffer_free(&out);
+	return NULL;
 }

@@ -150,15 +150,27 @@ static char *place_of(const struct finding *f)
 
 /* ---- folding ---- */
 
+static bool folds(struct fold_line one, struct fold_line other, bool only_names)
+{
+	char *text = fold_text((struct fold_line[]){ one, other }, 2, only_names);
+
+	free(text);
+	return text != NULL;
+}
+
+static struct fold_line line_of(const struct row *r, bool advice)
+{
+	return (struct fold_line){ queue_of(r->finding), r->finding->where, advice ? r->advice : r->finding->what };
+}
+
 /* The advice must be the same but for names: a command folded out of different ones would be wrong. */
 static bool is_alike(const struct row *a, const struct row *b)
 {
 	const struct finding *f = a->finding, *g = b->finding;
-	struct fold_line what[] = { { queue_of(f), f->where, f->what }, { queue_of(g), g->where, g->what } };
-	struct fold_line advice[] = { { queue_of(f), f->where, a->advice }, { queue_of(g), g->where, b->advice } };
 
 	return strcmp(f->check, g->check) == 0 && f->fix == g->fix && f->fixed == g->fixed && f->severity == g->severity &&
-	    fold_is_alike(&what[0], &what[1]) && fold_is_same(&advice[0], &advice[1]);
+	    strcmp(f->format, g->format) == 0 && (a->advice == NULL) == (b->advice == NULL) &&
+	    (a->advice == NULL || folds(line_of(a, true), line_of(b, true), true)) && folds(line_of(a, false), line_of(b, false), false);
 }
 
 /* Links each row to the last one before it that is alike, among the latest OPEN_MAX rows that stand alone. */
@@ -216,12 +228,17 @@ static char *places_of(const struct row *first)
 static char *text_of(const struct row *first, bool advice)
 {
 	size_t n = count_alike(first), i = 0;
-	struct fold_line *lines = alloc_zero(n, sizeof(*lines));
+	struct fold_line *lines;
 	char *text;
 
+	if (n == 1)
+		return alloc_string(advice ? first->advice : first->finding->what);
+	lines = alloc_zero(n, sizeof(*lines));
 	for (const struct row *r = first; r != NULL; r = r->alike)
-		lines[i++] = (struct fold_line){ queue_of(r->finding), r->finding->where, advice ? r->advice : r->finding->what };
-	text = fold_text(lines, n);
+		lines[i++] = line_of(r, advice);
+	text = lines[0].text == NULL ? NULL : fold_text(lines, n, advice);
+	if (text == NULL)	/* each is alike to the first, but not to all others: the first stands for them */
+		text = alloc_string(lines[0].text);
 	free(lines);
 	return text;
 }

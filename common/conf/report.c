@@ -26,34 +26,20 @@ char *conf_place(const struct conf_origin *where)
 	return alloc_format("%s:%d", where->from, where->line);
 }
 
-/* A default has no place: an error about it is caused by another value. */
-static bool has_place(const struct conf_origin *where)
-{
-	return where != NULL && where->from != NULL && (conf_given(where));
-}
-
-static size_t file_index(const struct conf_loading *l, const struct conf_origin *where)
-{
-	for (size_t i = 0; i < l->nfiles; i++)
-		if (where->from == l->conf->files[i])
-			return i;
-	return l->nfiles;
-}
-
 static __attribute__((format(printf, 4, 0))) void add_issue(struct conf_loading *l, bool warning,
     const struct conf_origin *where, const char *fmt, va_list ap)
 {
 	struct conf_issue *issue;
-	char *text = NULL, *place;
+	char *text = alloc_format_args(fmt, ap), *place;
 
-	if (vasprintf(&text, fmt, ap) == -1)
-		text = alloc_string("out of memory");
 	l->issues = alloc_resize(l->issues, l->nissues + 1, sizeof(*l->issues));
 	issue = &l->issues[l->nissues];
 	*issue = (struct conf_issue){ .file = l->nfiles, .serial = l->nissues++, .warning = warning, .text = text };
-	if (!has_place(where))
+	if (where == NULL || where->from == NULL || !conf_given(where))	/* a default has no place: another value causes an error about it */
 		return;
-	issue->file = file_index(l, where);
+	for (size_t i = l->nfiles; i-- > 0;)
+		if (where->from == l->conf->files[i])
+			issue->file = i;
 	issue->line = where->line;
 	place = conf_place(where);
 	issue->place_len = strlen(place);

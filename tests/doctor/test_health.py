@@ -71,6 +71,14 @@ def test_queues_that_are_sick_alike_are_one_row(queues):
     assert row[4] == f"quredis -c {clinic.conf} trend QUEUE --since 6h; all figures: quredis -c {clinic.conf} health QUEUE"
 
 
+def test_other_words_are_a_row_of_their_own(queues):
+    """Half of the words of two sentences may be the same by chance."""
+    clinic = queues("q1", "q2")
+    report(clinic, "q1", ("stuck", "degraded", "7 messages are stuck, the limit is 5"))
+    report(clinic, "q2", ("stuck", "degraded", "7 letters were lost, the limit is 5"))
+    assert [row[3] for row in health_rows(clinic)] == ["degraded: 7 messages are stuck, the limit is 5", "degraded: 7 letters were lost, the limit is 5"]
+
+
 def test_a_cause_that_another_check_finds_is_not_told_twice(queues):
     clinic = queues("mail", "news")
     for name in "mail", "news":
