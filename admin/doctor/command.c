@@ -103,17 +103,6 @@ static int run_checks(struct doctor *d)
 
 /* ---- the command ---- */
 
-/* Lists the repairs, and asks. -1: the operator said no. */
-static int ask_to_fix(struct doctor *d)
-{
-	size_t n;
-
-	if (d->a->options.yes || !confirm_possible())
-		return 0;
-	n = report_fixes(d);
-	return n == 0 ? 0 : confirm(d->a, n == 1 ? "Apply this fix?" : "Apply all these fixes?");
-}
-
 static void apply(struct doctor *d, struct finding *f)
 {
 	if (d->a->options.dry_run) {
@@ -131,24 +120,20 @@ static void apply(struct doctor *d, struct finding *f)
 	doctor_enter(d, NULL);
 }
 
+/* -1: the operator said no. */
 static int apply_all(struct doctor *d)
 {
+	bool asks = !d->a->options.dry_run && !d->a->options.yes && confirm_possible();
+	size_t n = asks ? report_fixes(d) : 0;
 	struct finding *f;
 
-	if (!d->a->options.dry_run && ask_to_fix(d) == -1)
+	if (n > 0 && confirm(d->a, n == 1 ? "Apply this fix?" : "Apply all these fixes?") == -1)
 		return -1;
 	interrupt_begin();
 	STAILQ_FOREACH(f, &d->findings.list, next)
 		if (f->fix != NULL && !interrupt_asked() && d->a->redis.state == REDIS_READY)
 			apply(d, f);
 	return 0;
-}
-
-static int status_of(const struct doctor *d)
-{
-	static const int statuses[] = { [SEVERITY_OK] = EX_OK, [SEVERITY_NOTE] = EX_OK, [SEVERITY_WARNING] = STATUS_WARNINGS, [SEVERITY_ERROR] = STATUS_ERRORS };
-
-	return d->away ? EX_UNAVAILABLE : statuses[findings_worst(d)];
 }
 
 /* Prints the error of a wrong command line as every command does. Errors of checks become findings instead. */
@@ -185,6 +170,8 @@ static void end(struct doctor *d)
 
 int cmd_doctor(struct admin *a)
 {
+	static const int statuses[] = { [SEVERITY_OK] = EX_OK, [SEVERITY_NOTE] = EX_OK, [SEVERITY_WARNING] = STATUS_WARNINGS,
+		[SEVERITY_ERROR] = STATUS_ERRORS };
 	struct doctor d;
 	bool declined = false;
 	int rc = 0;
@@ -197,7 +184,7 @@ int cmd_doctor(struct admin *a)
 			declined = apply_all(&d) == -1;
 		report_print(&d);
 		report_summarize(&d);
-		a->status = status_of(&d);
+		a->status = d.away ? EX_UNAVAILABLE : statuses[findings_worst(&d)];
 		if (declined)
 			admin_note("quredis: %s", d.why);
 	}

@@ -295,21 +295,11 @@ static void print_row(struct doctor *d, const struct row *row)
 	free(advice);
 }
 
-static void print_rows(struct doctor *d, struct row *rows, size_t n, enum urgency least, bool fold)
+static void print_rows(struct doctor *d, const struct row *rows, size_t n, enum urgency least)
 {
-	if (fold)
-		fold_rows(rows, n);
 	for (int urgency = (int)least; urgency <= URGENCY_ERROR; urgency++)
 		for (size_t i = 0; i < n; i++)
 			if (!rows[i].folded && urgency_of(rows[i].finding) == (enum urgency)urgency)
-				print_row(d, &rows[i]);
-}
-
-static void print_json(struct doctor *d, const struct row *rows, size_t n)
-{
-	for (int severity = SEVERITY_ERROR; severity >= SEVERITY_OK; severity--)
-		for (size_t i = 0; i < n; i++)
-			if (rows[i].finding->severity == (enum severity)severity)
 				print_row(d, &rows[i]);
 }
 
@@ -346,14 +336,6 @@ static struct row *make_rows(const struct doctor *d, size_t *n)
 	return rows;
 }
 
-static bool has_rows(const struct row *rows, size_t n, enum urgency least)
-{
-	for (size_t i = 0; i < n; i++)
-		if (urgency_of(rows[i].finding) >= least)
-			return true;
-	return false;
-}
-
 void report_print(struct doctor *d)
 {
 	static const struct column columns[] = {
@@ -363,18 +345,24 @@ void report_print(struct doctor *d)
 	};
 	bool json = d->a->options.json, verbose = d->a->options.verbose;
 	enum urgency least = verbose ? URGENCY_FINE : URGENCY_FIXED;
-	size_t n, fine = count_fine(d);
+	size_t n, fine = count_fine(d), shown = 0;
 	struct row *rows = make_rows(d, &n);
 
+	for (size_t i = 0; i < n; i++)
+		shown += urgency_of(rows[i].finding) >= least;
 	if (!json && !verbose && fine > 0)
 		printf("  %zu check%s fine (-v lists %s)\n", fine, fine == 1 ? " is" : "s are", fine == 1 ? "it" : "them");
-	if (json || has_rows(rows, n, least)) {
+	if (!json && !verbose)
+		fold_rows(rows, n);
+	if (json || shown > 0) {
 		if (!is_in_blocks(d))
 			output_begin(&d->a->output, columns, nitems(columns));
-		if (json)
-			print_json(d, rows, n);
-		else
-			print_rows(d, rows, n, least, !verbose);
+		for (int severity = SEVERITY_ERROR; json && severity >= SEVERITY_OK; severity--)
+			for (size_t i = 0; i < n; i++)
+				if (rows[i].finding->severity == (enum severity)severity)
+					print_row(d, &rows[i]);
+		if (!json)
+			print_rows(d, rows, n, least);
 		if (!is_in_blocks(d))
 			output_end(&d->a->output, true);
 	}
@@ -406,14 +394,6 @@ void report_summarize(const struct doctor *d)
 
 /* ---- fixes ---- */
 
-static bool is_first_of_fix(const struct row *rows, size_t i)
-{
-	for (size_t before = 0; before < i; before++)
-		if (rows[before].finding->fix == rows[i].finding->fix)
-			return false;
-	return true;
-}
-
 /* One line for each fix, with the places where it would be applied. */
 static void print_fix(const struct row *rows, size_t n, const struct fix *fix)
 {
@@ -439,10 +419,14 @@ size_t report_fixes(const struct doctor *d)
 	struct row *rows = make_rows(d, &n);
 
 	for (size_t i = 0; i < n; i++) {
+		size_t first = 0;
+
 		if (rows[i].finding->fix == NULL)
 			continue;
 		offered++;
-		if (is_first_of_fix(rows, i))
+		while (rows[first].finding->fix != rows[i].finding->fix)
+			first++;
+		if (first == i)
 			print_fix(rows, n, rows[i].finding->fix);
 	}
 	for (size_t i = 0; i < n; i++)
