@@ -29,7 +29,8 @@ bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, cons
 bool breaker_succeeded(struct board_queue *b);		/* a message is done, which ends the row of failures. true: this call closed the breaker */
 /* the handler answered, but not OK: it works at least. true: this call closed the breaker */
 bool breaker_answered(struct board_queue *b, int threshold);
-bool breaker_concerns(const struct board_queue *b, uint32_t generation);	/* false: the worker is of an older generation, so its failures are no evidence */
+/* false: the worker is of an older generation, so its failures are no evidence */
+bool breaker_concerns(const struct board_queue *b, uint32_t generation);
 void breaker_note_answer(struct board_queue *b, uint32_t generation);
 bool breaker_knows_answers(const struct board_queue *b, uint32_t generation);	/* true: a handler of this generation has answered */
 uint64_t breaker_message_id(struct message *m);		/* equal messages give equal ids */

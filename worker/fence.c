@@ -93,7 +93,8 @@ static void log_fenced(struct worker *w, const char *reason)
 	if (w->fence.fenced)
 		return;
 	w->fence.fenced = true;
-	log_warning("handler_fenced", log_str("incarnation", w->session.incarnation), log_str("reason", reason), log_int("messages", tray_count(&w->trays, ITEM_RUNNING)));
+	log_warning("handler_fenced", log_str("incarnation", w->session.incarnation), log_str("reason", reason),
+	    log_int("messages", tray_count(&w->trays, ITEM_RUNNING)));
 }
 
 /* Returns when the next step is due; 0: there is none. */

@@ -166,7 +166,8 @@ static bool may_register(const struct worker *w)
 /* The worker also renews its lease while it reads the trays: a large message can make that long. */
 static bool may_renew(const struct worker *w)
 {
-	return (w->session.registered || w->session.renewing) && w->session.lease.sent - w->session.lease.answered < RENEWALS_MAX && !w->exit.left && !w->exit.leaving;
+	return (w->session.registered || w->session.renewing) &&
+	    w->session.lease.sent - w->session.lease.answered < RENEWALS_MAX && !w->exit.left && !w->exit.leaving;
 }
 
 static void renew_lease(struct worker *w, int64_t now_ms)

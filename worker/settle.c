@@ -131,7 +131,8 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
 	o->record = env_record(w->env, w->session.incarnation, m, move, o->error_message);
 	tray_move(&w->trays, p, MOVE_ASIDE);
-	log_error("message_set_aside", log_str("id", message_id(m)), log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
+	log_error("message_set_aside", log_str("id", message_id(m)),
+	    log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
 }
 
 /* notes.c has read the secrets again since the message arrived: a seal that is still unknown is not known to Redis either. */

@@ -105,7 +105,8 @@ static void escaped(struct worker *w, int64_t len, bool record_failed)
 	if (record_failed)
 		mover_record_failed();
 	if (w->too_large.refusals >= MOVE_ATTEMPTS) {
-		log_error("message_set_aside", log_int("size", len), log_str("at", "escape"), log_str("error", "escape refused a message longer than message_max"));
+		log_error("message_set_aside", log_int("size", len), log_str("at", "escape"),
+		    log_str("error", "escape refused a message longer than message_max"));
 		return;
 	}
 	describe_size(why, sizeof(why), w, len);

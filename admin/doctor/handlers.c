@@ -92,7 +92,8 @@ static void check_script(const struct handler *h, const struct stat *st, char *h
 	size_t len = strlen(line);
 
 	if (len > 0 && line[len - 1] == '\r') {
-		add(h, "save it with LF line ends: dos2unix %s", "%s: its lines end with CR LF, and the kernel takes the CR for a part of the interpreter's name",
+		add(h, "save it with LF line ends: dos2unix %s",
+		    "%s: its lines end with CR LF, and the kernel takes the CR for a part of the interpreter's name",
 		    h->q->name);
 		return;
 	}

@@ -79,7 +79,8 @@ static int check_endless(struct doctor *d, struct queue_check *q)
 			return -1;
 		if (reply.type == REDIS_INTEGER && reply.integer == -1)
 			findings_advise(findings_add(d, SEVERITY_ERROR, l->workers[i].incarnation,
-			    "its lease never expires: no sweeper would notice its death"), "quredis restart %s on its host: new workers take new leases", q->keys.name);
+			    "its lease never expires: no sweeper would notice its death"),
+			    "quredis restart %s on its host: new workers take new leases", q->keys.name);
 	}
 	return 0;
 }

@@ -317,7 +317,8 @@ int check_workers(struct doctor *d, struct queue_check *q)
 	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0 || queue_secret_lost()[0] != '\0')	/* check_secret() says why */
 		return 0;
 	n = outcome_count(waiting);
-	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,
+	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL,
+	    "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,
 	    none ? " (workers = 0 here)" : scaled ? " (scaled to 0 here)" : q->conf == NULL ? " (this configuration does not have the queue)" : ""),
 	    q->conf == NULL ? "start quredisd on a host that has the queue, or quredis destroy %s" :
 	    none ? "start quredisd on a host that has workers for %s" :

@@ -99,7 +99,8 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 		return 0;
 	}
 	if (queue_registered_parse(&registered, d->a->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1) {
-		f = findings_add(d, SEVERITY_WARNING, q->keys.registered, "the registry entry cannot be read (it is not JSON with ingress, transit and escape)");
+		f = findings_add(d, SEVERITY_WARNING, q->keys.registered,
+		    "the registry entry cannot be read (it is not JSON with ingress, transit and escape)");
 		findings_offer(f, &writing_entry, NULL);
 		return 0;
 	}

@@ -72,7 +72,8 @@ int check_secret(struct doctor *d)
 		struct finding *f = findings_add(d, SEVERITY_ERROR, key, "%s", queue_secret_lost());
 
 		findings_advise(f, "restore the key from the Redis that held these lists before, a replica or a backup: every queue then continues, and "
-		    "quredis dlq retry continues with what escaped as " MESSAGE_UNKNOWN_SEAL "; a supervisor that still knows the secret writes it back within 10 s");
+		    "quredis dlq retry continues with what escaped as " MESSAGE_UNKNOWN_SEAL "; a supervisor that "
+		    "still knows the secret writes it back within 10 s");
 		findings_offer(f, &replacing, NULL);
 	}
 	free(key);

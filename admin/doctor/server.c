@@ -280,7 +280,8 @@ int check_clock(struct doctor *d)
 	off = (ahead < 0 ? -ahead : ahead) - (after - before) / 2;
 	if (off >= CLOCK_NOTE_MS)
 		findings_advise(add(d, off < CLOCK_WARNING_MS ? SEVERITY_NOTE : SEVERITY_WARNING,
-		    "its clock is %" PRId64 ".%" PRId64 " s %s this host's; delays and records use its clock, logs use this host's", off / 1000, off % 1000 / 100,
+		    "its clock is %" PRId64 ".%" PRId64 " s %s this host's; delays and records use its clock, logs "
+		    "use this host's", off / 1000, off % 1000 / 100,
 		    ahead > 0 ? "ahead of" : "behind"), "synchronize both with NTP");
 	return 0;
 }

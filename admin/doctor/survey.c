@@ -277,7 +277,8 @@ int check_keys(struct doctor *d)
 	if (rc == 0) {
 		d->survey.done = d->queues.n > 0;
 		if (d->survey.sampled)
-			findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "there are more keys than the scan read (%" PRId64 "): others may hold lost messages",
+			findings_advise(findings_add(d, SEVERITY_NOTE, NULL,
+			    "there are more keys than the scan read (%" PRId64 "): others may hold lost messages",
 			    d->keys_most), "give a larger --limit");
 		return 0;
 	}

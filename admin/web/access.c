@@ -128,7 +128,9 @@ int web_access_check(struct web_call *call)
 		web_call_identified(call);
 	if (!is_enough(call)) {
 		web_answer_header(call, "WWW-Authenticate", "Bearer");
-		web_answer_error(call, 401, "sign in, or send the header Authorization: Bearer TOKEN with the token that quredis web showed or web.token_file holds");
+		web_answer_error(call, 401,
+		    "sign in, or send the header Authorization: Bearer TOKEN with the token that quredis web showed "
+		    "or web.token_file holds");
 		return -1;
 	}
 	if (r->post && r->access == WEB_ACCESS_HOLDERS && call->w->settings.read_only) {
@@ -162,7 +164,8 @@ void web_session_begin(struct web_call *call)
 	if (!call->is_known && !has_code(call)) {
 		web_answer_header(call, "WWW-Authenticate", "Bearer");
 		web_answer_error(call, 401, credentials(call, "Code") == NULL ? "wrong token"
-		    : "this code is wrong, was used already, is older than %lld minutes, or was replaced: send SIGUSR1 to quredis web to get a new one", (long long)WEB_CODE_MS / 60000);
+		    : "this code is wrong, was used already, is older than %lld minutes, or was replaced: send "
+		    "SIGUSR1 to quredis web to get a new one", (long long)WEB_CODE_MS / 60000);
 		return;
 	}
 	session = web_sessions_open(&call->w->sessions, clock_boottime_ms());

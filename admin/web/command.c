@@ -257,7 +257,9 @@ void web_purge(struct web_call *call)
 	if (call->query.list == NULL && call->query.dry_run)
 		web_call_reroute(call, web_route_find("/api/v1/queue/stale", false));
 	else if (call->query.list == NULL) {
-		web_answer_error(call, 400, "the parameter list is required; only with dry_run=true it may be missing, to see what the rules of purge{} would take");
+		web_answer_error(call, 400,
+		    "the parameter list is required; only with dry_run=true it may be missing, to see what the rules "
+		    "of purge{} would take");
 		return;
 	} else if (call->query.queue == NULL) {
 		web_answer_error(call, 400, "the parameter queue is required");

@@ -19,7 +19,8 @@ struct redis_identity {
 	char run_id[REDIS_RUN_ID_SIZE];
 	char replid[REDIS_RUN_ID_SIZE];		/* "": an old or a hosted server */
 };
-void redis_identity_read(struct redis_identity *id, const char *info, size_t len);	/* info: the answer to INFO server and INFO replication, len bytes. Missing lines leave "" */
+/* info: the answer to INFO server and INFO replication, len bytes. Missing lines leave "" */
+void redis_identity_read(struct redis_identity *id, const char *info, size_t len);
 bool redis_identity_known(const struct redis_identity *id);
 bool redis_identity_same(const struct redis_identity *a, const struct redis_identity *b);	/* also true if neither is known: compare connections then */
 

@@ -172,7 +172,10 @@ static _Noreturn void run_keeper(struct spawner *s, const struct child *child, i
 	keeper_run(child->conf, child->board, child->slot, read_end);
 }
 
-/* Marks the child's own children, so that the next start can find them if master and workers are killed. The keeper needs no mark: its redis-server ends by itself. */
+/*
+ * Marks the child's own children, so that the next start can find them if master and workers are killed. The keeper
+ * needs no mark: its redis-server ends by itself.
+ */
 static void mark_family(struct spawner *s, enum process_kind kind)
 {
 	char token[LEFTOVERS_TOKEN_SIZE];

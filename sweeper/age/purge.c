@@ -32,7 +32,8 @@ static void end_round(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms
 	/* a dry run logs its result even if it found nothing; a live round that moved nothing is logged at level debug */
 	bool news = s->conf->purge.dry_run || p->purged > 0 || p->spared > 0;
 
-	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name), log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
+	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name),
+	    log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
 	    log_int("oldest_ms", p->oldest_ms), log_int("duration_ms", now_ms - p->begun_ms));
 	p->phase = PURGE_IDLE;
 	task_wake_at(q, &purge_task, p->begun_ms + s->conf->purge.interval_ms);

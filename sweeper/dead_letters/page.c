@@ -32,7 +32,8 @@ static void note_stuck(struct sweeper_queue *q, bool too_long, int64_t memory)
 	int64_t now_ms = clock_monotonic_ms();
 
 	if (too_long && (!stuck->too_long || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
-		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", dead_letters_entry_max(q->conf->message_max)),
+		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory),
+		    log_int("limit", dead_letters_entry_max(q->conf->message_max)),
 		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
 		stuck->logged_ms = now_ms;
 	}

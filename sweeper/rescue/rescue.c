@@ -274,7 +274,8 @@ static void log_done(const struct rescue_page *p)
 {
 	bool news = p->owner != NULL || p->r->returned + p->r->escaped > 0;
 
-	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "rescue_done", log_str("queue", p->q->keys.name), log_str("incarnation", p->owner), log_str("reason", p->r->why),
+	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "rescue_done", log_str("queue", p->q->keys.name),
+	    log_str("incarnation", p->owner), log_str("reason", p->r->why),
 	    log_int("returned", (int64_t)p->r->returned), log_int("escaped", (int64_t)p->r->escaped));
 }
 

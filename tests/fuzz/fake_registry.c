@@ -11,7 +11,8 @@
 static void any_incarnation(struct input *in, struct buffer *out)
 {
 	static const char *const names[] = {
-		"n." FAKE_OUR_BOOT ".1.1", "n." FAKE_OUR_BOOT ".2.3", "n." FAKE_OLD_BOOT ".1.1", "n." FAKE_OLD_BOOT ".2.9", "far.away.0123456789abcdef.7.18446744073709551615",
+		"n." FAKE_OUR_BOOT ".1.1", "n." FAKE_OUR_BOOT ".2.3", "n." FAKE_OLD_BOOT ".1.1",
+		"n." FAKE_OLD_BOOT ".2.9", "far.away.0123456789abcdef.7.18446744073709551615",
 		"n." FAKE_OUR_BOOT ".-1.1", "n." FAKE_OUR_BOOT ".99999999999999999999.1", "." FAKE_OLD_BOOT ".1.1", "n.00000000000000A0.1.1", "none",
 		"n." FAKE_OLD_BOOT ".1.1:rescue", "n." FAKE_OUR_BOOT ".1.+1",
 	};
@@ -79,7 +80,8 @@ static void registry_entry(struct input *in, struct buffer *out, unsigned varian
 
 static void names(struct input *in, struct buffer *out, unsigned variant)
 {
-	static const char *const all[] = { "left", "mail", "\033[2J", "a\nb", "", "\302\233m", "other", "a-name-of-sixty-five-bytes-which-is-one-more-than-a-name-can-have." };
+	static const char *const all[] = { "left", "mail", "\033[2J", "a\nb", "", "\302\233m", "other",
+	    "a-name-of-sixty-five-bytes-which-is-one-more-than-a-name-can-have." };
 	unsigned n = variant % 5;
 	size_t len;
 	const char *bytes;

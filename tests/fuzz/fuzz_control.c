@@ -36,8 +36,10 @@
 #define ROUNDS_MAX 100000
 
 static const char *const texts[] = {
-	"supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; workers = 2; }, { name = \"later\"; handler = [\"/bin/true\"]; } );",
-	"supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/false\"]; workers = 3; }, { name = \"new\"; handler = [\"/bin/true\"]; } );",
+	"supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; workers = 2; }, { "
+	    "name = \"later\"; handler = [\"/bin/true\"]; } );",
+	"supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/false\"]; workers = 3; }, { "
+	    "name = \"new\"; handler = [\"/bin/true\"]; } );",
 	"supervisor = { node = \"other\"; }; queues = ();",
 	"queues = ( { nam = \"mail\"; } );",
 	"supervisor = { node = \"n\"; }; redis = { url = \"redis://other\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; ingress = \"i\"; } );",

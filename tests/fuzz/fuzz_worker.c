@@ -42,7 +42,8 @@ static const char conf_file[] =
     " { name = \"fenced\"; handler = [\"/bin/true\"]; fence = \"kill\"; kill_grace = \"1s\"; timeout = \"10s\"; },"
     " { name = \"fenced2\"; handler = [\"/bin/true\"]; fence = \"kill\"; kill_grace = \"1s\"; mode = \"persistent\"; window = 4; timeout = \"10s\"; },"
     " { name = \"shared\"; handler = [\"/bin/true\"]; shared = true; done = { keep = 10; }; batch = { max = 1000; time = \"1m\"; }; },"
-    " { name = \"shared2\"; handler = [\"/bin/true\"]; shared = true; mode = \"persistent\"; window = 8; fence = \"kill\"; kill_grace = \"1s\"; timeout = \"10s\"; } );";
+    " { name = \"shared2\"; handler = [\"/bin/true\"]; shared = true; mode = \"persistent\"; window = 8; fence = "
+    "\"kill\"; kill_grace = \"1s\"; timeout = \"10s\"; } );";
 
 static struct conf *conf;
 static struct scoreboard *board;

@@ -26,7 +26,8 @@ struct script_move {
 };
 
 /*
- * keys: of the queue, by which lines of ours are told from payload; NULL: not known, and less is checked. False: c is no call of such a script, or acknowledges a whole tray. Aborts if the arguments are not what the script expects,
+ * keys: of the queue, by which lines of ours are told from payload; NULL: not known, and less is checked. False: c is
+ * no call of such a script, or acknowledges a whole tray. Aborts if the arguments are not what the script expects,
  * or if what comes to lie in a list would not be the producer's message behind at most one wrapper.
  */
 bool script_move_read(const struct fake_command *c, const struct message_keys *keys, struct script_move *m);

@@ -74,7 +74,7 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("c", "long"): 35, ("h", "long"): 4, ("py", "long"): 31}
+KEPT = {("py", "long"): 31}
 
 
 def tracked():
@@ -128,7 +128,7 @@ def style_breaches(root, paths):
             found += [(path, n, "blank at the end") for n, line in enumerate(lines, 1) if line != line.rstrip(" \t")]
         if "max_line_length" in style:
             found += [(path, n, "long") for n, line in enumerate(lines, 1)
-                      if width(line, int(style.get("tab_width", 8))) > int(style["max_line_length"]) and not line.startswith("/* links: ")]
+                      if width(line, int(style.get("tab_width", 8))) > int(style["max_line_length"]) and not line.startswith(("/* links: ", "/* ldflags: "))]
         found += [(path, n, "indent") for n in indented_wrongly(style, path, lines)]
     return found
 

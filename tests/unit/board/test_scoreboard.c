@@ -100,7 +100,8 @@ TEST(the_more_important_error_is_shown, setup, teardown)
 	struct board_queue *q = &b->queues[QUEUE];
 	static const enum queue_error pairs[][2] = {	/* the first one is shown */
 		{ QUEUE_ERROR_NONE, QUEUE_ERROR_NONE }, { QUEUE_ERROR_OTHER, QUEUE_ERROR_NONE }, { QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_REDIS },
-		{ QUEUE_ERROR_NO_PERMISSION, QUEUE_ERROR_TRANSIENT }, { QUEUE_ERROR_NO_REDIS, QUEUE_ERROR_OTHER }, { QUEUE_ERROR_TRANSIENT, QUEUE_ERROR_LEFTOVERS },
+		{ QUEUE_ERROR_NO_PERMISSION, QUEUE_ERROR_TRANSIENT }, { QUEUE_ERROR_NO_REDIS, QUEUE_ERROR_OTHER },
+		{ QUEUE_ERROR_TRANSIENT, QUEUE_ERROR_LEFTOVERS },
 	};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {

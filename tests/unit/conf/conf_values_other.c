@@ -18,7 +18,8 @@ const char *conf_default_text(const struct conf_key *key)
 static const char *special(const struct conf_key *key)
 {
 	static const char *const values[][2] = {
-		{ "redis.url", "\"redis://other:1/2\"" }, { "log.target", "\"/other\"" }, { "metrics.statsd", "\"other:8125\"" }, { "web.listen", "\"other:7379\"" }, { "backoff.base", "\"2s\"" },
+		{ "redis.url", "\"redis://other:1/2\"" }, { "log.target", "\"/other\"" },
+		{ "metrics.statsd", "\"other:8125\"" }, { "web.listen", "\"other:7379\"" }, { "backoff.base", "\"2s\"" },
 		{ "env", "[\"OTHER=1\", \"PATH\"]" }, { "health.thresholds.dlq_max_warning", "1" },
 		{ "redis.embedded", "true; dir = \"/other\"" },
 		{ "redis.sentinels", "[\"s1\", \"s2:1\"]; master = \"m\"" }, { "redis.master", "\"m\"; sentinels = [\"s1\"]" },

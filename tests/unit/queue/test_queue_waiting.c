@@ -303,8 +303,10 @@ TEST(a_look_shows_lines_and_sizes, setup)
 /* Another program, or a proxy, may answer anything. */
 TEST(a_look_at_other_types_is_refused, setup)
 {
-	static const char *const answers[] = { "return {1}", "return {'e', '5'}", "return {'e', '5', 6, '0'}", "return {'e', 5, '6', '0'}", "return {'e', false, '6', '0'}",
-		"return {'e', '5', {'6'}, '0'}", "return {'e', {err = 'ERR 5'}, '6', '0'}", "return {7, '5', '6', '0'}", "return {{'e'}, '5', '6', '0'}", "return '5'" };
+	static const char *const answers[] = { "return {1}", "return {'e', '5'}", "return {'e', '5', 6, '0'}",
+	    "return {'e', 5, '6', '0'}", "return {'e', false, '6', '0'}",
+		"return {'e', '5', {'6'}, '0'}", "return {'e', {err = 'ERR 5'}, '6', '0'}",
+		"return {7, '5', '6', '0'}", "return {{'e'}, '5', '6', '0'}", "return '5'" };
 	struct queue_glanced g;
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {

@@ -26,7 +26,8 @@ static int teardown(void **state)
 
 static int start(enum process_kind kind, int64_t now_ms)
 {
-	struct process_role role = { .kind = kind, .queue = kind == PROCESS_WORKER ? 3 : -1, .queue_name = "mail", .index = 2, .kill_grace_ms = 500, .socket = -1 };
+	struct process_role role = { .kind = kind, .queue = kind == PROCESS_WORKER ? 3 : -1, .queue_name = "mail",
+	    .index = 2, .kill_grace_ms = 500, .socket = -1 };
 	int slot = processes_start(&ps, &role, ORDER_RUN, now_ms);
 
 	processes_forked(&ps, slot, MASTER_PID + slot);

@@ -80,7 +80,8 @@ static bool is_pending(const struct sweeper *unused)
 	return pending;
 }
 
-const struct task whole_task = { .name = "whole", .interval_ms = 60000, .per_lease = 4, .budget = 1, .run = run_whole, .finishing = true, .own_size = sizeof(int),
+const struct task whole_task = { .name = "whole", .interval_ms = 60000, .per_lease = 4, .budget = 1, .run = run_whole,
+    .finishing = true, .own_size = sizeof(int),
 	.each_turn = count_turn, .connected = refuse_connection, .disconnected = count_event, .settle = count_event, .is_pending = is_pending,
 	.free_own = count_event };
 
