@@ -142,7 +142,9 @@ static void answer(struct connection *c, const struct fake_command *command, boo
 	size_t before = c->out.len;
 	bool swallow = false;
 
-	if (manner >= 0xf0)
+	if (target->cuts != NULL && target->cuts(command))
+		c->cut = *stop = true;
+	else if (manner >= 0xf0)
 		control(c, manner & 0xf, stop, &swallow);
 	else if (manner >= 0xe0)
 		fake_answer_error(&c->out);

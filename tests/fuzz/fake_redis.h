@@ -29,6 +29,8 @@ struct fake_command {
 struct fake_redis_target {
 	/* What this target knows of the command; may be NULL. True: it has written the honest answer. */
 	bool (*answer)(const struct fake_command *c, struct buffer *out, unsigned variant);
+	/* Instead of its answer the connection ends; may be NULL. */
+	bool (*cuts)(const struct fake_command *c);
 	/* Called at each ppoll(), before it waits; may be NULL. */
 	void (*poll)(void);
 };

@@ -1,26 +1,21 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_values.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c */
+/* links: tests/fuzz/commands.c tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_values.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=isatty -Wl,--wrap=conf_load -Wl,--wrap=conf_free */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 /*
  * Commands of quredis whose server is the input. Whatever that answers, a command ends with a status of
  * sysexits(3), says nothing that commands a terminal, and with --json says JSON.
  */
-#include <fcntl.h>
-#include <getopt.h>
-#include <locale.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "tests/fuzz/input.h"
 
-#include "admin/commands/commands.h"
 #include "admin/dead_letters/records.h"
 #include "common/base/alloc.h"
 #include "common/base/nitems.h"
-#include "tests/fuzz/conf_text.h"
+#include "tests/fuzz/commands.h"
 #include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fake_registry.h"
@@ -54,44 +49,13 @@ static const char conf_file[] =
     "supervisor = { node = \"n\"; control_socket = \"/nonexistent/socket\"; };\n"
     "queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; }, { name = \"other\"; handler = [\"/bin/true\"]; } );";
 
-static struct conf *conf;
 static struct input *input;
-static bool terminal;
-
-int __wrap_isatty(int fd);
-struct conf *__wrap_conf_load(const char *path, unsigned flags, struct conf_report *report);
-struct conf *__real_conf_load(const char *path, unsigned flags, struct conf_report *report);
-void __wrap_conf_free(struct conf *c);
-
-int __wrap_isatty(int fd)
-{
-	(void)fd;
-	return terminal;
-}
-
-/* Read once, for all runs. */
-struct conf *__wrap_conf_load(const char *path, unsigned flags, struct conf_report *report)
-{
-	if (conf == NULL)
-		return __real_conf_load(path, flags, report);
-	*report = (struct conf_report){0};
-	return conf;
-}
-
-void __wrap_conf_free(struct conf *c)
-{
-	(void)c;
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	int null = open("/dev/null", O_RDONLY);
-
 	(void)argc;
 	(void)argv;
-	FUZZ_ASSERT(null != -1 && dup2(null, STDIN_FILENO) == STDIN_FILENO);
-	setlocale(LC_CTYPE, "C.UTF-8");
-	conf = conf_text_load(conf_file);
+	commands_begin(conf_file);
 	return 0;
 }
 
@@ -158,7 +122,7 @@ static bool answer(const struct fake_command *c, struct buffer *out, unsigned va
 	/* What it puts back lies behind a new line of ours, or, where others fetch, too, behind none. doctor only rehearses. */
 	if (script_move_read(c, NULL, &m) && m.changes && strstr(m.list, ":scratch:") == NULL)
 		FUZZ_ASSERT(m.noted == (m.line_len == 0));
-	if (fake_redis_is(c, "XRANGE") || fake_redis_is(c, "XREVRANGE"))
+	if (fake_redis_is(c, "XRANGE") || fake_redis_is(c, "XREVRANGE") || (c->script != NULL && strcmp(c->script, "look_records") == 0))
 		records(out, variant);
 	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
 		log_page(out, variant);
@@ -171,35 +135,23 @@ static bool answer(const struct fake_command *c, struct buffer *out, unsigned va
 
 /* ---- what it says ---- */
 
-struct said {
-	FILE *file;
-	char *text;
-	size_t len;
-};
-
-static void open_said(struct said *s)
-{
-	s->file = open_memstream(&s->text, &s->len);
-	FUZZ_ASSERT(s->file != NULL);
-}
-
 /* Ours, and only to a terminal: headings and colours, a progress line that is drawn over. */
 static size_t our_sequence(const char *at)
 {
 	static const char *const ours[] = { "\033[1m", "\033[0m", "\033[K", "\r", "\033[32m", "\033[33m", "\033[1;31m", "\033[2m" };
 
-	for (size_t i = 0; terminal && i < nitems(ours); i++)
+	for (size_t i = 0; commands_terminal && i < nitems(ours); i++)
 		if (strncmp(at, ours[i], strlen(ours[i])) == 0)
 			return strlen(ours[i]);
 	return 0;
 }
 
-static void check_harmless(const struct said *s, bool json)
+static void check_harmless(const char *text, size_t len, bool json)
 {
-	bool for_programs = json && !terminal;
+	bool for_programs = json && !commands_terminal;
 
-	FUZZ_ASSERT(s->len < SAID_MAX && strlen(s->text) == s->len);
-	for (const char *p = s->text; *p != '\0';) {
+	FUZZ_ASSERT(len < SAID_MAX && strlen(text) == len);
+	for (const char *p = text; *p != '\0';) {
 		size_t skip = our_sequence(p);
 
 		FUZZ_ASSERT(skip > 0 || *p == '\n' || ((unsigned char)*p >= ' ' && (*p != 0x7f || json)));
@@ -209,9 +161,9 @@ static void check_harmless(const struct said *s, bool json)
 }
 
 /* One value, or a value a line. */
-static void check_json(const struct said *s)
+static void check_json(const char *at, size_t len)
 {
-	const char *at = s->text, *end = s->text + s->len;
+	const char *end = at + len;
 	json_error_t error;
 
 	while (at < end && strspn(at, " \n") < (size_t)(end - at)) {
@@ -224,22 +176,6 @@ static void check_json(const struct said *s)
 }
 
 /* ---- one run ---- */
-
-static void run(struct admin *a, int argc, char **argv)
-{
-	const struct command *c;
-
-	FUZZ_ASSERT(options_parse(&a->options, argc, argv) == 0);
-	a->operands = a->options.operands;
-	a->noperands = a->options.noperands;
-	output_init(&a->output, stdout, a->options.json, a->options.colour);
-	c = command_find(a);
-	FUZZ_ASSERT(c != NULL);
-	if (command_run(a, c) == -1)
-		FUZZ_ASSERT(a->status != 0);
-	FUZZ_ASSERT((a->status >= 0 && a->status <= STATUS_WORST) || (a->status >= EX__BASE && a->status <= EX__MAX));
-	admin_close(a);
-}
 
 static int words_of(size_t line, uint8_t flags, char *argv[WORDS_MAX + 3])
 {
@@ -257,40 +193,27 @@ static int words_of(size_t line, uint8_t flags, char *argv[WORDS_MAX + 3])
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct fake_redis_target target = { .answer = answer };
-	static char typed[] = "y\nleft\n";
-	FILE *own_stdout = stdout, *own_stderr = stderr, *own_stdin = stdin;
 	struct input in = { data, size };
 	uint8_t flags = input_byte(&in);
+	bool json = (flags & FLAG_JSON) != 0;
 	size_t line = (flags & 0x3f) % nitems(lines);
 	char *argv[WORDS_MAX + 3], *given[WORDS_MAX + 3];
 	int argc = words_of(line, flags, argv);
-	struct admin a = { .commands = &commands };
-	struct said out, err;
+	struct commands_said said;
 
 	memcpy(given, argv, sizeof(given));
 	input = &in;
-	terminal = (flags & FLAG_TERMINAL) != 0;
+	commands_terminal = (flags & FLAG_TERMINAL) != 0;
 	fake_time_begin();
 	fake_redis_begin(&in, &target);
-	optind = 0;		/* getopt begins anew */
-	open_said(&out);
-	open_said(&err);
-	stdout = out.file;
-	stderr = err.file;
-	stdin = fmemopen(typed, strlen(typed), "r");
-	run(&a, argc, argv);
-	fclose(stdin);
-	stdout = own_stdout;
-	stderr = own_stderr;
-	stdin = own_stdin;
-	fclose(out.file);
-	fclose(err.file);
-	check_harmless(&out, (flags & FLAG_JSON) != 0);
-	check_harmless(&err, false);
-	if ((flags & FLAG_JSON) != 0 && a.status == 0)	/* else it is cut short, so that nobody takes it for whole */
-		check_json(&out);
-	free(out.text);
-	free(err.text);
+	said = commands_run(argc, argv, "y\nleft\n");
+	FUZZ_ASSERT((said.status >= 0 && said.status <= STATUS_WORST) || (said.status >= EX__BASE && said.status <= EX__MAX));
+	check_harmless(said.out, said.out_len, json);
+	check_harmless(said.err, said.err_len, false);
+	if (json && said.status == 0)	/* else it is cut short, so that nobody takes it for whole */
+		check_json(said.out, said.out_len);
+	free(said.out);
+	free(said.err);
 	for (int i = 0; i < argc; i++)
 		free(given[i]);
 	fake_redis_end();
