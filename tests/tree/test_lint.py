@@ -86,7 +86,7 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("py", "long"): 31}
+KEPT = {("py", "long"): 30}
 
 
 def tracked():
