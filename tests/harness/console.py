@@ -101,6 +101,14 @@ class Console:
     def post(self, path, **options):
         return self.ask(path, "POST", **options)
 
+    def finish(self, path):
+        """The whole count of an action: one that takes 10 s stops between two batches, and is asked for again."""
+        count, interrupted = 0, True
+        while interrupted:
+            answer = json.loads(self.post(path).body)
+            count, interrupted = count + answer["count"], answer["interrupted"]
+        return count
+
     def raw(self, data, timeout=60):
         """All that comes back on a connection over which data is sent."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as s:
