@@ -167,6 +167,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     ids = mail.dead_letters(b"a", b"b", b"c")
     p = page().open("/dead-letters/mail")
     p.forgiven += [FAILED_TO_LOAD]
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 3)
     p.click("select all shown rows")
     p.click("Retry 3", ".marks")
     r.lrem(mail.escape, 1, b"b"), r.xdel(mail.log, ids[1])
@@ -175,7 +176,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     assert payloads(r, mail.ingress) == [b"a", b"c"]
     p.sees("No dead letters in mail")
     p.go(f"/dead-letters/mail/{mail.dead_letters(b'd')[0]}")
-    p.sees("HandlerExit")
+    p.sees("HandlerExit", "h1")     # of its own page: the list shows that word, too
     r.delete(mail.escape, mail.log)
     p.click("Retry", "main")
     p.click("Retry 1", "dialog")
