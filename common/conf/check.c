@@ -114,14 +114,6 @@ static void report_collision(struct claims *c, const struct claim *a, const stru
 	free(where);
 }
 
-static void report_collisions(struct claims *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		for (size_t k = i + 1; k < c->n && claims_collide(&c->list[i], &c->list[k]); k++)
-			if (!may_meet(&c->list[i], &c->list[k]))
-				report_collision(c, &c->list[i], &c->list[k]);
-}
-
 /* True: an earlier queue has the same name. The name has an error of its own, so the keys of this queue are not compared. */
 static bool named_before(const struct conf *conf, size_t i)
 {
@@ -143,7 +135,10 @@ static void check_keys(struct conf_loading *l)
 		if (!named_before(l->conf, i))
 			claim_keys(&c, (int)i);
 	qsort(c.list, c.n, sizeof(*c.list), compare_claims);
-	report_collisions(&c);
+	for (size_t i = 0; i < c.n; i++)
+		for (size_t k = i + 1; k < c.n && claims_collide(&c.list[i], &c.list[k]); k++)
+			if (!may_meet(&c.list[i], &c.list[k]))
+				report_collision(&c, &c.list[i], &c.list[k]);
 	for (size_t i = 0; i < c.n; i++)
 		free(c.list[i].name);
 	free(c.list);
@@ -257,15 +252,6 @@ static void check_embedded(struct conf_loading *l)
 		conf_error(l, dir, "redis.dir is too long: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
 }
 
-static void check_sentinel_login(struct conf_loading *l)
-{
-	static const char *const keys[] = { "redis.sentinel_user", "redis.sentinel_password_file", "redis.sentinel_tls" };
-
-	for (size_t i = 0; i < nitems(keys); i++)
-		if (conf_given(conf_origin(l->conf, keys[i])))
-			conf_warning(l, conf_origin(l->conf, keys[i]), "%s has no effect without redis.sentinels", keys[i]);
-}
-
 static void parse_target(struct conf_loading *l, const struct conf_origin *url, const struct conf_origin *sentinels)
 {
 	const struct redis_options options = conf_redis_options(l->conf);
@@ -285,9 +271,11 @@ static void check_server(struct conf_loading *l)
 	const struct conf *conf = l->conf;
 	const struct conf_origin *sentinels = conf_origin(conf, "redis.sentinels"), *master = conf_origin(conf, "redis.master");
 	const struct conf_origin *url = conf_origin(conf, "redis.url");
+	static const char *const logins[] = { "redis.sentinel_user", "redis.sentinel_password_file", "redis.sentinel_tls" };
 
-	if (!conf_given(sentinels))
-		check_sentinel_login(l);
+	for (size_t i = 0; i < nitems(logins) && !conf_given(sentinels); i++)
+		if (conf_given(conf_origin(conf, logins[i])))
+			conf_warning(l, conf_origin(conf, logins[i]), "%s has no effect without redis.sentinels", logins[i]);
 	if (url->kind == CONF_ORIGIN_BAD || sentinels->kind == CONF_ORIGIN_BAD || master->kind == CONF_ORIGIN_BAD)
 		return;
 	if (conf_given(sentinels) && !conf_given(master))
@@ -298,9 +286,10 @@ static void check_server(struct conf_loading *l)
 		parse_target(l, url, sentinels);
 }
 
-static void check_supervisor(struct conf_loading *l)
+static void check_supervisor_and_log(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
+	const char *target = conf->log.target;
 
 	if (!identifier_is(IDENTIFIER_NAME, conf->supervisor.node, strlen(conf->supervisor.node)))
 		conf_error(l, conf_origin(conf, "supervisor.node"), "supervisor.node: expected %s", identifier_form(IDENTIFIER_NAME));
@@ -310,14 +299,8 @@ static void check_supervisor(struct conf_loading *l)
 	if (strcmp(conf->supervisor.control_socket, conf->supervisor.lock_file) == 0)
 		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
 		    "supervisor.control_socket and supervisor.lock_file are the same file");
-}
-
-static void check_log(struct conf_loading *l)
-{
-	const char *target = l->conf->log.target;
-
 	if (target[0] != '/' && strcmp(target, "stderr") != 0 && strcmp(target, "syslog") != 0)
-		conf_error(l, conf_origin(l->conf, "log.target"),
+		conf_error(l, conf_origin(conf, "log.target"),
 		    "log.target: expected \"stderr\", \"syslog\" or an absolute path, not \"%s\"", target);
 }
 
@@ -409,10 +392,9 @@ void conf_check(struct conf_loading *l)
 	check_embedded(l);
 	check_server(l);
 	check_prefix(l);
-	check_supervisor(l);
+	check_supervisor_and_log(l);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_own_user(l);
-	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
 	conf_check_thresholds(l, NULL, &l->conf->health.thresholds);
 	check_metrics(l);

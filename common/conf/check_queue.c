@@ -27,7 +27,7 @@ static const struct conf_origin *place_of(const struct conf_queue *q, const char
 	return conf_given(own) ? own : conf_queue_place(q);
 }
 
-static void check_name(struct conf_loading *l, const struct conf_queue *q)
+static void check_name_and_handler(struct conf_loading *l, const struct conf_queue *q)
 {
 	const struct conf_origin *where = conf_queue_origin(q, "name");
 
@@ -35,10 +35,6 @@ static void check_name(struct conf_loading *l, const struct conf_queue *q)
 		conf_error(l, conf_queue_place(q), "this queue has no name");
 	else if (q->name != NULL && !identifier_is(IDENTIFIER_NAME, q->name, strlen(q->name)))
 		conf_error(l, where, "name: expected %s, not \"%s\"", identifier_form(IDENTIFIER_NAME), q->name);
-}
-
-static void check_present(struct conf_loading *l, const struct conf_queue *q)
-{
 	if (q->handler == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
 	    !conf_given(conf_queue_origin(&l->defaults, "handler")))
 		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
@@ -121,14 +117,6 @@ static bool env_name_valid(const char *entry)
 	return true;
 }
 
-static bool env_repeated(char *const *env, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (env_name_len(env[k]) == env_name_len(env[i]) && strncmp(env[k], env[i], env_name_len(env[i])) == 0)
-			return true;
-	return false;
-}
-
 /* Values may be secrets, so errors show only names. */
 static void check_env(struct conf_loading *l, const struct conf_queue *q)
 {
@@ -136,12 +124,15 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 
 	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
 		int len = (int)env_name_len(q->env[i]);
+		size_t before = 0;
 
+		while (before < i && ((int)env_name_len(q->env[before]) != len || strncmp(q->env[before], q->env[i], (size_t)len) != 0))
+			before++;
 		if (!env_name_valid(q->env[i]))
 			conf_error(l, where, "env: expected \"NAME=VALUE\" or \"NAME\" (letters, digits, _)");
 		else if (strncmp(q->env[i], "QUREDIS_", 8) == 0)
 			conf_error(l, where, "env: %.*s: names that begin with QUREDIS_ are set by quredisd", len, q->env[i]);
-		else if (env_repeated(q->env, i))
+		else if (before < i)
 			conf_error(l, where, "env: %.*s is set twice", len, q->env[i]);
 	}
 }
@@ -180,12 +171,6 @@ static void check_records(struct conf_loading *l, const struct conf_queue *q)
 		if (need[i].set)
 			conf_warning(l, place_of(q, "dead_letter.enabled"),
 			    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)", q->name, need[i].key);
-}
-
-static void check_archive(struct conf_loading *l, const struct conf_queue *q)
-{
-	const struct conf_dead_letter *d = &q->dead_letter;
-
 	if (d->enabled && d->archive != NULL && d->ttl_ms <= 0 && d->max_entries <= 0)
 		conf_warning(l, place_of(q, "dead_letter.archive"),
 		    "queue %s: dead_letter.archive has no effect without dead_letter.ttl or dead_letter.max_entries", q->name);
@@ -221,33 +206,20 @@ static const char *nearest_queue(const struct conf *conf, const struct conf_queu
 	return near;
 }
 
-static void report_no_queue(struct conf_loading *l, const struct conf_queue *q, const char *name)
-{
-	const char *near = nearest_queue(l->conf, q, name);
-
-	conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s", q->name, name,
-	    near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
-}
-
-static void check_forward(struct conf_loading *l, const struct conf_queue *q)
-{
-	const char *to = q->dead_letter.forward_to;
-
-	if (to == NULL)
-		return;
-	if (conf_queue_find(l->conf, to) != NULL)
-		check_cycle(l, q);
-	else if (!l->broken)
-		report_no_queue(l, q, to);
-}
-
 static void check_dead_letter(struct conf_loading *l, const struct conf_queue *q)
 {
+	const char *to = q->dead_letter.forward_to, *near;
+
 	if (q->name == NULL)
 		return;
 	check_records(l, q);
-	check_archive(l, q);
-	check_forward(l, q);
+	if (to != NULL && conf_queue_find(l->conf, to) != NULL) {
+		check_cycle(l, q);
+	} else if (to != NULL && !l->broken) {
+		near = nearest_queue(l->conf, q, to);
+		conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s",
+		    q->name, to, near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+	}
 }
 
 /* ---- shared = true ---- */
@@ -255,14 +227,6 @@ static void check_dead_letter(struct conf_loading *l, const struct conf_queue *q
 static bool is_bad(const struct conf_queue *q, const char *key)
 {
 	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_BAD;
-}
-
-static void check_shared_attempts(struct conf_loading *l, const struct conf_queue *q)
-{
-	if (q->max_attempts > 1 && !is_bad(q, "max_attempts"))
-		conf_error(l, place_of(q, "max_attempts"),
-		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the message, "
-		    "which the other consumers would read; each message has one attempt", shown_name(q), q->max_attempts);
 }
 
 /* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker treats it as a failure (worker/settle.c). */
@@ -276,17 +240,6 @@ static void check_shared_codes(struct conf_loading *l, const struct conf_queue *
 		    "which the other consumers would read", shown_name(q), code);
 		return;
 	}
-}
-
-static void check_shared_ttl(struct conf_loading *l, const struct conf_queue *q)
-{
-	char ttl[UNITS_SIZE];
-
-	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
-		conf_error(l, place_of(q, "ttl"),
-		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
-		    "and the other consumers would read that line; a producer may set ttl and enqueued in the message", shown_name(q),
-		    units_format_duration(q->ttl_ms, ttl));
 }
 
 /* An error only for limits that the queue itself sets: the global ones may serve other queues. */
@@ -305,11 +258,20 @@ static void check_shared_purge(struct conf_loading *l, const struct conf_queue *
 
 static void check_shared(struct conf_loading *l, const struct conf_queue *q)
 {
+	char ttl[UNITS_SIZE];
+
 	if (!q->shared)
 		return;
-	check_shared_attempts(l, q);
+	if (q->max_attempts > 1 && !is_bad(q, "max_attempts"))
+		conf_error(l, place_of(q, "max_attempts"),
+		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the message, "
+		    "which the other consumers would read; each message has one attempt", shown_name(q), q->max_attempts);
 	check_shared_codes(l, q);
-	check_shared_ttl(l, q);
+	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
+		conf_error(l, place_of(q, "ttl"),
+		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
+		    "and the other consumers would read that line; a producer may set ttl and enqueued in the message", shown_name(q),
+		    units_format_duration(q->ttl_ms, ttl));
 	check_shared_purge(l, q);
 }
 
@@ -357,8 +319,7 @@ void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, c
 
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
-	check_name(l, q);
-	check_present(l, q);
+	check_name_and_handler(l, q);
 	check_timeout(l, q);
 	check_max_duration(l, q);
 	check_fence(l, q);

@@ -198,22 +198,17 @@ static void load_file(struct conf_loading *l, const char *path)
 	conf_source_free(&source);
 }
 
-static void load_files(struct conf_loading *l, const char *path)
+static void load_all(struct conf_loading *l, const char *path)
 {
-	char **fragments = conf_fragments(l, path);
+	char **fragments = path == NULL ? NULL : conf_fragments(l, path);
 
-	load_file(l, path);
-	for (size_t i = 0; fragments[i] != NULL; i++) {
+	if (path != NULL)
+		load_file(l, path);
+	for (size_t i = 0; path != NULL && fragments[i] != NULL; i++) {
 		load_file(l, fragments[i]);
 		free(fragments[i]);
 	}
 	free(fragments);
-}
-
-static void load_all(struct conf_loading *l, const char *path)
-{
-	if (path != NULL)
-		load_files(l, path);
 	if (l->broken && (l->flags & CONF_DESPITE_ERRORS) == 0)
 		return;
 	merge_environment(l);

@@ -228,20 +228,6 @@ static const char *enter_group(struct printer *p, const char *path)
 	return path + strlen(p->group) + (p->group[0] != '\0');
 }
 
-static void leave_all(struct printer *p)
-{
-	while (p->group[0] != '\0')
-		close_group(p);
-}
-
-
-/* Replaces control characters: a newline in a file name would end the comment. */
-static void print_plain(const char *s, FILE *out)
-{
-	for (; *s != '\0'; s++)
-		putc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, out);
-}
-
 static void print_origin(const struct printer *p, const struct conf_origin *o)
 {
 	char *place;
@@ -264,7 +250,8 @@ static void print_origin(const struct printer *p, const struct conf_origin *o)
 	case CONF_ORIGIN_FILE:
 	case CONF_ORIGIN_ENVIRONMENT:
 		place = conf_place(o);
-		print_plain(place, p->out);
+		for (const char *s = place; *s != '\0'; s++)	/* a newline in a file name would end the comment */
+			putc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, p->out);
 		free(place);
 		break;
 	}
@@ -301,32 +288,12 @@ static void print_key(struct printer *p, const struct conf_key *key, const void 
 	fputs(!holds ? "\n" : masked ? "; the values are left out here\n" : "; the password is left out here\n", p->out);
 }
 
-static void print_globals(struct printer *p, const struct conf *conf)
+static void print_keys(struct printer *p, const struct conf_schema *schema, const void *base, const struct conf_origin *origins)
 {
-	for (size_t i = 0; i < conf_schema_global.n; i++)
-		print_key(p, &conf_schema_global.keys[i], conf, &conf->origins[i]);
-	leave_all(p);
-}
-
-static void print_queue(struct printer *p, const struct conf_queue *q)
-{
-	fputs("\t{\n", p->out);
-	p->depth = 2;
-	for (size_t i = 0; i < conf_schema_queue.n; i++)
-		print_key(p, &conf_schema_queue.keys[i], q, &q->origins[i]);
-	leave_all(p);
-	fputs("\t}", p->out);
-}
-
-static void print_all(struct printer *p, const struct conf *conf)
-{
-	print_globals(p, conf);
-	fputs("\nqueues = (\n", p->out);
-	for (size_t i = 0; i < conf->nqueues; i++) {
-		print_queue(p, conf->queues[i]);
-		fputs(i + 1 < conf->nqueues ? ",\n" : "\n", p->out);
-	}
-	fputs(");\n", p->out);
+	for (size_t i = 0; i < schema->n; i++)
+		print_key(p, &schema->keys[i], base, &origins[i]);
+	while (p->group[0] != '\0')
+		close_group(p);
 }
 
 void conf_print(const struct conf *conf, FILE *out)
@@ -336,7 +303,15 @@ void conf_print(const struct conf *conf, FILE *out)
 
 	if (c != (locale_t)0)
 		before = uselocale(c);
-	print_all(&p, conf);
+	print_keys(&p, &conf_schema_global, conf, conf->origins);
+	fputs("\nqueues = (\n", out);
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		fputs("\t{\n", out);
+		p.depth = 2;
+		print_keys(&p, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins);
+		fputs(i + 1 < conf->nqueues ? "\t},\n" : "\t}\n", out);
+	}
+	fputs(");\n", out);
 	if (c != (locale_t)0) {
 		uselocale(before);
 		freelocale(c);

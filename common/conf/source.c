@@ -371,16 +371,6 @@ static void check_readers(struct conf_loading *l, const struct conf_schema *sche
 	}
 }
 
-/* A file that holds a secret must not be readable by others. */
-static void check_all_readers(struct conf_loading *l)
-{
-	const char *warned = NULL;
-
-	check_readers(l, &conf_schema_global, l->conf, l->conf->origins, &warned);
-	for (size_t i = 0; i < l->conf->nqueues; i++)
-		check_readers(l, &conf_schema_queue, l->conf->queues[i], l->conf->queues[i]->origins, &warned);
-}
-
 static void load_password(struct conf_loading *l, const char *key, const char *file, char **password)
 {
 	struct conf_named n;
@@ -394,10 +384,13 @@ static void load_password(struct conf_loading *l, const char *key, const char *f
 void conf_secrets(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
+	const char *warned = NULL;
 
 	if (conf->redis.url != NULL)
 		split_url(l);
-	check_all_readers(l);
+	check_readers(l, &conf_schema_global, conf, conf->origins, &warned);
+	for (size_t i = 0; i < conf->nqueues; i++)
+		check_readers(l, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins, &warned);
 	load_password(l, "redis.password_file", conf->redis.password_file, &conf->redis.password);
 	load_password(l, "redis.sentinel_password_file", conf->redis.sentinel_password_file, &conf->redis.sentinel_password);
 }

@@ -20,13 +20,6 @@
 
 static const char *const keys[] = { "redis.ca_file", "redis.ca_dir", "redis.cert_file", "redis.key_file", "redis.tls_verify" };
 
-static void warn_without_effect(struct conf_loading *l)
-{
-	for (size_t i = 0; i < nitems(keys); i++)
-		if (conf_given(conf_origin(l->conf, keys[i])))
-			conf_warning(l, conf_origin(l->conf, keys[i]), "%s has no effect: redis.url does not begin with rediss://", keys[i]);
-}
-
 /* Fills the context from one file. */
 static int use_file(struct conf_loading *l, const char *key, const char *file,
     const char *(*use)(struct tls_context *c, const char *pem, size_t len))
@@ -115,24 +108,16 @@ static int use_trusted(struct conf_loading *l)
 	return conf->redis.ca_dir == NULL ? 0 : use_directory(l);
 }
 
-static bool is_paired(struct conf_loading *l)
+static int use_own(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
 	bool certificate = conf->redis.cert_file != NULL;
 
-	if (certificate == (conf->redis.key_file != NULL))
-		return true;
-	conf_error(l, conf_origin(conf, certificate ? "redis.cert_file" : "redis.key_file"),
-	    certificate ? "redis.cert_file requires redis.key_file" : "redis.key_file requires redis.cert_file");
-	return false;
-}
-
-static int use_own(struct conf_loading *l)
-{
-	const struct conf *conf = l->conf;
-
-	if (!is_paired(l))
+	if (certificate != (conf->redis.key_file != NULL)) {
+		conf_error(l, conf_origin(conf, certificate ? "redis.cert_file" : "redis.key_file"),
+		    certificate ? "redis.cert_file requires redis.key_file" : "redis.key_file requires redis.cert_file");
 		return -1;
+	}
 	if (use_file(l, "redis.cert_file", conf->redis.cert_file, tls_context_use_certificate) == -1)
 		return -1;
 	return use_file(l, "redis.key_file", conf->redis.key_file, tls_context_use_key);
@@ -178,7 +163,9 @@ void conf_tls(struct conf_loading *l)
 
 	warn_of_plain_text(l);
 	if ((l->flags & CONF_TLS) == 0 && !conf->redis.sentinel_tls && (conf->redis.url == NULL || strncmp(conf->redis.url, "rediss://", 9) != 0)) {
-		warn_without_effect(l);
+		for (size_t i = 0; i < nitems(keys); i++)
+			if (conf_given(conf_origin(conf, keys[i])))
+				conf_warning(l, conf_origin(conf, keys[i]), "%s has no effect: redis.url does not begin with rediss://", keys[i]);
 		return;
 	}
 	if (!conf->redis.tls_verify)

@@ -48,27 +48,12 @@ static int read_int(const struct conf_key *key, const struct conf_raw *raw, void
 
 static int read_count(const struct conf_key *key, const struct conf_raw *raw, void *field)
 {
-	if (raw->kind != CONF_RAW_INT || in_range(key, raw->number) == -1)
+	int (*parse)(const char *text, int64_t *n) = key->type == CONF_TYPE_DURATION ? units_parse_duration : units_parse_size;
+	int64_t n = raw->number;
+
+	if (key->type == CONF_TYPE_COUNT ? raw->kind != CONF_RAW_INT : raw->kind != CONF_RAW_STRING || parse(raw->string, &n) == -1)
 		return -1;
-	*(int64_t *)field = raw->number;
-	return 0;
-}
-
-static int read_duration(const struct conf_key *key, const struct conf_raw *raw, void *field)
-{
-	int64_t n;
-
-	if (raw->kind != CONF_RAW_STRING || units_parse_duration(raw->string, &n) == -1 || in_range(key, n) == -1)
-		return -1;
-	*(int64_t *)field = n;
-	return 0;
-}
-
-static int read_size(const struct conf_key *key, const struct conf_raw *raw, void *field)
-{
-	int64_t n;
-
-	if (raw->kind != CONF_RAW_STRING || units_parse_size(raw->string, &n) == -1 || in_range(key, n) == -1)
+	if (in_range(key, n) == -1)
 		return -1;
 	*(int64_t *)field = n;
 	return 0;
@@ -248,8 +233,8 @@ static const struct type_ops types[CONF_TYPES] = {
 	[CONF_TYPE_BOOL] = { read_bool, equal_bool, copy_bool, NULL },
 	[CONF_TYPE_INT] = { read_int, equal_int, copy_int, NULL },
 	[CONF_TYPE_COUNT] = { read_count, equal_int64_t, copy_int64_t, NULL },
-	[CONF_TYPE_DURATION] = { read_duration, equal_int64_t, copy_int64_t, NULL },
-	[CONF_TYPE_SIZE] = { read_size, equal_int64_t, copy_int64_t, NULL },
+	[CONF_TYPE_DURATION] = { read_count, equal_int64_t, copy_int64_t, NULL },
+	[CONF_TYPE_SIZE] = { read_count, equal_int64_t, copy_int64_t, NULL },
 	[CONF_TYPE_FLOAT] = { read_float, equal_double, copy_double, NULL },
 	[CONF_TYPE_STRING] = { read_string, equal_string, copy_string, free_string },
 	[CONF_TYPE_PATH] = { read_path, equal_string, copy_string, free_string },
