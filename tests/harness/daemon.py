@@ -255,7 +255,7 @@ class Quredisd:
 
     def events(self, name=None, since=0, **fields):
         """Log lines with this event and these fields (compared as text), as dicts."""
-        rows = [parse_line(line) for line in list(self.lines)[since:]]
+        rows = [parse_line(line) for line in list(self.lines)[since:] if name is None or name in line]     # most lines need no parsing
         want = {**({"event": name} if name else {}), **{k: str(v) for k, v in fields.items()}}
         return [r for r in rows if all(r.get(k) == v for k, v in want.items())]
 
