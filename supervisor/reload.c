@@ -189,11 +189,6 @@ static void refuse_accidents(const struct conf *a, const struct conf *b, struct 
 	refuse_emptied_files(a, b, report);
 }
 
-static bool log_differs(const struct conf *a, const struct conf *b)
-{
-	return differ(a->log.target, b->log.target) || a->log.format != b->log.format || a->log.level != b->log.level;
-}
-
 int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size)
 {
 	for (size_t i = 0; i <= conf->nqueues; i++) {
@@ -212,13 +207,15 @@ int reload_note_users(struct master *m, const struct conf *conf, char *error, si
 static struct conf *load(struct master *m, struct conf_report *report)
 {
 	struct conf *conf = load_one_release(m->config.path, report);
+	const struct conf *old = m->config.conf;
 	char error[PATH_MAX + 256];
 
 	if (conf == NULL)
 		return NULL;
-	refuse_changes(m->config.conf, conf, report);
-	refuse_accidents(m->config.conf, conf, report);
-	if (report->errors == 0 && log_differs(m->config.conf, conf) && open_log(conf) == -1)
+	refuse_changes(old, conf, report);
+	refuse_accidents(old, conf, report);
+	if (report->errors == 0 && (differ(old->log.target, conf->log.target) || old->log.format != conf->log.format || old->log.level != conf->log.level) &&
+	    open_log(conf) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
 	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
 		add_problem(report, alloc_string(error));

@@ -124,13 +124,6 @@ static void limit_sweepers(struct master *m, int64_t now_ms)
 		processes_order(&m->processes, processes_slot(&m->processes, oldest), ORDER_FINISH, now_ms);
 }
 
-static void release_leavers(struct master *m, int64_t now_ms)
-{
-	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)
-		if (p->state == PROCESS_LEAVING && !processes_is_finishing(&m->processes, processes_slot(&m->processes, p)) && may_finish(m, p, now_ms))
-			processes_order(&m->processes, processes_slot(&m->processes, p), ORDER_FINISH, now_ms);
-}
-
 int64_t staffing_step(struct master *m, int64_t now_ms)
 {
 	int64_t due_ms = INT64_MAX;
@@ -146,7 +139,9 @@ int64_t staffing_step(struct master *m, int64_t now_ms)
 		queues_dismiss_surplus(&m->queues, queues_place(&m->queues, q), now_ms);
 		fill_queue(m, q, now_ms, &due_ms);
 	}
-	release_leavers(m, now_ms);
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)
+		if (p->state == PROCESS_LEAVING && !processes_is_finishing(&m->processes, processes_slot(&m->processes, p)) && may_finish(m, p, now_ms))
+			processes_order(&m->processes, processes_slot(&m->processes, p), ORDER_FINISH, now_ms);
 	limit_sweepers(m, now_ms);
 	return due_ms;
 }

@@ -39,11 +39,6 @@ static bool crowded(const struct policy *p, uint64_t n, int64_t window_ms, int64
 	return p->events >= n && now_ms - nth_last(p, n) <= window_ms;
 }
 
-static bool same_event(const struct policy *p, int64_t spawned_ms, int64_t now_ms)
-{
-	return p->events > 0 && now_ms - nth_last(p, 1) < EVENT_MS && spawned_ms < nth_last(p, 1);
-}
-
 /* The one place where the state changes. policy.h draws the transitions. */
 static void set_state(struct policy *p, enum policy_state to)
 {
@@ -71,13 +66,13 @@ void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double c
 {
 	int64_t delay;
 
-	if (same_event(p, spawned_ms, now_ms))
-		return;
+	if (p->events > 0 && now_ms - nth_last(p, 1) < EVENT_MS && spawned_ms < nth_last(p, 1))
+		return;			/* the same event */
 	p->event_ms[p->events++ % POLICY_EVENTS] = now_ms;
 	p->streak++;
 	if (p->failures < POLICY_EVENTS)
 		p->failures++;
-	assert(p->failures <= p->streak && (uint64_t)p->streak <= p->events);
+	assert(p->failures == (p->streak < POLICY_EVENTS ? p->streak : POLICY_EVENTS) && (uint64_t)p->streak <= p->events);
 	judge_state(p, now_ms);
 	delay = policy_delay_ms(p->streak, chance);
 	if (p->state == POLICY_QUARANTINE)

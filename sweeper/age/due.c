@@ -11,6 +11,8 @@
  * would fill ingress with retries, and new messages would wait for minutes. So retries move only until as many messages wait in ingress as the
  * workers of this host settle until the next look, twice over; and where more wait already, half as many as these workers settle.
  */
+#include <assert.h>
+
 #include "sweeper/age/age.h"
 
 #include "sweeper/core/core.h"
@@ -117,6 +119,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
 		break;
 	case DUE_MOVE:
+		assert(d->share > 0);
 		d->judged = d->kept != NULL;
 		queue_due(&s->redis, &q->keys, false, d->share < budget ? (int)d->share : budget, d->judged ? &d->glanced : NULL);
 		drop_glanced(d);
@@ -275,16 +278,10 @@ static enum task_end take_due(struct sweeper *s, struct sweeper_queue *q, int64_
 	return take_moved(s, q, now_ms);
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->conf != NULL;
-}
-
 static void free_state(struct sweeper_queue *q)
 {
 	drop_glanced(due_of(q));
 }
 
-const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .wanted = is_wanted, .ask = ask_due, .take = take_due,
+const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .configured = true, .ask = ask_due, .take = take_due,
 	.steady = true, .state_size = sizeof(struct due), .free = free_state };

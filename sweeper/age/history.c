@@ -139,7 +139,7 @@ static enum task_end name_turn(struct sweeper *s, struct sweeper_queue *q, int b
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return q->conf != NULL && (is_purged(s, q, true) || max_age(s, q) != INT64_MAX);
+	return (is_purged(s, q, true) || max_age(s, q) != INT64_MAX);
 }
 
 static enum task_end run_history(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
@@ -156,5 +156,5 @@ static enum task_end run_history(struct sweeper *s, struct sweeper_queue *q, int
 	return named > trimmed ? named : trimmed;
 }
 
-const struct task history_task = { .name = "history", .budget = 10, .leads = true, .wanted = is_wanted, .run_queue = run_history,
+const struct task history_task = { .name = "history", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted, .run_queue = run_history,
 	.state_size = sizeof(struct history) };

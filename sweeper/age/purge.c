@@ -89,13 +89,6 @@ void purge_leaves(struct purge *p, int64_t age_ms)
 
 /* ---- the walk ---- */
 
-static struct purge_walk walk_of(const struct purging *t)
-{
-	const struct purge *p = purge_of(t->q);
-
-	return (struct purge_walk){ &t->q->keys, &t->q->conf->purge, p->phase == PURGE_DELAYED, p->stay };
-}
-
 /* Reads the page at the cursor. */
 static int read_page(struct purging *t, const struct purge_walk *walk, struct purge_page *page)
 {
@@ -137,7 +130,7 @@ static int64_t count_run(const struct purging *t, const struct purge_walk *walk,
 static int look_at_page(struct purging *t)
 {
 	struct purge *p = purge_of(t->q);
-	struct purge_walk walk = walk_of(t);
+	const struct purge_walk walk = { &t->q->keys, &t->q->conf->purge, p->phase == PURGE_DELAYED, p->stay };
 	struct purge_page page;
 	bool untimed = false, ignored = false;
 	int64_t young, old;
@@ -274,7 +267,7 @@ static enum task_end run_purge(struct sweeper *s, struct sweeper_queue *q, int b
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return q->conf != NULL && purge_takes_messages(q->conf) && s->conf->purge.enabled;
+	return purge_takes_messages(q->conf) && s->conf->purge.enabled;
 }
 
 static void free_state(struct sweeper_queue *q)
@@ -282,7 +275,7 @@ static void free_state(struct sweeper_queue *q)
 	purge_check_drop(&purge_of(q)->question);
 }
 
-const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .wanted = is_wanted, .run_queue = run_purge, .stop = give_up,
+const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted, .run_queue = run_purge, .stop = give_up,
 	.state_size = sizeof(struct purge), .free = free_state, .own_size = sizeof(struct purge_check), .free_own = purge_check_stop };
 
 /* ---- messages in flight ---- */

@@ -191,14 +191,6 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	return question;
 }
 
-static void question_free(struct question *question)
-{
-	for (char **f = question->facts; *f != NULL; f++)
-		free(*f);
-	free(question->worker);
-	free(question);
-}
-
 /* Logs a failure once a round, since a command that cannot be run fails for each message. */
 static void note_failure(struct sweeper_queue *q, const char *error)
 {
@@ -223,7 +215,10 @@ int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms
 	} else {
 		c->q = q;
 	}
-	question_free(question);
+	for (char **f = question->facts; *f != NULL; f++)
+		free(*f);
+	free(question->worker);
+	free(question);
 	return rc;
 }
 

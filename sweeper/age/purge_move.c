@@ -73,23 +73,17 @@ static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 	    log_str("rule", l->verdict.rule));
 }
 
-static void count_class(struct sweeper_queue *q, const char *class)
-{
-	int counter = dead_letter_class_counter(class);
-
-	sweeper_queue_count(q, COUNT_ESCAPED, 1);
-	if (counter != -1)
-		sweeper_queue_count(q, (enum counter)counter, 1);
-}
-
 static void account(struct purging *t, const struct leaving *l)
 {
 	struct purge *p = purge_of(t->q);
 	bool dry_run = t->s->conf->purge.dry_run;
+	int counter = dead_letter_class_counter(l->verdict.class);
 
 	sweeper_queue_count(t->q, dry_run ? COUNT_WOULD_PURGE : COUNT_PURGED, 1);
 	if (!dry_run)
-		count_class(t->q, l->verdict.class);
+		sweeper_queue_count(t->q, COUNT_ESCAPED, 1);
+	if (!dry_run && counter != -1)
+		sweeper_queue_count(t->q, (enum counter)counter, 1);
 	if (!dry_run && p->phase == PURGE_DELAYED)
 		sweeper_queue_count(t->q, COUNT_PURGED_DELAYED, 1);
 	purge_leaves(p, l->verdict.excess.age_ms);

@@ -62,11 +62,5 @@ static enum task_end take_pushed(struct sweeper *s, struct sweeper_queue *q, int
 	return due.moved == 0 || due.unread ? TASK_DONE : TASK_MORE;
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->conf != NULL;
-}
-
-const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100, .wanted = is_wanted, .ask = ask_pushed,
+const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100, .configured = true, .ask = ask_pushed,
 	.take = take_pushed, .state_size = sizeof(struct pushed) };

@@ -144,7 +144,7 @@ static int stamp_all(struct sweeper *s, struct sweeper_queue *q, int budget)
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return q->conf != NULL && !q->conf->shared && (q->conf->ttl_ms > 0 || sweeper_measures_queues(s));
+	return !q->conf->shared && (q->conf->ttl_ms > 0 || sweeper_measures_queues(s));
 }
 
 static enum task_end run_stamps(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
@@ -155,5 +155,6 @@ static enum task_end run_stamps(struct sweeper *s, struct sweeper_queue *q, int 
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .wanted = is_wanted, .run_queue = run_stamps,
+const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true, .wanted = is_wanted,
+	.run_queue = run_stamps,
 	.state_size = sizeof(struct stamps) };

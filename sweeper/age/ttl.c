@@ -155,8 +155,9 @@ static enum task_end run_ttl(struct sweeper *s, struct sweeper_queue *q, int bud
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return q->conf != NULL && q->conf->ttl_ms > 0 && !task_fails(q, &stamps_task);
+	return q->conf->ttl_ms > 0 && !task_fails(q, &stamps_task);
 }
 
-const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .wanted = is_wanted, .run_queue = run_ttl,
+const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true, .wanted = is_wanted,
+	.run_queue = run_ttl,
 	.state_size = sizeof(struct waiting) };

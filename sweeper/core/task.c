@@ -84,7 +84,7 @@ static int64_t interval_of(const struct sweeper *s, const struct task *t)
 
 static bool has_use_for(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)
 {
-	return t->wanted == NULL || t->wanted(s, q);
+	return (!t->configured || q->conf != NULL) && (!t->served || q->board != NULL) && (t->wanted == NULL || t->wanted(s, q));
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)

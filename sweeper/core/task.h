@@ -62,7 +62,9 @@ struct task {
 	 */
 	bool (*ask)(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms);
 	enum task_end (*take)(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);
-	bool (*wanted)(const struct sweeper *s, const struct sweeper_queue *q);	/* NULL: in every queue */
+	bool configured;		/* wanted only in queues that the configuration has */
+	bool served;			/* wanted only in queues that have a place on the scoreboard */
+	bool (*wanted)(const struct sweeper *s, const struct sweeper_queue *q);	/* of these; NULL: in every queue */
 	bool leads;			/* wanted only while this host has the lead of the queue (lead.c) */
 	bool (*urgent)(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);	/* true: the next run is now, whatever the interval says */
 	bool steady;			/* after an error it runs as often as before */

@@ -76,17 +76,9 @@ static void name_it(struct sweeper *s, struct unused_entry *v, int64_t now_ms)
 	    log_int("limit_ms", s->conf->purge.max_orphaned_age_ms));
 }
 
-/* The queue was used while its entry was removed: enters it again. */
-static int put_back(struct sweeper *s, const struct queue_keys *keys)
-{
-	struct redis_reply reply;
-
-	queue_register(&s->redis, keys, true);
-	return connection_answer(s, &reply) == -1 || connection_answer(s, &reply) == -1 ? -1 : 0;
-}
-
 static int remove_it(struct sweeper *s, const struct unused_entry *v, const struct queue_keys *keys, int64_t now_ms)
 {
+	struct redis_reply reply;
 	int64_t gone, used;
 
 	queue_unregister(&s->redis, v->name, v->score, v->json);
@@ -95,8 +87,10 @@ static int remove_it(struct sweeper *s, const struct unused_entry *v, const stru
 		return -1;
 	if (gone == 0)
 		return 0;
-	if (used > 0)
-		return put_back(s, keys);
+	if (used > 0) {			/* while its entry was removed: enters it again */
+		queue_register(&s->redis, keys, true);
+		return connection_answer(s, &reply) == -1 || connection_answer(s, &reply) == -1 ? -1 : 0;
+	}
 	atomic_fetch_add(&s->child->board->sweeper.registry.left, 1);
 	log_info("registration_removed", log_str("queue", v->name), log_int("age_ms", now_ms - v->since_ms),
 	    log_int("limit_ms", s->conf->purge.max_orphaned_age_ms));
@@ -163,18 +157,12 @@ static bool begin_page(struct sweeper *s, int64_t now_ms)
 	return registry_page_next(s, &v->page) == 0;
 }
 
-static bool rests(const struct sweeper *s, int64_t now_ms)
-{
-	const struct search *v = search_of(s);
-
-	return v->page.rank == 0 && v->begun_ms != 0 && now_ms - v->begun_ms < turn_ms(s);
-}
-
 static bool run_unused_entries(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct search *v = search_of(s);
+	bool between_turns = v->page.rank == 0 && v->begun_ms != 0 && now_ms - v->begun_ms < turn_ms(s);
 
-	if (!s->conf->purge.enabled || rests(s, now_ms) || !sweeper_is_active(s))
+	if (!s->conf->purge.enabled || between_turns || !sweeper_is_active(s))
 		return false;
 	for (; budget > 0 && begin_page(s, now_ms); budget--) {
 		while (v->next < v->page.n && sweeper_goes_on(s)) {

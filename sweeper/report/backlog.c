@@ -61,11 +61,5 @@ static enum task_end take_backlog(struct sweeper *s, struct sweeper_queue *q, in
 	return TASK_DONE;
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->conf != NULL;
-}
-
-const struct task backlog_task = { .name = "backlog", .interval_ms = EVERY_MS, .budget = 1, .wanted = is_wanted, .ask = ask_backlog, .take = take_backlog,
+const struct task backlog_task = { .name = "backlog", .interval_ms = EVERY_MS, .budget = 1, .configured = true, .ask = ask_backlog, .take = take_backlog,
 	.state_size = sizeof(struct backlog) };

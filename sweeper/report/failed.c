@@ -70,12 +70,6 @@ static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int 
 	return s->redis.state == REDIS_CLOSED ? TASK_FAILED : TASK_DONE;
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->board != NULL;
-}
-
 /* Writes what the workers, which have all exited, counted last. */
 static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
@@ -90,5 +84,5 @@ static void settle_all(struct sweeper *s)
 }
 
 extern const struct task failed_task;
-const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .wanted = is_wanted, .run_queue = run_failed,
+const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .served = true, .run_queue = run_failed,
 	.settle = settle_all, .steady = true };

@@ -168,12 +168,6 @@ static enum task_end run_tally(struct sweeper *s, struct sweeper_queue *q, int b
 	return TASK_FAILED;
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->board != NULL;
-}
-
 /* Writes the last figures of the workers, which have all exited. */
 static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *now_ms)
 {
@@ -195,5 +189,5 @@ static void free_own(struct sweeper *s)
 	free(r->sums);
 }
 
-const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .wanted = is_wanted, .run_queue = run_tally, .settle = settle_all,
+const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .served = true, .run_queue = run_tally, .settle = settle_all,
 	.own_size = sizeof(struct round), .free_own = free_own };

@@ -28,12 +28,6 @@ static uint32_t error_shown(const struct sweeper *s, const struct sweeper_queue 
 	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, &health_slots(s)->errors);
 }
 
-static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	(void)s;
-	return q->board != NULL;
-}
-
 static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	return queue_error_in(error_shown(s, q)) == QUEUE_ERROR_WRONG_TYPE;
@@ -97,6 +91,6 @@ static void free_look(struct sweeper_queue *q)
 	queue_types_free(&look->wanted);
 }
 
-const struct task types_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .wanted = is_wanted, .ask = ask_types,
+const struct task types_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .served = true, .ask = ask_types,
     .take = take_types, .steady = true,
     .state_size = sizeof(struct types_look), .free = free_look };

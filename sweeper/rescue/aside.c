@@ -98,28 +98,23 @@ static int give_back_list(struct sweeper *s, struct sweeper_queue *q, int64_t no
 	return connection_integer(s, &forgotten);
 }
 
-static int read_and_give_back(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+static enum task_end run_aside(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	bool readable = false;
 	int rc = read_list(s, q, &readable);
 
+	(void)budget;
 	if (rc == 0 && now_ms >= aside_of(q)->return_at_ms && rescue_find(q, "") == NULL)
 		rc = give_back_list(s, q, now_ms);
 	publish_list(q);
-	return rc == 0 && readable ? 0 : -1;
-}
-
-static enum task_end run_aside(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
-{
-	(void)budget;
-	return read_and_give_back(s, q, now_ms) == -1 ? TASK_FAILED : TASK_DONE;
+	return rc == 0 && readable ? TASK_DONE : TASK_FAILED;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return q->recovered && q->conf != NULL;
+	return q->recovered;
 }
 
-const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted, .run_queue = run_aside,
+const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .configured = true, .wanted = is_wanted, .run_queue = run_aside,
 	.state_size = sizeof(struct aside) };

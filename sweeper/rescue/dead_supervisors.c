@@ -89,16 +89,6 @@ static void name_of(const struct dead_supervisor *b, char out[INCARNATION_SIZE])
 	snprintf(out, INCARNATION_SIZE, "%s.%016" PRIx64, b->who.node, b->who.boot);
 }
 
-static void log_each(const struct dead_supervisor *b, const char *name)
-{
-	for (size_t i = 0; i < b->last.nlisted; i++) {
-		const struct leftover *l = &b->last.listed[i];
-
-		log_error("leftover_alive", log_str("incarnation", name), log_int("process", l->pid), log_int("uid", (int64_t)l->uid),
-		    log_str("reason", l->error != 0 ? strerror(l->error) : "SIGKILL did not end it"));
-	}
-}
-
 static const char *reason_of(const struct dead_supervisor *b)
 {
 	if (b->last.error != 0)
@@ -106,69 +96,42 @@ static const char *reason_of(const struct dead_supervisor *b)
 	return b->last.breeding ? "new ones come as fast as they are killed" : "they do not end";
 }
 
-static void raise_alarm(const struct dead_supervisor *b)
+static void raise_alarm(const struct dead_supervisor *b, const char *name)
 {
-	char name[INCARNATION_SIZE];
+	for (size_t i = 0; i < b->last.nlisted; i++) {
+		const struct leftover *l = &b->last.listed[i];
 
-	name_of(b, name);
-	log_each(b, name);
+		log_error("leftover_alive", log_str("incarnation", name), log_int("process", l->pid), log_int("uid", (int64_t)l->uid),
+		    log_str("reason", l->error != 0 ? strerror(l->error) : "SIGKILL did not end it"));
+	}
 	log_error("leftovers_alive", log_str("incarnation", name), log_int("count", (int64_t)count_alive(b)),
 	    log_str("reason", reason_of(b)),
 	    log_str("advice", b->last.error != 0 ? "queues are open: handlers of that supervisor may still work on messages that run again" :
 	    "queues are open: end these processes by hand, they may work on messages that run again"));
 }
 
-/* The text names no process: each round may find others, and a changed text would be logged again. */
-static void set_error(struct sweeper *s, const struct dead_supervisor *b)
-{
-	connection_set_error(s, QUEUE_ERROR_LEFTOVERS, b->last.error != 0 ? "the processes of a dead supervisor cannot be looked for" :
-	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" : "processes of a dead supervisor do not end");
-}
-
-/* Another process holds the lock of the cgroup: most likely the supervisor lives. */
-static void log_held(const struct dead_supervisor *b, const struct cgroup_dead *group)
-{
-	char name[INCARNATION_SIZE];
-
-	name_of(b, name);
-	log_warning("cgroup_held", log_str("incarnation", name), log_str("cgroup", group->name), log_int("count", (int64_t)group->left),
-	    log_str("reason", "another process holds its lock, so its supervisor may be alive: nothing in it was killed"));
-}
-
-static void log_killed(const struct dead_supervisor *b, size_t killed)
-{
-	char name[INCARNATION_SIZE];
-
-	name_of(b, name);
-	log_warning("handlers_killed", log_str("incarnation", name), log_int("count", (int64_t)killed));
-}
-
-static void log_gone(const struct dead_supervisor *b)
-{
-	char name[INCARNATION_SIZE];
-
-	name_of(b, name);
-	log_info("leftovers_gone", log_str("incarnation", name));
-}
-
 /* Takes the result of a round for this boot. */
 static void take_round(struct dead_supervisor *b, const struct cgroup_dead *group, const struct leftovers *found)
 {
 	bool alarm = b->state == BOOT_ALARM, clean = group->left == 0 && found->alive == 0 && !found->breeding && found->error == 0;
+	size_t killed = group->killed + found->killed;
+	char name[INCARNATION_SIZE];
 
+	name_of(b, name);
 	b->last = *found;
 	b->in_cgroup = group->left;
-	if (!alarm && group->killed + found->killed > 0)
-		log_killed(b, group->killed + found->killed);
+	if (!alarm && killed > 0)
+		log_warning("handlers_killed", log_str("incarnation", name), log_int("count", (int64_t)killed));
 	if (!alarm && b->rounds == 0 && group->held)
-		log_held(b, group);
+		log_warning("cgroup_held", log_str("incarnation", name), log_str("cgroup", group->name), log_int("count", (int64_t)group->left),
+		    log_str("reason", "another process holds its lock, so its supervisor may be alive: nothing in it was killed"));
 	if (clean) {
 		b->state = BOOT_GONE;
 		if (alarm)
-			log_gone(b);
+			log_info("leftovers_gone", log_str("incarnation", name));
 	} else if (!alarm && ++b->rounds == ROUNDS) {
 		b->state = BOOT_ALARM;
-		raise_alarm(b);
+		raise_alarm(b, name);
 	}
 }
 
@@ -226,7 +189,9 @@ int dead_supervisors_end(struct sweeper *s, const char *incarnation)
 	publish_alive(s);
 	if (b->state != BOOT_KILLING)
 		return 0;
-	set_error(s, b);
+	/* The text names no process: each round may find others, and a changed text would be logged again. */
+	connection_set_error(s, QUEUE_ERROR_LEFTOVERS, b->last.error != 0 ? "the processes of a dead supervisor cannot be looked for" :
+	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" : "processes of a dead supervisor do not end");
 	return -1;
 }
 

@@ -195,21 +195,14 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 	return 0;
 }
 
-static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
+static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
 {
 	struct sweeper_queue *q = sweeper_queue_find(s, d->reported.queue);
 	struct queue_keys keys;
-
-	if (q != NULL)
-		return q;
-	return read_registry(s, d->reported.queue, &keys) == -1 ? NULL : sweeper_queue_add(s, keys, NULL);
-}
-
-static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
-{
-	struct sweeper_queue *q = queue_of(s, d);
 	struct group g;
 
+	if (q == NULL && read_registry(s, d->reported.queue, &keys) == 0)
+		q = sweeper_queue_add(s, keys, NULL);
 	if (q == NULL) {
 		task_error_retry_at(&d->error, now_ms + 1000);
 		return;

@@ -70,11 +70,6 @@ static struct record record_of(const struct rescue_page *p, const struct wrapper
 	};
 }
 
-static bool is_recorded(const struct rescue_page *p)
-{
-	return p->q->conf == NULL || p->q->conf->dead_letter.enabled;
-}
-
 /*
  * True: Redis keeps refusing this rescue because of one key. Messages that must escape are then set aside (aside.c).
  * Otherwise the messages behind them, which go to ingress, would wait until an operator has repaired the key.
@@ -103,7 +98,7 @@ static struct queue_keys keys_to_escape(const struct rescue_page *p)
 static const struct record *record_to_escape(const struct rescue_page *p, struct record *record)
 {
 	if (!escapes_aside(p))
-		return is_recorded(p) ? record : NULL;
+		return p->q->conf == NULL || p->q->conf->dead_letter.enabled ? record : NULL;
 	record->error_class = "escape";
 	record->error_message = p->r->error.text;
 	return record;
@@ -149,15 +144,6 @@ static void append_return(const struct rescue_page *p, struct held *h)
 
 	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, &h->entry, &change, noted);
 	buffer_free(&line);
-}
-
-static void append_moves(struct rescue_page *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->held[i].class != NULL)
-			append_escape(p, &p->held[i]);
-		else
-			append_return(p, &p->held[i]);
 }
 
 /* ---- the fate of a message ---- */
@@ -262,8 +248,11 @@ static int return_page(struct rescue_page *p, const struct redis_reply *reply, i
 	rc = rescue_page_learn(p);
 	for (size_t i = 0; i < p->n && rc == 0; i++)
 		rescue_page_judge(p, &p->held[i]);
-	if (rc == 0)
-		append_moves(p);
+	for (size_t i = 0; i < p->n && rc == 0; i++)
+		if (p->held[i].class != NULL)
+			append_escape(p, &p->held[i]);
+		else
+			append_return(p, &p->held[i]);
 	redis_let_go(kept);
 	return rc == 0 ? take_answers(p) : rc;
 }

@@ -14,6 +14,7 @@
  * Each rescue has an error and a back-off of its own, so a tray of the wrong type, or a page that breaks the connection each time,
  * holds up no other owner.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,19 +128,15 @@ bool rescue_gates(const struct sweeper_queue *q)
 	return rescues_of(q)->gates > 0;
 }
 
-static bool is_reported(const struct rescue *r)
-{
-	return strcmp(r->why, "reported") == 0;
-}
-
 static struct rescue_times *times_of(struct rescues *all, const struct rescue *r)
 {
-	return is_reported(r) ? &all->reported : &all->others;
+	return strcmp(r->why, "reported") == 0 ? &all->reported : &all->others;
 }
 
 /* The sweeper changes `why`, `gate` and `error` of a rescue only between take_out() and put_in(), since they decide its tree and the two counts. */
 static void take_out(struct rescues *all, struct rescue *r)
 {
+	assert(all->gates >= r->gate && all->failing >= (r->error.times >= TASK_ERROR_PERSISTS));
 	RB_REMOVE(rescue_times, times_of(all, r), r);
 	all->gates -= r->gate;
 	all->failing -= r->error.times >= TASK_ERROR_PERSISTS;
@@ -331,15 +328,6 @@ static int rescue_step_of(struct sweeper *s, struct sweeper_queue *q, struct res
 
 /* ---- the task ---- */
 
-static void end_rescue(struct sweeper_queue *q, struct rescue *r)
-{
-	if (r->gate) {
-		rescues_of(q)->returned += r->returned;
-		rescues_of(q)->escaped += r->escaped;
-	}
-	drop_rescue(q, r);
-}
-
 static struct rescue *next_ready(struct sweeper_queue *q, int64_t now_ms)
 {
 	struct rescue *r = RB_MIN(rescue_times, &rescues_of(q)->reported);
@@ -405,10 +393,14 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 			continue;
 		}
 		note_success(s, q, r);
-		if (rc == 1) {
-			end_rescue(q, r);
-			ended = true;
+		if (rc == 0)
+			continue;
+		if (r->gate) {
+			rescues_of(q)->returned += r->returned;
+			rescues_of(q)->escaped += r->escaped;
 		}
+		drop_rescue(q, r);
+		ended = true;
 	}
 	/* The master waits for the end of a rescue: another turn at once lets deaths.c report it. */
 	return ended || next_ready(q, now_ms) != NULL ? TASK_MORE : TASK_DONE;

@@ -15,6 +15,7 @@
  *
  * A sweeper writes into Redis whose messages it returns. This task finds a note that outlives its sweeper, and takes its rescue over.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,7 @@ static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const stru
 	watch_of(q)->nabsences = n;
 	for (n = 0; n < watch_of(q)->nabsences && !now[n].undecided; n++)
 		;
+	assert(n <= watch_of(q)->nabsences && watch_of(q)->nabsences <= living->n);
 	watch_of(q)->undecided = n;
 	watch_publish_undecided(q);
 	return 0;
@@ -317,12 +319,6 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 
 /* ---- the task ---- */
 
-/* True: the queue is not configured here, and needs no more work. */
-static bool is_idle(const struct sweeper_queue *q)
-{
-	return q->conf == NULL && RB_EMPTY(&rescues_of(q)->by_name) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off;
-}
-
 static uint32_t renamed(const struct sweeper_queue *q)
 {
 	return q->board == NULL ? 0 : atomic_load(&q->board->workers.renamed);
@@ -340,11 +336,11 @@ static enum task_end run_watch(struct sweeper *s, struct sweeper_queue *q, int b
 	watch_of(q)->renamed_seen = renamed(q);
 	watch_of(q)->renamed_connection = s->redis.connection;
 	rc = sweeper_queue_use_workers(s, q, look_at_workers, NULL);
-	if (rc == -1 && q->conf != NULL)
-		return TASK_FAILED;
+	if (q->conf != NULL)
+		return rc == -1 ? TASK_FAILED : TASK_DONE;
 	if (rc == -1)
 		registry_note_error(s, q->keys.name);
-	return is_idle(q) ? TASK_REMOVE : TASK_DONE;
+	return RB_EMPTY(&rescues_of(q)->by_name) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off ? TASK_REMOVE : TASK_DONE;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
