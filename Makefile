@@ -423,19 +423,19 @@ install: $O/quredisd $O/quredis
 		$(DESTDIR)$(sysconfdir)/quredis/conf.d
 	$(INSTALL) -m 755 $O/quredisd $(DESTDIR)$(sbindir)/quredisd
 	$(INSTALL) -m 755 $O/quredis $(DESTDIR)$(bindir)/quredis
-	test -e $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || \
+	@test -e $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || \
 		$(INSTALL) -m 644 etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf
-	for m in $(MAN); do s=$${m##*.}; $(INSTALL) -d $(DESTDIR)$(mandir)/man$$s && \
+	@for m in $(MAN); do s=$${m##*.}; $(INSTALL) -d $(DESTDIR)$(mandir)/man$$s && \
 		sed $(MANUAL_PATHS) $$m >$O/page.tmp && \
 		$(INSTALL) -m 644 $O/page.tmp $(DESTDIR)$(mandir)/man$$s/$${m##*/} || exit 1; done; rm -f $O/page.tmp
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
-	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
+	@for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
 		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
 	$(INSTALL) -d $(dir $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION))
 	$O/quredis completion bash >$(DESTDIR)$(BASH_COMPLETION)
 	$O/quredis completion fish >$(DESTDIR)$(FISH_COMPLETION)
 	$O/quredis completion zsh >$(DESTDIR)$(ZSH_COMPLETION)
-	for d in $(DOCS); do test -x $$d && mode=755 || mode=644; \
+	@for d in $(DOCS); do test -x $$d && mode=755 || mode=644; \
 		$(INSTALL) -m $$mode $$d $(DESTDIR)$(docdir)/$$d || exit 1; done
 
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
