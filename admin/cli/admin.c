@@ -245,6 +245,18 @@ int admin_show_ages(struct admin *a)
 
 /* ---- queues ---- */
 
+/* Once in a process, of which one may run several commands: the overview. */
+static void note_lost_registry(struct admin *a, const char *registry)
+{
+	static bool noted;
+
+	a->status = EX_CONFIG;
+	if (!noted && a->complaint == NULL)
+		admin_note("quredis: %s has the wrong type (WRONGTYPE): queues that are not in the configuration here are not known. "
+		    "Give the key another name (RENAME); each supervisor then enters its queues again within a minute", registry);
+	noted = true;
+}
+
 int admin_registered(struct admin *a, char ***names, size_t *n)
 {
 	struct redis_reply reply;
@@ -255,7 +267,14 @@ int admin_registered(struct admin *a, char ***names, size_t *n)
 	*n = 0;
 	registry = queue_key_of(&a->redis, QUEUE_KEY_REGISTRY, NULL);
 	redis_appendf(&a->redis, "ZRANGE %s 0 -1", registry);
-	rc = admin_reply(a, &reply, registry);
+	rc = admin_wait(a, &reply);
+	if (rc == 0 && redis_error_class(&reply) == REDIS_ERROR_WRONG_TYPE) {
+		note_lost_registry(a, registry);
+		free(registry);
+		return 0;
+	}
+	if (rc == 0 && reply.type == REDIS_ERROR)
+		rc = admin_refused(a, &reply, registry);
 	free(registry);
 	if (rc == -1)
 		return -1;

@@ -92,7 +92,10 @@ int admin_since(struct admin *a, const char *text, int64_t *server_ms, int64_t *
 /* On a terminal: tables show times as ages, by the server's clock. */
 int admin_show_ages(struct admin *a);
 
-/* Reads the names in the registry: new strings in a new array. */
+/*
+ * Reads the names in the registry: new strings in a new array. A registry of the wrong type has none, and is no error: a note names the key,
+ * and the exit status becomes EX_CONFIG.
+ */
 int admin_registered(struct admin *a, char ***names, size_t *n);
 void admin_names_free(char **names, size_t n);
 

@@ -27,6 +27,7 @@ struct reports {
 	int64_t now_ms;			/* by the clock of Redis */
 	int level;			/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
 	const char *why;		/* no report: what the operator should check */
+	bool lost;			/* the registry has the wrong type: there may be queues that nobody here knows */
 };
 
 static int by_badness(const void *a, const void *b)
@@ -104,7 +105,7 @@ static void leave_out_gone(const struct admin *a, struct reports *r, char *const
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		if (!reports_doubt(&r->all[i]) || is_known(a, names, n, r->all[i].queue))
+		if (r->lost || !reports_doubt(&r->all[i]) || is_known(a, names, n, r->all[i].queue))
 			r->all[kept++] = r->all[i];
 		else
 			queue_health_free(&r->all[i]);
@@ -144,6 +145,7 @@ static int take_reports(struct admin *a, struct reports *r)
 
 	if (admin_registered(a, &names, &nnames) == -1)
 		return -1;
+	r->lost = a->status == EX_CONFIG;
 	queue_health_read(&a->redis);
 	rc = admin_reply_of(a, &reply, queue_key_of(&a->redis, QUEUE_KEY_HEALTH, NULL));
 	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
@@ -158,7 +160,7 @@ static int take_reports(struct admin *a, struct reports *r)
 	if (rc == -1)
 		return -1;
 	qsort(r->all, r->n, sizeof(*r->all), by_badness);
-	r->level = r->n == 0 ? STATUS_UNKNOWN : r->all[0].level;
+	r->level = r->n == 0 || (r->lost && r->all[0].level != QUEUE_UNHEALTHY) ? STATUS_UNKNOWN : r->all[0].level;
 	if (r->n == 0)
 		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
 		    : "no supervisor reports: is one with health.enabled running?";
@@ -332,7 +334,7 @@ static void show_nagios(const struct reports *r)
 		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL", [STATUS_UNKNOWN] = "UNKNOWN",
 	};
 
-	printf("QUREDIS %s", words[r->level]);
+	printf("QUREDIS %s%s", words[r->level], r->lost ? " - the registry (quredis:queues) has the wrong type" : "");
 	if (r->why != NULL)
 		printf(" - %s", r->why);
 	else
