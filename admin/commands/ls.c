@@ -16,7 +16,7 @@
 struct listed_queue {
 	const struct registry_queue *queue;
 	struct lists lists;
-	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none */
+	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none. reasons also where no supervisor has the queue */
 	char *dated;			/* the reasons, for people: with the age of the report, since the lengths are of this moment */
 	int64_t at_ms;			/* when the queue was judged */
 	int badness;			/* reports_badness(); 0: no report */
@@ -156,6 +156,43 @@ static bool show_report(struct listed_queue *entries, size_t n, struct queue_hea
 	return false;
 }
 
+/* A supervisor that serves a queue shows it by a report, a worker, the lead, or its score in the registry. */
+static bool may_be_removed(const struct listed_queue *e)
+{
+	return !e->queue->configured && e->health == NULL && e->lists.nworkers == 0;
+}
+
+static int find_removed(struct admin *a, struct listed_queue *entries, size_t n, int64_t server_ms)
+{
+	char elapsed[UNITS_SIZE];
+
+	for (size_t i = 0; i < n; i++)
+		if (may_be_removed(&entries[i])) {
+			queue_leader(&a->redis, &entries[i].queue->keys);
+			queue_registry_score(&a->redis, entries[i].queue->keys.name);
+		}
+	for (size_t i = 0; i < n; i++) {
+		struct redis_reply leader, score;
+		int64_t away_ms;
+		bool led;
+
+		if (!may_be_removed(&entries[i]))
+			continue;
+		if (admin_wait(a, &leader) == -1)
+			return -1;
+		led = leader.type != REDIS_NIL;
+		if (admin_wait(a, &score) == -1)
+			return -1;
+		away_ms = score.type == REDIS_STRING ? server_ms - clock_ms_of(1000 * strtod(score.str, NULL)) : 0;
+		if (led || away_ms < 3 * QUEUE_REGISTRY_SHOWN_MS)
+			continue;
+		entries[i].reasons = alloc_format("no supervisor has had it for %s; if it was removed for good: quredis destroy %s",
+		    units_elapsed(away_ms, elapsed), entries[i].queue->keys.name);
+		entries[i].dated = alloc_string(entries[i].reasons);
+	}
+	return 0;
+}
+
 /* The lists are shown also if the reports cannot be read. *any: there is a report. */
 static int read_health(struct admin *a, struct listed_queue *entries, size_t n, bool *any)
 {
@@ -177,7 +214,7 @@ static int read_health(struct admin *a, struct listed_queue *entries, size_t n, 
 	for (size_t i = 0; i < nreports; i++)
 		*any = show_report(entries, n, &reports[i], server_ms) || *any;
 	reports_free(reports, nreports);
-	return rc;
+	return rc == 0 && *any ? find_removed(a, entries, n, server_ms) : rc;
 }
 
 static void free_entries(struct listed_queue *entries, size_t n)

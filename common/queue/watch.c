@@ -68,6 +68,14 @@ void queue_registry_page(struct redis *r, int64_t first, int64_t n)
 	free(registry);
 }
 
+void queue_registry_score(struct redis *r, const char *name)
+{
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+
+	redis_appendf(r, "ZSCORE %s %s", registry, name);
+	free(registry);
+}
+
 void queue_registry_is_there(struct redis *r)
 {
 	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);

@@ -32,8 +32,11 @@ void queue_is_registered(struct redis *r, const struct queue_keys *k);
 void queue_registry_is_there(struct redis *r);	/* -> INTEGER 0: the registry is empty, as on a server that lost its data */
 /* -> ARRAY of STRING: names in the registry and their scores in turn, n names from the first-th on */
 void queue_registry_page(struct redis *r, int64_t first, int64_t n);
+/* -> STRING: the score of a queue in the registry, as Redis writes it, or NIL */
+void queue_registry_score(struct redis *r, const char *name);
 /* Sets the scores of these queues to the current time: they are still served, though nothing else in Redis shows it. -> INTEGER */
 #define QUEUE_REGISTRY_GROUP 100
+#define QUEUE_REGISTRY_SHOWN_MS 10000	/* so often a sweeper does that */
 void queue_registry_show(struct redis *r, const char *const *names, size_t n);
 /* -> INTEGER: how many things of any kind a queue has: messages, records, workers, a leader, a pause */
 void queue_is_used(struct redis *r, const struct queue_keys *k);

@@ -172,7 +172,7 @@ static bool run_show(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task registry_show_task = { .name = "registry", .interval_ms = REGISTRY_SHOWN_MS, .budget = 1, .run = run_show, .own_size = sizeof(bool) };
+const struct task registry_show_task = { .name = "registry", .interval_ms = QUEUE_REGISTRY_SHOWN_MS, .budget = 1, .run = run_show, .own_size = sizeof(bool) };
 
 /* ---- errors of a turn through the registry ---- */
 

@@ -8,7 +8,6 @@
 struct sweeper;
 struct sweeper_queue;
 
-#define REGISTRY_SHOWN_MS 10000		/* how often the sweeper renews the score of a queue if nothing else in Redis shows that it is served */
 
 /*
  * Enters a queue of this supervisor into the registry; with `again` it writes only what is missing there. -1: the connection is

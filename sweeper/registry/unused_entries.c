@@ -18,7 +18,7 @@
 #define TURN_LEAST_MS 1000
 #define TURN_MOST_MS (5 * 60 * 1000)
 #define LOOKS 24		/* turns, at least, until an entry is old enough */
-#define PROOF_MS (3 * REGISTRY_SHOWN_MS)	/* a host that serves the queue has renewed the score by then */
+#define PROOF_MS (3 * QUEUE_REGISTRY_SHOWN_MS)	/* a host that serves the queue has renewed the score by then */
 #define GAP_LEAST_MS 60000	/* a turn through a long registry takes time */
 
 extern const struct task unused_entries_task;
