@@ -25,14 +25,14 @@ const struct top_sort_key top_sort_keys[TOP_SORTS] = {
 
 /* ---- how sick a queue is ---- */
 
-enum { WELL, DOUBTFUL, DEGRADED, SICK };
+enum { WELL, WAITING, DEGRADED, UNKNOWN, SICK };		/* as reports_badness() */
 
 static const int badness_of_level[] = {
-	[HOLD_WELL] = WELL, [HOLD_ORDERED] = DOUBTFUL, [HOLD_PASSING] = DOUBTFUL, [HOLD_WARNING] = DEGRADED, [HOLD_BAD] = SICK
+	[HOLD_WELL] = WELL, [HOLD_ORDERED] = WAITING, [HOLD_PASSING] = WAITING, [HOLD_WARNING] = DEGRADED, [HOLD_BAD] = SICK
 };
 
 static const struct { const char *health; int badness; } healths[] = {
-	{ "healthy", WELL }, { "unknown", DOUBTFUL }, { "degraded", DEGRADED }, { "unhealthy", SICK },
+	{ "healthy", WELL }, { "degraded", DEGRADED }, { "unknown", UNKNOWN }, { "unhealthy", SICK },
 };
 
 /* The rank of a state; a state that this version does not know is the worst. -1: none. */

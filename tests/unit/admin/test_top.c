@@ -124,8 +124,8 @@ TEST(test_the_sickest_are_first)
 	struct top_figures f = make(sick);
 
 	assert_int_equal(f.n, 7);
-	check_order(&f, TOP_BY_HEALTH, false, "ebfcgda");	/* unhealthy; states that health does not know yet; degraded; unknown; paused; well */
-	check_order(&f, TOP_BY_HEALTH, true, "adgcfbe");
+	check_order(&f, TOP_BY_HEALTH, false, "ebfgcda");	/* unhealthy; states that health does not know yet; unknown; degraded; paused; well */
+	check_order(&f, TOP_BY_HEALTH, true, "adcgfbe");
 	check_order(&f, TOP_BY_INGRESS, false, "fcagdeb");	/* not known: last in both directions */
 	check_order(&f, TOP_BY_INGRESS, true, "edgacfb");
 	check_order(&f, TOP_BY_NAME, false, "abcdefg");
