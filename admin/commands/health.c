@@ -334,7 +334,7 @@ static void show_nagios(const struct reports *r)
 		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL", [STATUS_UNKNOWN] = "UNKNOWN",
 	};
 
-	printf("QUREDIS %s%s", words[r->level], r->lost ? " - the registry (quredis:queues) has the wrong type" : "");
+	printf("QUREDIS %s%s", words[r->level], r->lost ? " - the registry has the wrong type" : "");
 	if (r->why != NULL)
 		printf(" - %s", r->why);
 	else

@@ -21,7 +21,7 @@ def test_a_damaged_registry_hides_no_queue_of_the_configuration(redis, quredisd,
         assert ("mail" if command != "nodes" else "0.1") in r.out, (command, r)
         assert r.code == {"health": 3, "top --once": 0}.get(command, 78), (command, r)
     r = d.quredis("health", "--nagios")
-    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - the registry (quredis:queues) has the wrong type")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - the registry has the wrong type")
     assert json.loads(d.quredis("health", "--json").out)["status"] == "unknown"
     assert "no queue" in d.quredis("peek", "other", "ingress").err
     c.rename("quredis:queues", "kept")
