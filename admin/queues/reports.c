@@ -119,111 +119,44 @@ static void add_attempt(struct queue_health *h, const json_t *row, int64_t age_m
 	}
 }
 
-/* NULL: the node does not have the queue. */
-static const json_t *row_of(const json_t *node, const char *queue)
+static void set_from_node(struct queue_health *h, const json_t *node, int64_t server_ms)
 {
-	json_t *row;
-	size_t i;
+	const json_t *row = queue_node_row(node, h->queue);
 
-	json_array_foreach(json_object_get(node, "queues"), i, row) {
-		const char *name = json_string_value(json_object_get(row, "name"));
-
-		if (name != NULL && strcmp(name, queue) == 0)
-			return row;
-	}
-	return NULL;
-}
-
-/* False: the queue left the node after the report. node: its report; NULL: there is none that counts. */
-static bool compare(struct queue_health *h, const json_t *node, int64_t server_ms)
-{
-	int64_t age_ms = queue_node_age(node, server_ms), at_ms = clock_ms_of(json_number_value(json_object_get(node, "at_ms")));
-	const json_t *row = row_of(node, h->queue);
-
-	if (node == NULL) {
-		/* The first report of a node may come later than that of a queue. */
-		if (server_ms - h->at_ms >= QUEUE_NODE_EVERY_MS)
-			doubt(h);
-		return true;
-	}
-	if (row != NULL)
-		add_attempt(h, row, age_ms);
-	if (at_ms <= h->at_ms)
-		return true;
-	if (row != NULL) {
-		set_from_row(h, "state", row);
-		set_from_row(h, "reason", row);
-	}
-	return row != NULL;
-}
-
-/* NULL: no report, none that can be read, or one of a time that Redis' clock has not had: its key may never expire. */
-static json_t *node_report(const struct redis_reply *reply, int64_t server_ms)
-{
-	json_t *node = reply->type == REDIS_STRING ? json_loadb(reply->str, reply->len, 0, NULL) : NULL;
-	int64_t away_ms = server_ms - clock_ms_of(json_number_value(json_object_get(node, "at_ms")));
-
-	if (json_is_object(node) && away_ms <= QUEUE_NODE_KEPT_MS && away_ms >= -QUEUE_NODE_KEPT_MS)
-		return node;
-	json_decref(node);
-	return NULL;
-}
-
-/* ---- all reports ---- */
-
-static const char *node_of(const struct queue_health *h)
-{
-	const char *node = json_string_value(json_object_get(h->document, "node"));
-
-	return node == NULL ? "" : node;
-}
-
-/* The place of the first report of the same node. */
-static size_t first_of_node(const struct queue_health *reports, size_t index)
-{
-	size_t i = 0;
-
-	while (strcmp(node_of(&reports[i]), node_of(&reports[index])) != 0)
-		i++;
-	return i;
-}
-
-/* nodes[i]: the report of the node of reports[i], if that is the first one of its node. */
-static int read_nodes(struct admin *a, const struct queue_health *reports, json_t **nodes, size_t n, int64_t server_ms)
-{
-	struct redis_reply reply;
-
-	for (size_t i = 0; i < n; i++)
-		if (first_of_node(reports, i) == i)
-			queue_node_read(&a->redis, node_of(&reports[i]));
-	for (size_t i = 0; i < n; i++) {
-		if (first_of_node(reports, i) != i)
-			continue;
-		if (admin_wait(a, &reply) == -1)
-			return -1;
-		nodes[i] = node_report(&reply, server_ms);
-	}
-	return 0;
+	if (row == NULL)
+		return;
+	add_attempt(h, row, queue_node_age(node, server_ms));
+	if (queue_node_at(node) <= h->at_ms)
+		return;
+	set_from_row(h, "state", row);
+	set_from_row(h, "reason", row);
 }
 
 int reports_confirm(struct admin *a, struct queue_health *reports, size_t *n, int64_t server_ms)
 {
-	json_t **nodes = alloc_zero(*n + 1, sizeof(*nodes));
-	size_t *first = alloc_zero(*n + 1, sizeof(*first)), kept = 0;
-	int rc = read_nodes(a, reports, nodes, *n, server_ms);
+	json_t *nodes = queue_health_ask_nodes(&a->redis, reports, *n), *report;
+	struct redis_reply reply;
+	size_t kept = 0;
+	const char *name;
+	int rc = 0;
 
-	for (size_t i = 0; i < *n; i++)
-		first[i] = first_of_node(reports, i);
-	for (size_t i = 0; i < *n; i++) {
-		if (rc == -1 || compare(&reports[i], nodes[first[i]], server_ms))
-			reports[kept++] = reports[i];
-		else
+	json_object_foreach(nodes, name, report)
+		if (rc == 0 && (rc = admin_wait(a, &reply)) == 0 && (report = queue_node_parse(&reply, server_ms)) != NULL)
+			json_object_set_new(nodes, name, report);
+	for (size_t i = 0; i < *n && rc == 0; i++) {
+		const json_t *node = queue_health_node(&reports[i], nodes);
+		enum queue_health_worth worth = queue_health_worth(&reports[i], node, server_ms);
+
+		if (worth == QUEUE_HEALTH_LEFT) {
 			queue_health_free(&reports[i]);
+			continue;
+		}
+		if (worth == QUEUE_HEALTH_DOUBTFUL)
+			doubt(&reports[i]);
+		set_from_node(&reports[i], node, server_ms);
+		reports[kept++] = reports[i];
 	}
-	for (size_t i = 0; i < *n; i++)
-		json_decref(nodes[i]);
-	*n = kept;
-	free(nodes);
-	free(first);
+	*n = rc == 0 ? kept : *n;
+	json_decref(nodes);
 	return rc;
 }

@@ -161,20 +161,6 @@ static void print_failures(struct output *o, const json_t *health)
 
 /* ---- nodes ---- */
 
-static const json_t *queue_of_node(const json_t *node, const char *name)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(node, "queues"), i, row) {
-		const char *of = string_of(row, "name");
-
-		if (of != NULL && strcmp(of, name) == 0)
-			return row;
-	}
-	return NULL;
-}
-
 /* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
 static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
@@ -188,7 +174,7 @@ static void print_causes(struct output *o, const json_t *nodes, const char *name
 	json_array_foreach(nodes, i, node) {
 		const char *cause;
 
-		row = queue_of_node(node, name);
+		row = queue_node_row(node, name);
 		cause = string_of(row, "reason");
 		if (cause == NULL)
 			cause = string_of(row, "cause") != NULL ? string_of(row, "cause") : string_of(row, "undecided");
@@ -232,7 +218,7 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 		struct facts f = facts_unknown();
 		char *workers;
 
-		if ((row = queue_of_node(node, name)) == NULL)
+		if ((row = queue_node_row(node, name)) == NULL)
 			continue;
 		facts_read(&f, FACT_OF_HOST, row, 0);
 		if (!begun)

@@ -8,6 +8,7 @@
 
 #include "common/base/base.h"
 #include "common/queue/moves.h"
+#include "common/queue/nodes.h"
 
 const char *const queue_health_names[QUEUE_HEALTH_LEVELS] = {
 	[QUEUE_HEALTHY] = "healthy", [QUEUE_DEGRADED] = "degraded", [QUEUE_UNHEALTHY] = "unhealthy",
@@ -104,4 +105,38 @@ bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms)
 	int64_t away_ms = server_ms > h->at_ms ? server_ms - h->at_ms : h->at_ms - server_ms;
 
 	return away_ms / QUEUE_HEALTH_KEPT >= h->interval_ms;
+}
+
+static const char *node_of(const struct queue_health *h)
+{
+	const char *node = json_string_value(json_object_get(h->document, "node"));
+
+	return node == NULL ? "" : node;
+}
+
+json_t *queue_health_ask_nodes(struct redis *r, const struct queue_health *reports, size_t n)
+{
+	json_t *nodes = json_object();
+
+	for (size_t i = 0; i < n; i++) {
+		if (json_object_get(nodes, node_of(&reports[i])) != NULL)
+			continue;
+		json_object_set_new(nodes, node_of(&reports[i]), json_null());
+		queue_node_read(r, node_of(&reports[i]));
+	}
+	return nodes;
+}
+
+const json_t *queue_health_node(const struct queue_health *h, const json_t *nodes)
+{
+	const json_t *node = json_object_get(nodes, node_of(h));
+
+	return json_is_object(node) ? node : NULL;
+}
+
+enum queue_health_worth queue_health_worth(const struct queue_health *h, const json_t *node, int64_t server_ms)
+{
+	if (node == NULL)		/* the first report of a node may come later than that of a queue */
+		return server_ms - h->at_ms >= QUEUE_NODE_EVERY_MS ? QUEUE_HEALTH_DOUBTFUL : QUEUE_HEALTH_CONFIRMED;
+	return queue_node_row(node, h->queue) != NULL || queue_node_at(node) <= h->at_ms ? QUEUE_HEALTH_CONFIRMED : QUEUE_HEALTH_LEFT;
 }

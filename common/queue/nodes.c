@@ -54,9 +54,39 @@ void queue_leader(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "GET %s", k->sweeper);
 }
 
+int64_t queue_node_at(const json_t *report)
+{
+	return clock_ms_of(json_number_value(json_object_get(report, "at_ms")));
+}
+
+json_t *queue_node_parse(const struct redis_reply *reply, int64_t server_ms)
+{
+	json_t *report = reply->type == REDIS_STRING ? json_loadb(reply->str, reply->len, 0, NULL) : NULL;
+	int64_t away_ms = server_ms - queue_node_at(report);
+
+	if (json_is_object(report) && away_ms <= QUEUE_NODE_KEPT_MS && away_ms >= -QUEUE_NODE_KEPT_MS)
+		return report;
+	json_decref(report);
+	return NULL;
+}
+
+const json_t *queue_node_row(const json_t *report, const char *queue)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "queues"), i, row) {
+		const char *name = json_string_value(json_object_get(row, "name"));
+
+		if (name != NULL && strcmp(name, queue) == 0)
+			return row;
+	}
+	return NULL;
+}
+
 int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms)
 {
-	int64_t at = clock_ms_of(json_number_value(json_object_get(report, "at_ms")));
+	int64_t at = queue_node_at(report);
 	const json_t *r;
 	size_t i;
 
@@ -73,7 +103,7 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 
 int64_t queue_node_age(const struct json_t *report, int64_t server_ms)
 {
-	int64_t at = clock_ms_of(json_number_value(json_object_get(report, "at_ms")));
+	int64_t at = queue_node_at(report);
 
 	return server_ms > at ? server_ms - at : 0;
 }

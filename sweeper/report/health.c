@@ -241,35 +241,60 @@ const struct task health_task = { .name = "health", .budget = 1, .unsealed = tru
 
 /* ---- the sum over all queues ---- */
 
-static void add_report(struct health_sum *sum, const struct queue_health *h)
+static void add_report(struct health_sum *sum, const struct queue_health *h, enum queue_health_worth worth)
 {
 	struct facts f = facts_unknown();
 
-	sum->queues[h->level]++;
+	if (worth == QUEUE_HEALTH_LEFT)
+		return;
+	if (worth == QUEUE_HEALTH_DOUBTFUL && h->level != QUEUE_UNHEALTHY)
+		sum->unknown++;
+	else
+		sum->queues[h->level]++;
 	facts_read(&f, FACT_OF_QUEUE, h->document, 0);
 	for (int i = 0; i < FACTS; i++)
 		if (facts_table[i].metric == METRIC_STUCK && f.n[i] > 0)
 			sum->stuck += f.n[i];
 }
 
-/* Adds up the reports. Returns the number of fields that are stale or no report, and their names in new strings. */
-static size_t add_all_reports(struct health_sum *sum, const struct redis_reply *reply, int64_t server_ms, char **stale)
+/* Keeps the reports that count in *good, and the names of fields that are stale or no report in *stale, new strings: two new arrays. */
+static void sort_reports(const struct redis_reply *reply, int64_t server_ms, struct queue_health **good, size_t *ngood, char ***stale, size_t *nstale)
 {
-	size_t nstale = 0;
-
+	*good = alloc_zero(reply->n / 2 + 1, sizeof(**good));
+	*stale = alloc_zero(reply->n / 2 + 1, sizeof(**stale));
+	*ngood = *nstale = 0;
 	for (size_t i = 0; i + 1 < reply->n; i += 2) {
 		struct redis_reply name = redis_element(reply, i), text = redis_element(reply, i + 1);
-		struct queue_health h;
-		bool good = queue_health_parse(&h, text.str, text.len) == 0;
+		struct queue_health *h = &(*good)[*ngood];
+		bool is_report = queue_health_parse(h, text.str, text.len) == 0;
 
-		if (good && !queue_health_is_stale(&h, server_ms))
-			add_report(sum, &h);
-		else if (strlen(name.str) == name.len)
-			stale[nstale++] = alloc_string(name.str);
-		if (good)
-			queue_health_free(&h);
+		if (is_report && !queue_health_is_stale(h, server_ms)) {
+			++*ngood;
+			continue;
+		}
+		if (is_report)
+			queue_health_free(h);
+		if (strlen(name.str) == name.len)
+			(*stale)[(*nstale)++] = alloc_string(name.str);
 	}
-	return nstale;
+}
+
+/* Without the answer of a node its queues are not known. Frees the reports. */
+static void add_up(struct sweeper *s, struct health_sum *sum, struct queue_health *reports, size_t n, int64_t server_ms)
+{
+	json_t *nodes = queue_health_ask_nodes(&s->redis, reports, n), *node;
+	struct redis_reply reply;
+	const char *name;
+
+	json_object_foreach(nodes, name, node)
+		if (s->redis.state != REDIS_CLOSED && connection_answer(s, &reply) == 0 && (node = queue_node_parse(&reply, server_ms)) != NULL)
+			json_object_set_new(nodes, name, node);
+	for (size_t i = 0; i < n; i++) {
+		add_report(sum, &reports[i], queue_health_worth(&reports[i], queue_health_node(&reports[i], nodes), server_ms));
+		queue_health_free(&reports[i]);
+	}
+	json_decref(nodes);
+	free(reports);
 }
 
 static void drop_stale(struct sweeper *s, char **names, size_t n)
@@ -295,7 +320,9 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct health_sum *sum = task_own(s, &health_sum_task);
 	struct age_clock clock;
+	struct queue_health *reports;
 	struct redis_reply reply;
+	size_t n, nstale;
 	char **stale;
 
 	(void)budget;
@@ -306,12 +333,13 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 	queue_health_read(&s->redis);
 	if (connection_answer(s, &reply) == -1 || (reply.n > 0 && !redis_is_strings(&reply)))
 		return false;		/* the write has logged the error */
-	stale = alloc_zero(reply.n / 2 + 1, sizeof(*stale));
-	drop_stale(s, stale, add_all_reports(sum, &reply, clock.now_ms, stale));
+	sort_reports(&reply, clock.now_ms, &reports, &n, &stale, &nstale);
+	add_up(s, sum, reports, n, clock.now_ms);
+	drop_stale(s, stale, nstale);
 	free(stale);
 	sum->known = true;
 	log_info("health", log_int("healthy", sum->queues[QUEUE_HEALTHY]), log_int("degraded", sum->queues[QUEUE_DEGRADED]),
-	    log_int("unhealthy", sum->queues[QUEUE_UNHEALTHY]), log_int("stuck", sum->stuck));
+	    log_int("unhealthy", sum->queues[QUEUE_UNHEALTHY]), log_int("unknown", sum->unknown), log_int("stuck", sum->stuck));
 	return false;
 }
 

@@ -76,7 +76,7 @@ static inline struct health *health_of(const struct sweeper_queue *q)
 struct health_sum {
 	int64_t due_ms;			/* CLOCK_MONOTONIC */
 	bool known;
-	int64_t queues[QUEUE_HEALTH_LEVELS];
+	int64_t queues[QUEUE_HEALTH_LEVELS], unknown;	/* unknown: their supervisor does not report any more */
 	int64_t stuck;
 };
 

@@ -790,3 +790,25 @@ def test_a_queue_that_is_scaled_to_no_workers_says_so(redis, quredisd):
     wait_for(lambda: text in d.quredis("nodes", "--json").out, 30)
     d.quredis("scale", "mail", "1")
     wait_for(lambda: "reason" not in json.loads(c.hget("quredis:health", "mail")), 30)
+
+
+def test_the_sum_counts_what_nodes_confirm(redis, quredisd, handler):
+    """A report is valid for hours: its supervisor may be dead, or have no such queue any more."""
+    c = redis.client()
+
+    def write(name, status, node):
+        c.hset("quredis:health", name, json.dumps({"queue": name, "status": status, "at_ms": server_ms(c) - 60000, "interval_ms": 3600000, "node": node,
+                                                   "ingress": {"stuck_count": 5}}))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s"), supervisor={"node": "here"})
+    d.wait_event("health", healthy="1", unknown="0", stuck="0")
+    for name, status in (("silent", "healthy"), ("dead", "unhealthy")):
+        write(name, status, "far")
+    d.wait_event("health", healthy="1", unhealthy="1", unknown="1", stuck="10")
+    wait_for(lambda: c.exists("quredis:node:here"))
+    write("left", "unhealthy", "here")
+    write("left too", "healthy", "here")
+    c.hset("quredis:health", "fence", "no report")                  # the next sum drops it
+    wait_for(lambda: not c.hexists("quredis:health", "fence"), 30)
+    d.wait_event("health", healthy="1", unhealthy="1", unknown="1", stuck="10")
+    assert not any(e["unhealthy"] == "2" or e["healthy"] == "2" for e in d.events("health"))
+    assert d.stop() == 0
