@@ -4,7 +4,6 @@
  * what remains of the line, and continue on further lines; if that is too little, they stand below their row, and then messages do; other columns that may
  * give way go; names are cut. Numbers, states and ids are never cut.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "admin/cli/layout.h"
@@ -20,7 +19,7 @@
 
 static bool is_long(const struct column *c)
 {
-	return c->kind == COLUMN_TEXT || c->kind == COLUMN_LINE;
+	return column_kind(c) == COLUMN_TEXT || column_kind(c) == COLUMN_LINE;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -31,7 +30,7 @@ static size_t smaller(size_t a, size_t b)
 /* The width that a column asks for. */
 static size_t claim(const struct column *c, size_t width)
 {
-	switch (c->kind) {
+	switch (column_kind(c)) {
 	case COLUMN_NAME:
 		return smaller(width, NAME_LEAST);
 	case COLUMN_LINE:
@@ -42,6 +41,7 @@ static size_t claim(const struct column *c, size_t width)
 	case COLUMN_FIGURE:
 	case COLUMN_STATE:
 	case COLUMN_ID:
+	case COLUMN_FIGURES:
 		break;
 	}
 	return width;
@@ -65,42 +65,30 @@ static bool has_room(const struct output *o, const struct table_place *places)
 
 static void leave_out(const struct output *o, struct table_place *places, bool silent)
 {
-	for (const int *c = o->give_way; c != NULL && *c != -1 && !has_room(o, places); c++)
-		if (places[*c].where == TABLE_INLINE && (places[*c].says_nothing || !silent))
-			places[*c].where = TABLE_NO_ROOM;
+	for (int rank = 1; rank <= YIELDS_MOST; rank++)
+		for (size_t i = 0; i < o->ncolumns && !has_room(o, places); i++)
+			if (column_yields(&o->columns[i]) == rank && places[i].where == TABLE_INLINE && (places[i].says_nothing || !silent))
+				places[i].where = TABLE_NO_ROOM;
 }
 
 /* Brings back what gave way, the most useful first, as far as there is room after all. */
 static void bring_back(const struct output *o, struct table_place *places)
 {
-	size_t n = 0;
-
-	while (o->give_way != NULL && o->give_way[n] != -1)
-		n++;
-	while (n-- > 0) {
-		struct table_place *p = &places[o->give_way[n]];
-
-		if (p->where != TABLE_NO_ROOM)
-			continue;
-		p->where = TABLE_INLINE;
-		if (!has_room(o, places))
-			p->where = TABLE_NO_ROOM;
-	}
-}
-
-static bool may_give_way(const struct output *o, size_t column)
-{
-	for (const int *c = o->give_way; c != NULL && *c != -1; c++)
-		if ((size_t)*c == column)
-			return true;
-	return false;
+	for (int rank = YIELDS_MOST; rank > 0; rank--)
+		for (size_t i = o->ncolumns; i-- > 0;) {
+			if (column_yields(&o->columns[i]) != rank || places[i].where != TABLE_NO_ROOM)
+				continue;
+			places[i].where = TABLE_INLINE;
+			if (!has_room(o, places))
+				places[i].where = TABLE_NO_ROOM;
+		}
 }
 
 /* An id in the first column names the row, and stays there. */
 static void move_below(const struct output *o, struct table_place *places, enum column_kind kind)
 {
 	for (size_t i = 0; i < o->ncolumns && !o->wrap && !has_room(o, places); i++)
-		if (o->columns[i].kind == kind && places[i].where == TABLE_INLINE && (kind != COLUMN_ID || (i > 0 && !may_give_way(o, i))))
+		if (column_kind(&o->columns[i]) == kind && places[i].where == TABLE_INLINE && (kind != COLUMN_ID || (i > 0 && column_yields(&o->columns[i]) == 0)))
 			places[i].where = TABLE_BELOW;
 }
 
@@ -126,17 +114,12 @@ static bool is_text(const struct output *o, size_t column)
 
 static bool may_be_cut(const struct output *o, size_t column)
 {
-	return o->wrap || o->columns[column].kind == COLUMN_NAME || is_long(&o->columns[column]);
-}
-
-static bool is_silent(const char *text)
-{
-	return text == NULL || text[0] == '\0' || strcmp(text, "0") == 0;
+	return o->wrap || column_kind(&o->columns[column]) == COLUMN_NAME || is_long(&o->columns[column]);
 }
 
 static void measure(const struct output *o, size_t column, struct table_place *place, char **const *rows, size_t nrows)
 {
-	bool figure = o->columns[column].kind == COLUMN_FIGURE, empty = !figure;
+	bool figure = column_kind(&o->columns[column]) == COLUMN_FIGURE, empty = !figure;
 
 	place->width = strlen(o->columns[column].title);
 	place->says_nothing = !figure;
@@ -145,7 +128,7 @@ static void measure(const struct output *o, size_t column, struct table_place *p
 		size_t columns = text == NULL ? 0 : visible_columns(text);
 
 		place->width = columns > place->width ? columns : place->width;
-		place->says_nothing = place->says_nothing && is_silent(text);
+		place->says_nothing = place->says_nothing && (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0);
 		empty = empty && (text == NULL || text[0] == '\0');
 	}
 	if (o->terminal && empty && nrows > 0 && column > 0)

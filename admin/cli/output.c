@@ -18,18 +18,80 @@ void output_init(struct output *o, FILE *file, bool json, enum colour_choice col
 	o->terminal = o->width != SIZE_MAX;
 }
 
+/* ---- columns of figures ---- */
+
+/* Finds the next figure, from f on, that has a column in this table. FACTS: there is none. */
+static int next_figure(const struct column *c, int f)
+{
+	unsigned table = c->kind >> 16;
+
+	/* `ls` measures what its row names; its lengths stand beside the keys, so they have no title. */
+	while (f < FACTS && (facts_table[f].in & table) == 0 && (table != IN_LS || facts_table[f].listed == NULL))
+		f++;
+	return f;
+}
+
+static struct column column_of(const struct column *c, int f)
+{
+	const struct fact_words *w = &facts_table[f];
+
+	return (struct column){ w->listed, (w->in & c->kind >> 16) != 0 ? w->title : NULL,
+		(w->type == FACT_FLAG ? COLUMN_STATE : w->rare ? COLUMN_NUMBER : COLUMN_FIGURE) | YIELDS(w->yields) };
+}
+
+static void expand_columns(struct output *o, const struct column *columns, size_t n)
+{
+	o->given = columns;
+	o->ngiven = n;
+	o->columns = o->expanded = alloc_zero(n + FACTS, sizeof(*o->expanded));
+	o->ncolumns = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (column_kind(&columns[i]) != COLUMN_FIGURES)
+			o->expanded[o->ncolumns++] = columns[i];
+		else
+			for (int f = 0; (f = next_figure(&columns[i], f)) < FACTS; f++)
+				o->expanded[o->ncolumns++] = column_of(&columns[i], f);
+	}
+}
+
+/* The cells of all columns: a new array. */
+static struct cell *expand_cells(const struct output *o, const struct cell *given)
+{
+	struct cell *cells = alloc_zero(o->ncolumns, sizeof(*cells));
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->ngiven; i++) {
+		if (column_kind(&o->given[i]) != COLUMN_FIGURES)
+			cells[n++] = given[i];
+		else
+			for (int f = 0; (f = next_figure(&o->given[i], f)) < FACTS; f++)
+				cells[n++] = given[i].facts == NULL ? cell_none() : cell_fact(given[i].facts, (enum fact)f);
+	}
+	return cells;
+}
+
+static void free_columns(struct output *o)
+{
+	free(o->expanded);
+	o->expanded = NULL;
+}
+
+/* ---- rows and objects ---- */
+
 void output_begin(struct output *o, const struct column *columns, size_t n)
 {
-	o->columns = columns;
-	o->ncolumns = n;
+	expand_columns(o, columns, n);
 	o->nrows = 0;
 	o->format->begin(o);
 }
 
 void output_row(struct output *o, const struct cell *cells)
 {
-	o->format->row(o, cells);
+	struct cell *all = expand_cells(o, cells);
+
+	o->format->row(o, all);
 	o->nrows++;
+	free(all);
 }
 
 void output_line(struct output *o, const char *text)
@@ -43,6 +105,7 @@ void output_line(struct output *o, const char *text)
 void output_end(struct output *o, bool complete)
 {
 	o->format->end(o, complete);
+	free_columns(o);
 }
 
 void output_end_list(struct output *o, bool complete)
@@ -54,16 +117,13 @@ void output_end_list(struct output *o, bool complete)
 
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells)
 {
-	o->columns = columns;
-	o->ncolumns = n;
-	o->format->object(o, cells);
-}
+	struct cell *all;
 
-static char *elapsed_text(int64_t ms)
-{
-	char text[UNITS_SIZE];
-
-	return alloc_string(units_elapsed(ms, text));
+	expand_columns(o, columns, n);
+	all = expand_cells(o, cells);
+	o->format->object(o, all);
+	free(all);
+	free_columns(o);
 }
 
 static char *json_text(const json_t *json, size_t max_columns)
@@ -79,7 +139,7 @@ static char *json_text(const json_t *json, size_t max_columns)
 
 char *cell_text(const struct cell *c, size_t max_columns)
 {
-	char stamp[CLOCK_RFC3339_SIZE];
+	char stamp[CLOCK_RFC3339_SIZE], elapsed[UNITS_SIZE];
 
 	switch (c->type) {
 	case CELL_TEXT:
@@ -92,11 +152,12 @@ char *cell_text(const struct cell *c, size_t max_columns)
 		return alloc_string(c->value != 0 ? "yes" : "no");
 	case CELL_ELAPSED:
 	case CELL_AGO:
-		return elapsed_text(c->value);
+		return alloc_string(units_elapsed(c->value, elapsed));
 	case CELL_TIME:
 		return alloc_string(clock_rfc3339(c->value, stamp));
 	case CELL_JSON:
 		return json_text(c->json, max_columns);
+	case CELL_FACTS:
 	case CELL_NONE:
 		break;
 	}

@@ -15,19 +15,34 @@
  */
 struct json_t;
 
+enum column_kind {	/* how it gives way if the line is too long; layout.c */
+	COLUMN_NAME,	/* is cut */
+	COLUMN_NUMBER,	/* aligned to the right, never cut */
+	COLUMN_FIGURE,	/* a number of which 0 and unknown say something, too: whether it is shown does not depend on its values */
+	COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
+	COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
+	COLUMN_TEXT,	/* a reason or an error: continues on further lines */
+	COLUMN_LINE,	/* a message: gets the rest of a line, and is cut */
+	COLUMN_FIGURES	/* stands for a column for each figure of a table */
+};
 struct column {
 	const char *key;	/* of the member in JSON; NULL: left out */
 	const char *title;	/* in the table; NULL: left out */
-	enum column_kind {	/* how it gives way if the line is too long; layout.c */
-		COLUMN_NAME,	/* is cut */
-		COLUMN_NUMBER,	/* aligned to the right, never cut */
-		COLUMN_FIGURE,	/* a number of which 0 and unknown say something, too: whether it is shown does not depend on its values */
-		COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
-		COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
-		COLUMN_TEXT,	/* a reason or an error: continues on further lines */
-		COLUMN_LINE	/* a message: gets the rest of a line, and is cut */
-	} kind;
+	unsigned kind;		/* enum column_kind, and YIELDS() if the column may be left out */
 };
+#define YIELDS(rank) ((unsigned)(rank) << 8)	/* where the terminal is too narrow the columns with the lower ranks go first */
+#define YIELDS_MOST 16
+#define FIGURES_OF(table) (COLUMN_FIGURES | (unsigned)(table) << 16)	/* enum fact_table */
+
+static inline enum column_kind column_kind(const struct column *c)
+{
+	return (enum column_kind)(c->kind & 0xff);
+}
+
+static inline int column_yields(const struct column *c)		/* its rank; 0: never */
+{
+	return c->kind >> 8 & 0xff;
+}
 
 struct cell {
 	enum cell_type {
@@ -39,12 +54,14 @@ struct cell {
 		CELL_ELAPSED,	/* ms; in a table "3m12s", in JSON a number */
 		CELL_TIME,	/* ms since 1970; RFC 3339, for people "3m ago" */
 		CELL_AGO,	/* as CELL_ELAPSED, for people "3m ago" */
-		CELL_JSON	/* any value, borrowed; in a table a compact dump */
+		CELL_JSON,	/* any value, borrowed; in a table a compact dump */
+		CELL_FACTS	/* the figures of a column that stands for several; borrowed */
 	} type;
 	const char *data;	/* TEXT, BYTES; NULL: as CELL_NONE. Valid during the call */
 	size_t len;		/* BYTES */
 	int64_t value;
 	struct json_t *json;
+	const struct facts *facts;
 };
 
 struct output;
@@ -64,10 +81,12 @@ struct output {
 	bool terminal;			/* a person reads it: times are relative, and columns without any value are left out */
 	bool colour;
 	int64_t now_ms;			/* by the clock of Redis; 0: not known, times are absolute. admin_show_ages() sets it */
-	const int *give_way;		/* columns to leave out if the terminal is too narrow, in this order; -1 ends them; NULL: none */
 	bool wrap;			/* a long cell continues on the next line instead of being cut */
 	const struct column *columns;	/* columns of the current rows or object */
 	size_t ncolumns;
+	struct column *expanded;	/* the same; owned */
+	const struct column *given;	/* as the caller gave them: one of these may stand for several */
+	size_t ngiven;
 	size_t nrows;
 	struct table_row *rows;		/* table: rows that are not written yet */
 	size_t nheld, held_bytes;
@@ -114,6 +133,7 @@ static inline struct cell cell_bool(bool v) { return (struct cell){ .type = CELL
 static inline struct cell cell_elapsed(int64_t ms) { return (struct cell){ .type = CELL_ELAPSED, .value = ms }; }
 static inline struct cell cell_ago(int64_t ms) { return (struct cell){ .type = CELL_AGO, .value = ms }; }
 static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
+static inline struct cell cell_facts(const struct facts *f) { return (struct cell){ .type = CELL_FACTS, .facts = f }; }
 static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
 static inline struct cell cell_count(int64_t n) { return n < 0 ? cell_none() : cell_int(n); }	/* n < 0: not known */
 static inline struct cell cell_fact(const struct facts *f, enum fact fact)

@@ -39,6 +39,7 @@ static json_t *cell_json(const struct cell *c)
 		return json_string(clock_rfc3339(c->value, stamp));
 	case CELL_JSON:
 		return json_incref(c->json);
+	case CELL_FACTS:
 	case CELL_NONE:
 		break;
 	}

@@ -49,12 +49,12 @@ static void write_coloured(const struct output *o, enum colour_meaning meaning, 
 
 static enum colour_meaning meaning_of(const struct column *column, const char *text)
 {
-	return column->kind == COLUMN_STATE ? colour_meaning_of(text) : MEANING_NONE;
+	return column_kind(column) == COLUMN_STATE ? colour_meaning_of(text) : MEANING_NONE;
 }
 
 static void write_cell(const struct output *o, size_t column, enum colour_meaning meaning, const char *text, bool last)
 {
-	bool right = o->columns[column].kind == COLUMN_NUMBER || o->columns[column].kind == COLUMN_FIGURE;
+	bool right = column_kind(&o->columns[column]) == COLUMN_NUMBER || column_kind(&o->columns[column]) == COLUMN_FIGURE;
 	size_t width = o->places[column].width, columns = visible_columns(text);
 
 	if (right && columns < width)
@@ -104,11 +104,6 @@ static char *next_line(const char **rest, size_t width, bool last_allowed)
 	return line;
 }
 
-static bool continues(const struct output *o, size_t column)
-{
-	return o->wrap || o->columns[column].kind == COLUMN_TEXT;
-}
-
 /* Takes the next line from rest. True: rest has more. */
 static bool take_line(const struct output *o, const char **rest, char **line)
 {
@@ -117,11 +112,11 @@ static bool take_line(const struct output *o, const char **rest, char **line)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		if (!is_shown(o, i))
 			continue;
-		if (continues(o, i)) {
+		if (o->wrap || column_kind(&o->columns[i]) == COLUMN_TEXT) {
 			line[i] = next_line(&rest[i], o->places[i].width, false);
 		} else {
 			line[i] = alloc_string(rest[i]);
-			visible_cut(line[i], o->columns[i].kind == COLUMN_NAME || o->columns[i].kind == COLUMN_LINE ? o->places[i].width : SIZE_MAX);
+			visible_cut(line[i], column_kind(&o->columns[i]) == COLUMN_NAME || column_kind(&o->columns[i]) == COLUMN_LINE ? o->places[i].width : SIZE_MAX);
 			rest[i] = "";
 		}
 		more = more || rest[i][0] != '\0';
@@ -151,9 +146,9 @@ static void write_below(const struct output *o, size_t column, const char *text)
 {
 	const char *title = o->columns[column].title;
 	size_t before = BELOW_INDENT + strlen(title) + 2, width = o->width > before + BELOW_INDENT ? o->width - before : BELOW_INDENT;
-	size_t most = o->columns[column].kind == COLUMN_LINE ? 1 : TEXT_LINES_MAX;
+	size_t most = column_kind(&o->columns[column]) == COLUMN_LINE ? 1 : TEXT_LINES_MAX;
 
-	if (o->columns[column].kind == COLUMN_ID)
+	if (column_kind(&o->columns[column]) == COLUMN_ID)
 		width = SIZE_MAX;
 
 	for (size_t n = 1; text[0] != '\0'; n++) {
@@ -261,7 +256,7 @@ static void write_held(struct output *o)
 /* NULL: no value. */
 static char *row_text(const struct output *o, const struct column *column, const struct cell *c)
 {
-	bool whole = o->wrap || column->kind == COLUMN_TEXT || column->kind == COLUMN_ID;
+	bool whole = o->wrap || column_kind(column) == COLUMN_TEXT || column_kind(column) == COLUMN_ID;
 
 	if (column->title == NULL || cell_is_empty(c))
 		return NULL;

@@ -11,16 +11,14 @@ static const struct column columns[] = {
 	{ "entry", "Entry", COLUMN_ID },
 	{ "finished_at", "Finished at", COLUMN_STATE },
 	{ "id", "Id", COLUMN_NAME },
-	{ "duration_ms", "Duration", COLUMN_NUMBER },
-	{ "attempts", "Attempts", COLUMN_NUMBER },
-	{ "size", "Size", COLUMN_NUMBER },
+	{ "duration_ms", "Duration", COLUMN_NUMBER | YIELDS(3) },
+	{ "attempts", "Attempts", COLUMN_NUMBER | YIELDS(2) },
+	{ "size", "Size", COLUMN_NUMBER | YIELDS(1) },
 	{ "message", "Message", COLUMN_LINE },
 	{ "worker", NULL, COLUMN_NAME },
 	{ "node", NULL, COLUMN_NAME },
 	{ "sha1", NULL, COLUMN_NAME },
 };
-
-static const int give_way[] = { SIZE, ATTEMPTS, DURATION, -1 };
 
 struct listing {
 	struct admin *a;
@@ -50,7 +48,6 @@ int cmd_done_ls(struct admin *a)
 
 	if (admin_show_ages(a) == -1)
 		return -1;
-	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .done = true }, show_row, &l) == -1 ? -1 : 0;
 	output_end_list(&a->output, rc == 0);

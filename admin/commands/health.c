@@ -183,18 +183,12 @@ static struct cell stuck_cell(const struct facts *f)
 
 static void show_reports(struct admin *a, const struct reports *r)
 {
-	enum { QUEUE, STATUS, AS_OF, NEXT, INGRESS, OLDEST, TRANSIT, ESCAPE, STUCK, WORKERS, ACTIVE, DONE, REASON };
 	static const struct column columns[] = {
-		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATUS] = { NULL, "Status", COLUMN_STATE }, [AS_OF] = { NULL, "As of", COLUMN_NUMBER },
-		[NEXT] = { NULL, "Next look", COLUMN_NUMBER }, [INGRESS] = { NULL, "Ingress", COLUMN_FIGURE }, [OLDEST] = { NULL, "Oldest", COLUMN_FIGURE },
-		[TRANSIT] = { NULL, "Transit", COLUMN_FIGURE }, [ESCAPE] = { NULL, "Escape", COLUMN_FIGURE }, [STUCK] = { NULL, "Stuck", COLUMN_NUMBER },
-		[WORKERS] = { NULL, "Workers", COLUMN_FIGURE }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER }, [DONE] = { NULL, "Done/min", COLUMN_FIGURE },
-		[REASON] = { NULL, "Reason", COLUMN_TEXT },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "As of", COLUMN_NUMBER | YIELDS(16) },
+		{ NULL, "Next look", COLUMN_NUMBER | YIELDS(3) }, { NULL, NULL, FIGURES_OF(IN_HEALTH) },
+		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_HEALTH_END) }, { NULL, "Reason", COLUMN_TEXT },
 	};
-	/* in this order: Transit shows active workers, and Oldest stuck messages */
-	static const int give_way[] = { ACTIVE, STUCK, NEXT, TRANSIT, DONE, WORKERS, OLDEST, ESCAPE, INGRESS, AS_OF, -1 };
 
-	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < r->n; i++) {
 		char *why = health_reasons(&r->all[i], r->now_ms);
@@ -203,9 +197,7 @@ static void show_reports(struct admin *a, const struct reports *r)
 		facts_read(&f, FACT_OF_QUEUE, r->all[i].document, 0);
 		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status), time_cell(r->all[i].at_ms),
 		    time_cell(r->all[i].at_ms > 0 && r->all[i].next_ms < r->now_ms ? r->now_ms : r->all[i].next_ms),
-		    cell_fact(&f, FACT_INGRESS_SIZE), cell_fact(&f, FACT_INGRESS_OLDEST),
-		    cell_fact(&f, FACT_TRANSIT_SIZE), cell_fact(&f, FACT_ESCAPE_SIZE), stuck_cell(&f),
-		    cell_fact(&f, FACT_ALIVE), cell_fact(&f, FACT_ACTIVE), cell_fact(&f, FACT_RATE_DONE), cell_str(why[0] == '\0' ? NULL : why) });
+		    cell_facts(&f), stuck_cell(&f), cell_facts(&f), cell_str(why[0] == '\0' ? NULL : why) });
 		free(why);
 	}
 	output_end(&a->output, true);
@@ -238,7 +230,6 @@ static void show_figures(struct admin *a, const struct queue_health *report)
 
 	facts_read(&f, FACT_OF_QUEUE, report->document, 0);
 	putchar('\n');
-	a->output.give_way = NULL;
 	output_begin(&a->output, columns, nitems(columns));
 	for (int i = 0; i < FACTS; i++) {
 		const struct fact_words *w = &facts_table[i];

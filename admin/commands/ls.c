@@ -22,30 +22,25 @@ struct listed_queue {
 	int badness;			/* reports_badness(); 0: no report */
 };
 
-enum { NAME, INGRESS, TRANSIT, ESCAPE, INGRESS_KEY, TRANSIT_KEY, ESCAPE_KEY, INGRESS_SIZE, TRANSIT_SIZE, ESCAPE_SIZE, DELAYED, PAUSED, CONFIGURED,
+enum { NAME, INGRESS, TRANSIT, ESCAPE, INGRESS_KEY, TRANSIT_KEY, ESCAPE_KEY, FIGURES, CONFIGURED,
 	HEALTH, HEALTH_AT, REASONS, REASON,	/* these only if there is a report */
 	NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
 	[NAME] = { "name", "Name", COLUMN_NAME },
-	[INGRESS] = { NULL, "Ingress", COLUMN_NAME },
-	[TRANSIT] = { NULL, "Transit", COLUMN_NAME },
-	[ESCAPE] = { NULL, "Escape", COLUMN_NAME },
+	[INGRESS] = { NULL, NULL, COLUMN_NAME },	/* the title is that of the figure */
+	[TRANSIT] = { NULL, NULL, COLUMN_NAME | YIELDS(13) },
+	[ESCAPE] = { NULL, NULL, COLUMN_NAME | YIELDS(14) },
 	[INGRESS_KEY] = { "ingress", NULL, COLUMN_NAME },
 	[TRANSIT_KEY] = { "transit", NULL, COLUMN_NAME },
 	[ESCAPE_KEY] = { "escape", NULL, COLUMN_NAME },
-	[INGRESS_SIZE] = { "ingress_size", NULL, COLUMN_NUMBER },
-	[TRANSIT_SIZE] = { "transit_size", NULL, COLUMN_NUMBER },
-	[ESCAPE_SIZE] = { "escape_size", NULL, COLUMN_NUMBER },
-	[DELAYED] = { "delayed_size", "Delayed", COLUMN_FIGURE },
-	[PAUSED] = { "paused", "Paused", COLUMN_STATE },
+	[FIGURES] = { NULL, NULL, FIGURES_OF(IN_LS) },
 	[CONFIGURED] = { "configured", NULL, COLUMN_NAME },
 	[HEALTH] = { "health", "Health", COLUMN_STATE },
 	[HEALTH_AT] = { "health_at", NULL, COLUMN_NAME },
 	[REASONS] = { "reasons", NULL, COLUMN_TEXT },
 	[REASON] = { NULL, "Reason", COLUMN_TEXT },
 };
-static const int give_way[] = { DELAYED, PAUSED, TRANSIT, ESCAPE, -1 };
 #define FIXED_WIDTH 25		/* of Delayed and Paused, with the indent and the gaps between all columns */
 #define HEALTH_WIDTH 11
 
@@ -83,14 +78,13 @@ static size_t width_with_keys(const struct listed_queue *entries, size_t n, bool
 /* Keys repeat the name of the queue as a rule: where they have no room, the table has only the numbers. */
 static void choose_columns(size_t width, struct column columns[NCOLUMNS], const struct listed_queue *entries, size_t n, bool health)
 {
-	memcpy(columns, all_columns, sizeof(all_columns));
-	for (int i = INGRESS; width_with_keys(entries, n, health) > width && i <= ESCAPE; i++)
-		columns[i].kind = COLUMN_FIGURE;
-}
+	static const enum fact shown[] = { [INGRESS] = FACT_INGRESS_SIZE, [TRANSIT] = FACT_TRANSIT_SIZE, [ESCAPE] = FACT_ESCAPE_SIZE };
 
-static struct cell size_cell(int64_t size)
-{
-	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
+	memcpy(columns, all_columns, sizeof(all_columns));
+	for (int i = INGRESS; i <= ESCAPE; i++)
+		columns[i].title = facts_table[shown[i]].title;
+	for (int i = INGRESS; width_with_keys(entries, n, health) > width && i <= ESCAPE; i++)
+		columns[i].kind += COLUMN_FIGURE - COLUMN_NAME;
 }
 
 static struct cell text_cell(const char *text)
@@ -104,11 +98,16 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 	const struct lists *l = &e->lists;
 	char *ingress = key_and_size(keys ? k->ingress : NULL, l->ingress), *transit = key_and_size(keys ? k->transit : NULL, l->transit);
 	char *escape = key_and_size(keys ? k->escape : NULL, l->escape);
+	struct facts f = facts_unknown();
 
+	_Static_assert(LISTS_WRONG_TYPE == -1, "an unknown figure");
+	f.n[FACT_INGRESS_SIZE] = l->ingress;
+	f.n[FACT_TRANSIT_SIZE] = l->transit;
+	f.n[FACT_ESCAPE_SIZE] = l->escape;
+	f.n[FACT_DELAYED_SIZE] = l->delayed;
+	f.n[FACT_PAUSED] = l->paused;
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit), cell_str(escape),
-	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), size_cell(l->ingress), size_cell(l->transit),
-	    size_cell(l->escape), size_cell(l->delayed), cell_bool(l->paused),
-	    cell_bool(e->queue->configured), cell_str(e->health),
+	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), cell_facts(&f), cell_bool(e->queue->configured), cell_str(e->health),
 	    e->health == NULL ? cell_none() : cell_time(e->at_ms), text_cell(e->reasons), text_cell(e->dated) });
 	if (l->ingress == LISTS_WRONG_TYPE || l->transit == LISTS_WRONG_TYPE || l->escape == LISTS_WRONG_TYPE ||
 	    l->delayed == LISTS_WRONG_TYPE)
@@ -246,10 +245,9 @@ int cmd_ls(struct admin *a)
 	qsort(entries, n, sizeof(*entries), by_badness);
 	if (rc == 0) {
 		choose_columns(a->output.width, columns, entries, n, any);
-		a->output.give_way = give_way;
 		output_begin(&a->output, columns, any ? NCOLUMNS : HEALTH);
 		for (size_t i = 0; i < n; i++)
-			show_queue(a, &entries[i], columns[INGRESS].kind == COLUMN_NAME);
+			show_queue(a, &entries[i], column_kind(&columns[INGRESS]) == COLUMN_NAME);
 		output_end(&a->output, true);
 	}
 	free_entries(entries, n);

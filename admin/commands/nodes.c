@@ -123,15 +123,14 @@ static void show_node(struct admin *a, const char *node, const json_t *report, i
 
 	if (report == NULL) {
 		output_row(&a->output, (struct cell[]){ cell_str(node), cell_str("no report"), cell_none(), cell_none(), cell_none(), cell_none(),
-		    cell_none(), cell_none(), cell_none(), cell_none() });
+		    cell_none(), cell_none(), cell_none() });
 		return;
 	}
 	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
 	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
 	    json_is_integer(at) ? cell_ago(server_ms - clock_ms_of(json_number_value(at))) : cell_none(),
 	    cell_int((int64_t)json_array_size(json_object_get(report, "queues"))),
-	    cell_fact(&sum, FACT_WANTED), cell_int(facts_workers(&sum)), cell_fact(&sum, FACT_RUNNING),
-	    cell_fact(&sum, FACT_RESTARTS) });
+	    cell_facts(&sum), cell_int(facts_workers(&sum)), cell_facts(&sum) });
 }
 
 static int read_reports(struct admin *a, const struct nodes *nodes, json_t **reports)
@@ -168,16 +167,12 @@ static void show_json(struct admin *a, const struct nodes *nodes, json_t *const 
 
 static void show_table(struct admin *a, const struct nodes *nodes, json_t *const *reports, int64_t server_ms)
 {
-	enum { NODE, VERSION, PID, UP, SEEN, QUEUES, WORKERS, ALIVE, RUNNING, RESTARTS };
 	static const struct column columns[] = {
-		[NODE] = { NULL, "Node", COLUMN_NAME }, [VERSION] = { NULL, "Version", COLUMN_STATE }, [PID] = { NULL, "Pid", COLUMN_NUMBER },
-		[UP] = { NULL, "Up", COLUMN_NUMBER }, [SEEN] = { NULL, "Seen", COLUMN_NUMBER }, [QUEUES] = { NULL, "Queues", COLUMN_NUMBER },
-		[WORKERS] = { NULL, "Workers", COLUMN_NUMBER }, [ALIVE] = { NULL, "Alive", COLUMN_NUMBER }, [RUNNING] = { NULL, "Running", COLUMN_NUMBER },
-		[RESTARTS] = { NULL, "Restarts", COLUMN_NUMBER },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "Version", COLUMN_STATE }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(1) }, { NULL, "Up", COLUMN_NUMBER | YIELDS(10) },
+		{ NULL, "Seen", COLUMN_NUMBER }, { NULL, "Queues", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_NODES) },
+		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(12) }, { NULL, NULL, FIGURES_OF(IN_NODES_END) },
 	};
-	static const int give_way[] = { PID, QUEUES, RUNNING, RESTARTS, UP, WORKERS, ALIVE, -1 };
 
-	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < nodes->n; i++)
 		show_node(a, nodes->names[i], reports[i], server_ms);

@@ -19,13 +19,13 @@ enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, W
 
 static const struct column all_columns[NCOLUMNS] = {
 	[DUE] = { "due", "Due", COLUMN_STATE },
-	[WORKER] = { "worker", "Worker", COLUMN_NAME },
-	[PID] = { "pid", "Pid", COLUMN_NUMBER },
+	[WORKER] = { "worker", "Worker", COLUMN_NAME | YIELDS(5) },
+	[PID] = { "pid", "Pid", COLUMN_NUMBER | YIELDS(3) },
 	[ALIVE] = { "alive", "Alive", COLUMN_NAME },
 	[ELAPSED] = { "elapsed_ms", "Elapsed", COLUMN_NUMBER },
-	[SIZE] = { "size", "Size", COLUMN_NUMBER },
-	[ATTEMPTS] = { "attempts", "Attempts", COLUMN_NUMBER },
-	[CRASHES] = { "crashes", "Crashes", COLUMN_NUMBER },
+	[SIZE] = { "size", "Size", COLUMN_NUMBER | YIELDS(2) },
+	[ATTEMPTS] = { "attempts", "Attempts", COLUMN_NUMBER | YIELDS(4) },
+	[CRASHES] = { "crashes", "Crashes", COLUMN_NUMBER | YIELDS(1) },
 	[REDELIVERED] = { "redelivered", NULL, COLUMN_NAME },
 	[WAITING_SINCE] = { "waiting_since", NULL, COLUMN_NAME },
 	[FAILED_AT] = { "failed_at", "Failed", COLUMN_STATE },
@@ -37,8 +37,6 @@ static const struct column all_columns[NCOLUMNS] = {
 	[MESSAGE] = { "message", "Message", COLUMN_LINE },
 	[CUT] = { "cut", NULL, COLUMN_NAME },
 };
-
-static const int give_way[] = { CRASHES, SIZE, PID, ATTEMPTS, WORKER, -1 };
 
 struct peek {
 	struct admin *a;
@@ -274,7 +272,6 @@ int cmd_peek(struct admin *a)
 	if (admin_show_ages(a) == -1)
 		return -1;
 	choose_columns(columns, list);
-	a->output.give_way = give_way;
 	output_begin(&a->output, columns, NCOLUMNS);
 	rc = peek_one(&p, list);
 	output_end_list(&a->output, rc == 0);

@@ -180,15 +180,13 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	struct column columns[1 + nitems(shown) + nitems(percents) + 1] = { { NULL, "Queue", COLUMN_NAME } };
 	struct cell cells[nitems(columns)];
 	char *texts[nitems(percents)], why[QUEUE_FAILED_TEXT_SIZE];
-	/* indexes of shown, and of the percentiles behind it */
-	static const int give_way[] = { 9, 8, 7, 6, 10, 4, 1, 11, 12, 3, 2, -1 };
+	static const unsigned yields[nitems(columns)] = { 0, 7, 11, 10, 6, 0, 4, 3, 2, 1, 5, 8, 9 };
 
 	for (size_t i = 0; i < nitems(shown); i++)
-		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name, COLUMN_NUMBER };
+		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name, COLUMN_NUMBER | YIELDS(yields[1 + i]) };
 	for (size_t i = 0; i < nitems(percents); i++)
-		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
+		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER | YIELDS(yields[1 + nitems(shown) + i]) };
 	columns[nitems(columns) - 1] = (struct column){ NULL, "Failures", COLUMN_TEXT };
-	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
 		cells[0] = cell_str(all[q].keys->name);

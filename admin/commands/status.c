@@ -98,18 +98,13 @@ static void say_supervisor(const json_t *s)
 
 static void show_queues(struct admin *a, const json_t *queues)
 {
-	enum { QUEUE, STATE, WORKERS, ALIVE, DONE, FAILED, ESCAPED, RESTARTS, REASON };
-	static const struct column columns[] = {
-		[QUEUE] = { "name", "Queue", COLUMN_NAME }, [STATE] = { "state", "State", COLUMN_STATE }, [WORKERS] = { "wanted", "Workers", COLUMN_NUMBER },
-		[ALIVE] = { "alive", "Alive", COLUMN_NUMBER }, [DONE] = { "done", "Done", COLUMN_NUMBER }, [FAILED] = { "failed", "Failed", COLUMN_NUMBER },
-		[ESCAPED] = { "escaped", "Escaped", COLUMN_NUMBER }, [RESTARTS] = { "restarts", "Restarts", COLUMN_NUMBER },
-		[REASON] = { "reason", "Reason", COLUMN_TEXT },
+	const struct column columns[] = {
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, facts_table[FACT_WANTED].title, COLUMN_NUMBER | YIELDS(3) },
+		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(6) }, { NULL, "Done", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Failed", COLUMN_NUMBER | YIELDS(5) },
+		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) }, { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) }, { NULL, "Reason", COLUMN_TEXT },
 	};
-	static const int give_way[] = { RESTARTS, DONE, WORKERS, ESCAPED, FAILED, ALIVE, -1 };
 	const json_t *q;
 	size_t i;
-
-	a->output.give_way = give_way;
 
 	output_begin(&a->output, columns, nitems(columns));
 	json_array_foreach(queues, i, q) {
@@ -149,7 +144,7 @@ static struct sick_queues count_sick(struct admin *a, const json_t *status)
 	reports = queue_health_parse_all(&reply, NULL, 0, now_ms, &n, &stale);
 	confirmed = reports_confirm(a, reports, &n, now_ms) == 0;
 	for (size_t i = 0; i < n; i++) {
-		bool is_here = confirmed && control_lists_queue(status, reports[i].queue);
+		bool is_here = confirmed && queue_node_row(status, reports[i].queue) != NULL;
 
 		sick.doubtful += is_here && reports[i].level == REPORTS_UNKNOWN;
 		sick.ill += is_here && reports[i].level != REPORTS_UNKNOWN && reports[i].level > QUEUE_HEALTHY;
@@ -221,19 +216,13 @@ static void leave_out_calm(json_t *workers)
 
 static void show_workers(struct admin *a, const json_t *workers)
 {
-	enum { WORKER, PID, STATE, WAITS_FOR, MESSAGES, RUNNING, PROGRESS, SEEN, REDIS, INCARNATION };
 	static const struct column columns[] = {
-		[WORKER] = { "name", "Worker", COLUMN_NAME }, [PID] = { "pid", "Pid", COLUMN_NUMBER }, [STATE] = { "state", "State", COLUMN_STATE },
-		[WAITS_FOR] = { "waits_for", "Waits for", COLUMN_TEXT },
-		[MESSAGES] = { "serial", "Messages", COLUMN_NUMBER }, [RUNNING] = { "running_ms", "Running", COLUMN_NUMBER },
-		[PROGRESS] = { "progress", "Progress", COLUMN_TEXT }, [SEEN] = { "heartbeat_age_ms", "Seen", COLUMN_NUMBER },
-		[REDIS] = { "redis", "Redis", COLUMN_STATE }, [INCARNATION] = { "incarnation", "Incarnation", COLUMN_ID },
+		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) }, { NULL, "State", COLUMN_STATE }, { NULL, "Waits for", COLUMN_TEXT | YIELDS(6) },
+		{ NULL, "Messages", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Running", COLUMN_NUMBER }, { NULL, "Progress", COLUMN_TEXT },
+		{ NULL, "Seen", COLUMN_NUMBER | YIELDS(4) }, { NULL, "Redis", COLUMN_STATE | YIELDS(5) }, { NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
 	};
-	static const int give_way[] = { INCARNATION, MESSAGES, PID, SEEN, REDIS, WAITS_FOR, -1 };
 	const json_t *w;
 	size_t i;
-
-	a->output.give_way = give_way;
 
 	output_begin(&a->output, columns, nitems(columns));
 	json_array_foreach(workers, i, w) {

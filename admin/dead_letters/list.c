@@ -17,17 +17,14 @@
 
 /* ---- ls ---- */
 
-enum { ATTEMPTS = 5, SIZE = 6 };	/* indexes of columns that may give way */
-static const int ls_give_way[] = { SIZE, ATTEMPTS, -1 };
-
 static const struct column ls_columns[] = {
 	{ "record", "Record", COLUMN_ID },
 	{ "failed_at", "Failed at", COLUMN_STATE },
 	{ "error_class", "Class", COLUMN_NAME },
 	{ "exit_code", "Exit", COLUMN_NUMBER },
 	{ "signal", "Signal", COLUMN_NAME },
-	[ATTEMPTS] = { "attempts", "Attempts", COLUMN_NUMBER },
-	[SIZE] = { "size", "Size", COLUMN_NUMBER },
+	{ "attempts", "Attempts", COLUMN_NUMBER | YIELDS(2) },
+	{ "size", "Size", COLUMN_NUMBER | YIELDS(1) },
 	{ "error_message", "Error", COLUMN_TEXT },
 	{ "id", NULL, COLUMN_NAME },
 	{ "queue_from", NULL, COLUMN_NAME },
@@ -164,7 +161,6 @@ int cmd_dlq_ls(struct admin *a)
 	int rc = filter_read(a, &l.filter) == -1 || admin_show_ages(a) == -1 ? -1 : 0;
 
 	if (rc == 0) {
-		a->output.give_way = ls_give_way;
 		output_begin(&a->output, ls_columns, nitems(ls_columns));
 		rc = list(&l) == -1 ? -1 : 0;
 		output_end_list(&a->output, rc == 0);

@@ -44,21 +44,6 @@ static char *ago(int64_t ms, int64_t now_ms)
 	return ms <= 0 || ms > now_ms ? NULL : alloc_format("%s ago", units_elapsed(now_ms - ms, text));
 }
 
-static char *waiting_text(const struct top_queue *q)
-{
-	int64_t size = q->facts.n[FACT_INGRESS_SIZE], oldest_ms = q->facts.n[FACT_INGRESS_OLDEST];
-	char *age, *text;
-
-	if (size < 0)
-		return NULL;
-	if (oldest_ms < 0 || size == 0)
-		return alloc_format("%" PRId64, size);
-	age = elapsed(oldest_ms);
-	text = alloc_format("%" PRId64 ", the oldest for %s", size, age);
-	free(age);
-	return text;
-}
-
 /* "12 of 40 attempts in 10m00s (30%)" */
 static char *failures_text(const struct facts *f)
 {
@@ -102,24 +87,18 @@ static char *rates_text(const struct top_queue *q)
 static void print_figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE }, { NULL, "Health since", COLUMN_NAME }, { NULL, "Ingress", COLUMN_NAME },
-		{ NULL, "Transit", COLUMN_NUMBER }, { NULL, "Delayed", COLUMN_NUMBER }, { NULL, "Escape", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME },
-		{ NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME }, { NULL, "Workers", COLUMN_NAME },
+		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE }, { NULL, "Health since", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_TOP) },
+		{ NULL, "Workers", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME }, { NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME },
 	};
-	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *waiting = waiting_text(q), *rates = rates_text(q),
-	    *failures = failures_text(&q->facts), *growth = growth_text(&q->facts),
-	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", facts_workers(&q->facts),
-	    q->facts.n[FACT_RUNNING]);
+	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *rates = rates_text(q), *failures = failures_text(&q->facts),
+	    *growth = growth_text(&q->facts);
 
-	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since), cell_str(waiting),
-	    cell_fact(&q->facts, FACT_TRANSIT_SIZE), cell_fact(&q->facts, FACT_DELAYED_SIZE),
-	    cell_fact(&q->facts, FACT_ESCAPE_SIZE), cell_str(rates), cell_str(failures), cell_str(growth), cell_str(workers) });
+	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since),
+	    cell_facts(&q->facts), cell_int(facts_workers(&q->facts)), cell_str(rates), cell_str(failures), cell_str(growth) });
 	free(since);
-	free(waiting);
 	free(rates);
 	free(failures);
 	free(growth);
-	free(workers);
 }
 
 /* ---- health ---- */
@@ -164,8 +143,8 @@ static void print_failures(struct output *o, const json_t *health)
 /* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
 static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
-	static const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+	const struct column columns[] = {
+		{ NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;
@@ -207,8 +186,7 @@ static char *workers_text(const struct facts *f)
 static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, "Wanted", COLUMN_NUMBER }, { NULL, "Restarts", COLUMN_NUMBER },
-		{ NULL, "Workers", COLUMN_NAME },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) }, { NULL, "Doing", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;
@@ -226,7 +204,7 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 		begun = true;
 		workers = workers_text(&f);
 		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")),
-		    cell_fact(&f, FACT_WANTED), cell_fact(&f, FACT_RESTARTS), cell_str(workers) });
+		    cell_facts(&f), cell_str(workers) });
 		free(workers);
 	}
 	if (begun)
@@ -234,12 +212,6 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 }
 
 /* ---- dead letters ---- */
-
-/* A field of a record is a string or a number. */
-static struct cell value_cell(const json_t *value)
-{
-	return json_is_integer(value) ? cell_int(json_integer_value(value)) : cell_str(json_string_value(value));
-}
 
 static void print_dead_letters(struct output *o, const json_t *dead_letters, const char *name, int64_t now_ms)
 {
@@ -257,7 +229,7 @@ static void print_dead_letters(struct output *o, const json_t *dead_letters, con
 		const char *at = string_of(row, "failed_at"), *error = string_of(row, "error_message");
 		char *died = ago(at == NULL ? -1 : clock_rfc3339_parse(at), now_ms);
 
-		output_row(o, (struct cell[]){ cell_str(died), cell_str(string_of(row, "error_class")), value_cell(json_object_get(row, "attempts")),
+		output_row(o, (struct cell[]){ cell_str(died), cell_str(string_of(row, "error_class")), cell_count(admin_count_in(row, "attempts")),
 		    error == NULL ? cell_none() : cell_bytes(error, strcspn(error, "\r\n")) });
 		free(died);
 	}

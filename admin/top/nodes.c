@@ -158,8 +158,9 @@ static char *cause_text(const json_t *queue)
 
 void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
-	static const struct column columns[] = {
-		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+	const struct column columns[] = {
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
+		{ NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *queue;
 	size_t i, j;

@@ -24,37 +24,28 @@ static void queue_row(struct output *o, const struct top_queue *q)
 	for (int i = 0; i < TOP_RATES; i++)
 		rates[i] = top_rate_text(q->rates[i]);
 	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health),
-	    cell_fact(&q->facts, FACT_INGRESS_SIZE), cell_fact(&q->facts, FACT_INGRESS_OLDEST),
-	    cell_fact(&q->facts, FACT_TRANSIT_SIZE), cell_fact(&q->facts, FACT_DELAYED_SIZE), cell_fact(&q->facts, FACT_ESCAPE_SIZE),
-	    cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]),
-	    cell_fact(&q->facts, FACT_RUNNING), cell_int(facts_workers(&q->facts)) });
+	    cell_facts(&q->facts), cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]),
+	    cell_int(facts_workers(&q->facts)) });
 	for (int i = 0; i < TOP_RATES; i++)
 		free(rates[i]);
 }
 
 static void queues(struct output *o, const struct top_figures *f)
 {
-	enum { QUEUE, STATE, HEALTH, INGRESS, OLDEST, TRANSIT, DELAYED, ESCAPE, DONE, FAILED, ESCAPED, RUNNING, WORKERS };
-	static const struct column columns[] = {
-		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATE] = { NULL, "State", COLUMN_STATE }, [HEALTH] = { NULL, "Health", COLUMN_STATE },
-		[INGRESS] = { NULL, "Ingress", COLUMN_NUMBER }, [OLDEST] = { NULL, "Oldest", COLUMN_NUMBER },
-		[TRANSIT] = { NULL, "Transit", COLUMN_NUMBER }, [DELAYED] = { NULL, "Delayed", COLUMN_NUMBER },
-		[ESCAPE] = { NULL, "Escape", COLUMN_NUMBER }, [DONE] = { NULL, "Done/s", COLUMN_NUMBER },
-		[FAILED] = { NULL, "Failed/s", COLUMN_NUMBER }, [ESCAPED] = { NULL, "Escaped/s", COLUMN_NUMBER },
-		[RUNNING] = { NULL, "Running", COLUMN_NUMBER }, [WORKERS] = { NULL, "Workers", COLUMN_NUMBER },
-	};
 	/*
-	 * columns to leave out, in this order. First those whose figures other columns show in part: Escape shows escaped
-	 * messages, Running shows workers, Transit shows running ones
+	 * The first to be left out are those whose figures other columns show in part: Escape shows escaped messages, Running
+	 * shows workers and messages in flight.
 	 */
-	static const int give_way[] = { ESCAPED, WORKERS, OLDEST, RUNNING, DELAYED, FAILED, HEALTH, DONE, -1 };
+	static const struct column columns[] = {
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE | YIELDS(11) }, { NULL, NULL, FIGURES_OF(IN_TOP) },
+		{ NULL, "Done/s", COLUMN_NUMBER | YIELDS(12) }, { NULL, "Failed/s", COLUMN_NUMBER | YIELDS(10) }, { NULL, "Escaped/s", COLUMN_NUMBER | YIELDS(1) },
+		{ NULL, "Workers", COLUMN_NUMBER | YIELDS(2) },
+	};
 
-	o->give_way = give_way;
 	output_begin(o, columns, nitems(columns));
 	for (size_t i = 0; i < f->n; i++)
 		queue_row(o, &f->queues[i]);
 	output_end(o, true);
-	o->give_way = NULL;
 }
 
 /* ---- the page ---- */

@@ -23,6 +23,9 @@ enum fact_type {
 	FACT_LEFT		/* ms until something happens, from the time of the report */
 };
 
+/* Tables of commands. Each has a column for the figures whose row names it, in the order of the rows. END: behind a column that is no figure. */
+enum fact_table { IN_LS = 1, IN_TOP = 2, IN_HEALTH = 4, IN_HEALTH_END = 8, IN_NODES = 16, IN_NODES_END = 32 };
+
 #include "common/facts/table.h"
 
 enum fact {
@@ -39,6 +42,10 @@ struct fact_words {
 	enum metric metric;		/* METRIC_NONE: it has no sample */
 	const char *label;		/* the last label of its sample; NULL: none */
 	const char *listed;		/* its member in `quredis ls --json`, which measures it again; NULL: none */
+	const char *title;		/* of its column; NULL: no table has one */
+	unsigned in;			/* the tables that have it: bits of enum fact_table */
+	int yields;			/* its rank where the terminal is too narrow: YIELDS() */
+	bool rare;			/* 0 as a rule: while all are 0, the column goes first */
 	const char *statsd;		/* its gauge, "*" is the queue; an age in whole seconds. NULL: none */
 	const char *text;		/* its meaning, for operators */
 };

@@ -6,15 +6,21 @@
 
 #define FACTS_TABLE(X) \
 	X(INGRESS_SIZE, .object = "ingress", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "ingress", \
-	    .listed = "ingress_size", .statsd = "quredis.health.queue.*.size", .text = "messages that wait") \
+	    .listed = "ingress_size", .statsd = "quredis.health.queue.*.size", \
+	    .title = "Ingress", .in = IN_HEALTH | IN_TOP, .yields = 15, \
+	    .text = "messages that wait") \
 	X(INGRESS_OLDEST, .object = "ingress", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
-	    .label = "ingress", .statsd = "quredis.health.queue.*.oldest_age", .text = "for how long the oldest one has waited") \
+	    .label = "ingress", .statsd = "quredis.health.queue.*.oldest_age", \
+	    .title = "Oldest", .in = IN_HEALTH | IN_TOP, .yields = 7, \
+	    .text = "for how long the oldest one has waited") \
 	X(INGRESS_AVERAGE, .object = "ingress", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
 	    .label = "ingress", .text = "for how long messages have waited on average") \
 	X(INGRESS_STUCK, .object = "ingress", .key = "stuck_count", .metric = METRIC_STUCK, .label = "ingress", \
 	    .text = "messages that have waited for health.thresholds.stuck_age") \
 	X(TRANSIT_SIZE, .object = "transit", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "transit", \
-	    .listed = "transit_size", .statsd = "quredis.health.queue.*.in_work", .text = "messages in flight") \
+	    .listed = "transit_size", .statsd = "quredis.health.queue.*.in_work", \
+	    .title = "Transit", .in = IN_HEALTH | IN_TOP, .yields = 13, \
+	    .text = "messages in flight") \
 	X(TRANSIT_OLDEST, .object = "transit", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "transit", .text = "how long the longest run has lasted") \
 	X(TRANSIT_AVERAGE, .object = "transit", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
@@ -22,19 +28,28 @@
 	X(TRANSIT_STUCK, .object = "transit", .key = "stuck_count", .metric = METRIC_STUCK, .label = "transit", \
 	    .text = "messages in flight for health.thresholds.stuck_age") \
 	X(ESCAPE_SIZE, .object = "escape", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "escape", \
-	    .listed = "escape_size", .statsd = "quredis.dlq.*.size", .text = "dead letters") \
+	    .listed = "escape_size", .statsd = "quredis.dlq.*.size", \
+	    .title = "Escape", .in = IN_HEALTH | IN_TOP, .yields = 14, \
+	    .text = "dead letters") \
 	X(ESCAPE_OLDEST, .object = "escape", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "escape", .text = "how old the oldest dead letter is") \
 	X(ESCAPE_AVERAGE, .object = "escape", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
 	    .label = "escape", .text = "how old dead letters are on average") \
 	X(DELAYED_SIZE, .object = "delayed", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "delayed", \
-	    .listed = "delayed_size", .text = "messages that wait for a time") \
-	X(ALIVE, .object = "workers", .key = "alive", .text = "workers with a lease, on all hosts") \
+	    .listed = "delayed_size", \
+	    .title = "Delayed", .in = IN_LS | IN_TOP, .yields = 9, \
+	    .text = "messages that wait for a time") \
+	X(ALIVE, .object = "workers", .key = "alive", \
+	    .title = "Workers", .in = IN_HEALTH_END, .yields = 6, \
+	    .text = "workers with a lease, on all hosts") \
 	X(ACTIVE, .object = "workers", .key = "active", .metric = METRIC_QUEUE_WORKERS, .label = "active", \
+	    .title = "Active", .in = IN_HEALTH_END, .yields = 1, .rare = true, \
 	    .text = "workers with messages in flight") \
 	X(WAITING, .object = "workers", .key = "waiting", .metric = METRIC_QUEUE_WORKERS, .label = "waiting", \
 	    .text = "workers without messages in flight") \
-	X(RATE_DONE, .object = "rates", .key = "done", .text = "messages done in the last whole minute") \
+	X(RATE_DONE, .object = "rates", .key = "done", \
+	    .title = "Done/min", .in = IN_HEALTH_END, .yields = 5, \
+	    .text = "messages done in the last whole minute") \
 	X(RATE_FAILED, .object = "rates", .key = "failed", .text = "attempts that failed in that minute") \
 	X(RATE_RETRIED, .object = "rates", .key = "retried", .text = "messages delayed for a retry in that minute") \
 	X(RATE_ESCAPED, .object = "rates", .key = "escaped", .text = "messages that became dead letters in that minute") \
@@ -52,8 +67,12 @@
 	    .text = "registered workers without a lease") \
 	X(ORPHAN_MESSAGES, .object = "orphans", .key = "messages", .metric = METRIC_ORPHAN_MESSAGES, \
 	    .text = "messages owned by no live worker") \
-	X(PAUSED, .key = "paused", .type = FACT_FLAG, .metric = METRIC_PAUSED, .listed = "paused", .text = "the queue is paused") \
-	X(WANTED, .scope = FACT_OF_HOST, .key = "wanted", .text = "workers that the configuration wants") \
+	X(PAUSED, .key = "paused", .type = FACT_FLAG, .metric = METRIC_PAUSED, .listed = "paused", \
+	    .title = "Paused", .in = IN_LS, .yields = 10, \
+	    .text = "the queue is paused") \
+	X(WANTED, .scope = FACT_OF_HOST, .key = "wanted", \
+	    .title = "Workers", .in = IN_NODES, .yields = 11, \
+	    .text = "workers that the configuration wants") \
 	X(STARTING, .scope = FACT_OF_HOST, .object = "workers", .key = "starting", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "starting", .text = "workers that start") \
 	X(CONNECTING, .scope = FACT_OF_HOST, .object = "workers", .key = "connecting", .type = FACT_SOME, \
@@ -63,17 +82,22 @@
 	X(IDLE, .scope = FACT_OF_HOST, .object = "workers", .key = "idle", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "idle", .text = "workers that wait for messages") \
 	X(RUNNING, .scope = FACT_OF_HOST, .object = "workers", .key = "running", .type = FACT_SOME, \
-	    .metric = METRIC_WORKERS, .label = "running", .text = "workers that run a handler") \
+	    .metric = METRIC_WORKERS, .label = "running", \
+	    .title = "Running", .in = IN_TOP | IN_NODES_END, .yields = 8, .rare = true, \
+	    .text = "workers that run a handler") \
 	X(SETTLING, .scope = FACT_OF_HOST, .object = "workers", .key = "settling", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "settling", .text = "workers that settle messages") \
 	X(STOPPING, .scope = FACT_OF_HOST, .object = "workers", .key = "stopping", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "stopping", .text = "workers that stop") \
 	X(RESTARTS, .scope = FACT_OF_HOST, .key = "restarts", .metric = METRIC_WORKER_RESTARTS, \
+	    .title = "Restarts", .in = IN_NODES_END, .yields = 9, .rare = true, \
 	    .text = "workers started in place of dead ones") \
 	X(BREAKER, .scope = FACT_OF_HOST, .key = "breaker", .type = FACT_FLAG, .metric = METRIC_BREAKER_OPEN, \
 	    .text = "the breaker is open") \
 	X(NEXT_ATTEMPT, .scope = FACT_OF_HOST, .key = "next_attempt_ms", .type = FACT_LEFT, \
-	    .metric = METRIC_BREAKER_NEXT_ATTEMPT, .text = "the time until workers try the handler of an open breaker again") \
+	    .metric = METRIC_BREAKER_NEXT_ATTEMPT, \
+	    .title = "Next attempt", \
+	    .text = "the time until workers try the handler of an open breaker again") \
 	X(NEXT_CONNECT, .scope = FACT_OF_HOST, .key = "next_connect_ms", .type = FACT_LEFT, \
 	    .text = "while all workers have lost Redis, the time until the first of them tries to connect") \
 	X(WORKER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "workers", .text = "resident bytes of the workers") \

@@ -215,7 +215,7 @@ def test_states_have_their_colour(busy, terminal):
     t = terminal("health", "-c", str(d.conf))
     assert t.end() == 2
     assert "\x1b[1;31munhealthy\x1b[0m" in t.text and t.text.count("\x1b[32mhealthy\x1b[0m") == len(NAMES) - 1 and "\x1b[2mReason\x1b[0m: 24" in t.text
-    coloured = "Queue|Status|As of|Next look|Ingress|Oldest|Escape|Stuck|Workers|Done/min|(un)?healthy|Reason"
+    coloured = "Queue|Status|As of|Next look|Ingress|Oldest|Transit|Escape|Stuck|Workers|Done/min|(un)?healthy|Reason"
     assert re.sub(rf"\x1b\[[0-9;]*m({coloured})\x1b\[0m", "", t.text).count("\x1b") <= 3
     piped = d.quredis("health", "--color=always").out
     assert "\x1b[1;31munhealthy\x1b[0m" in piped and re.sub(r"\x1b\[[0-9;]*m", "", piped) == d.quredis("health").out

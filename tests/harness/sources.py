@@ -231,7 +231,7 @@ def facts():
     """The rows of the table of figures: a dict of the columns that each row sets, with "metric" as the name of the metric."""
     names = {row: name for name, row in metrics().items()}
     rows = re.split(r"\bX\(([A-Z_]+), ", (ROOT / "common/facts/table.h").read_text())
-    cells = [re.findall(r'\.(\w+) = (?:"([^"]*)"|(\w+))', row) for row in rows[2::2]]
+    cells = [re.findall(r'\.(\w+) = (?:"([^"]*)"|(\w+(?: \| \w+)*))', row) for row in rows[2::2]]
     found = [{"id": name, **{k: text or word for k, text, word in of}} for name, of in zip(rows[1::2], cells)]
     return [{**f, "metric": names[f["metric"].removeprefix("METRIC_")]} if "metric" in f else f for f in found]
 

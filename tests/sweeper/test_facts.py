@@ -1,5 +1,6 @@
 """Every figure of the table of facts says the same on each of its faces: reports, lists, both pages of metrics, and statsd."""
 import json
+import re
 
 import pytest
 
@@ -20,7 +21,8 @@ def test_the_table_is_read():
     assert len(FACTS) > 40 and len(OF_QUEUE) + len(OF_HOST) == len(FACTS)
     assert all({"key", "text"} <= f.keys() for f in FACTS)
     by_hand = {"id": "INGRESS_SIZE", "object": "ingress", "key": "size", "metric": "quredis_queue_messages", "label": "ingress",
-               "listed": "ingress_size", "statsd": "quredis.health.queue.*.size", "text": "messages that wait"}
+               "listed": "ingress_size", "statsd": "quredis.health.queue.*.size", "title": "Ingress", "in": "IN_HEALTH | IN_TOP", "yields": "15",
+               "text": "messages that wait"}
     assert FACTS[0] == by_hand
 
 
@@ -40,6 +42,25 @@ def sample(page, fact, name, node=None):
     return found[0] if found else None
 
 
+def table(text):
+    """Queue -> title -> text, of a table for people."""
+    part = next(part for part in text.split("\n\n") if " Ingress " in part)
+    titles, *rows = [re.split("  +", line.strip()) for line in part.splitlines()]
+    return {row[0]: dict(zip(titles, row)) for row in rows}
+
+
+def in_table(fact, text):
+    """What the text of a cell says."""
+    if text == "-":
+        return None
+    if fact.get("type") == "FACT_FLAG":
+        return {"yes": True, "no": False}[text]
+    if fact.get("type") in MOVING:
+        unit = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+        return sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+)(ms|s|m|h|d)", text))
+    return int(text.split(" (")[-1].rstrip(")"))
+
+
 class Faces:
     """What all faces say at about one moment."""
 
@@ -51,6 +72,7 @@ class Faces:
         self.listed = {q["name"]: q for q in answer("ls")}
         self.file, self.console = parse(textfile.read_text()), parse(console.ask("/metrics").body.decode())
         self.gauges = dict(statsd.take().gauges)
+        self.tables = {f"IN_{words[0].upper()}": table(d.quredis(*words).out) for words in (["ls"], ["health"], ["top", "--once"])}
 
     def said(self, fact, name):
         """face -> value, of the faces that must have the figure."""
@@ -59,6 +81,9 @@ class Faces:
         if "metric" in fact:
             said["file"] = sample(self.file, fact, name)
             said["console"] = sample(self.console, fact, name, "here" if fact in OF_HOST else None)
+        for face, rows in self.tables.items():
+            if any(of.startswith(face) for of in fact.get("in", "").split(" | ")):
+                said[face] = in_table(fact, rows[name][fact["title"]])
         if fact.get("type") == "FACT_SOME":     # reports leave a 0 out
             said = {face: value or 0 for face, value in said.items()}
         if fact.get("type") == "FACT_LEFT" and report is not None:

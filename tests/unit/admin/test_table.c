@@ -90,11 +90,13 @@ TEST(test_narrow_terminals_keep_a_little)
 
 static void check_left_out(size_t width, const char *wanted)
 {
-	static const int give_way[] = { 1, 2, 0, -1 };		/* the second has no title: it never took room */
+	static const struct column yielding[] = {		/* the third has no title: it never took room */
+		{ "name", "Name", COLUMN_NAME | YIELDS(3) }, { "n", "N", COLUMN_NUMBER | YIELDS(1) }, { "hidden", NULL, COLUMN_NAME | YIELDS(2) },
+		{ NULL, "Shown", COLUMN_NAME },
+	};
 	struct output o = open_output(false, width);
 
-	o.give_way = give_way;
-	output_begin(&o, columns, nitems(columns));
+	output_begin(&o, yielding, nitems(yielding));
 	put(&o, "abcdefghij", 12345, "0123456789");
 	put(&o, "k", 1, "l");
 	output_end(&o, true);
@@ -138,7 +140,7 @@ TEST(test_wrapped_rows_go_on_below)
 /* ---- what makes room for what; the pictures are what an operator sees ---- */
 
 static const struct column health[] = {
-	{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "Waiting", COLUMN_NUMBER }, { NULL, "Stuck", COLUMN_NUMBER },
+	{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "Waiting", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Stuck", COLUMN_NUMBER | YIELDS(1) },
 	{ NULL, "Oldest", COLUMN_NUMBER }, { NULL, "Reason", COLUMN_TEXT },
 };
 
@@ -150,11 +152,9 @@ static void put_health(struct output *o, const char *queue, const char *status, 
 
 static void check_health(size_t width, bool terminal, const char *wanted)
 {
-	static const int give_way[] = { 3, 2, -1 };
 	struct output o = open_output(false, width);
 
 	o.terminal = terminal;
-	o.give_way = give_way;
 	output_begin(&o, health, nitems(health));
 	put_health(&o, "mail", "healthy", 0, -1, NULL);
 	put_health(&o, "payment-reconciliation", "unhealthy", 12, -1, "24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %");
@@ -208,18 +208,51 @@ TEST(test_reasons_are_the_last_to_give_way)
 /* Between two runs the operator compares figures, so whether they are shown does not depend on their values. */
 TEST(test_figures_do_not_come_and_go)
 {
-	static const struct column figures[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, "Waiting", COLUMN_FIGURE }, { NULL, "Stuck", COLUMN_NUMBER },
-		{ NULL, "Oldest", COLUMN_FIGURE } };
-	static const int give_way[] = { 2, 3, 1, -1 };
+	static const struct column figures[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, "Waiting", COLUMN_FIGURE | YIELDS(3) },
+		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(1) }, { NULL, "Oldest", COLUMN_FIGURE | YIELDS(2) } };
 	struct output o = open_output(false, 26);
 
 	o.terminal = true;
-	o.give_way = give_way;
 	output_begin(&o, figures, nitems(figures));
 	output_row(&o, (struct cell[]){ cell_str("mail"), cell_int(0), cell_int(0), cell_none() });
 	output_end(&o, true);
 	check_text(&o, "  Queue  Waiting  Oldest\n"
 		       "  mail         0       -\n");
+}
+
+/* Each table has the figures whose rows name it: title and value of each, in their order. */
+TEST(test_figures_make_columns)
+{
+	static const unsigned tables[] = { IN_LS, IN_TOP, IN_HEALTH, IN_HEALTH_END, IN_NODES, IN_NODES_END, IN_NODES | IN_NODES_END };
+	size_t shown = 0;
+
+	for (size_t t = 0; t < nitems(tables); t++) {
+		const struct column of[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(tables[t]) }, { NULL, "Reason", COLUMN_TEXT } };
+		struct output o = open_output(false, SIZE_MAX);
+		struct facts f = facts_unknown();
+		char value[32], *rest;
+
+		for (int i = 0; i < FACTS; i++)
+			f.n[i] = facts_table[i].type == FACT_COUNT || facts_table[i].type == FACT_SOME ? 1000000 + i : -1;
+		output_begin(&o, of, nitems(of));
+		output_row(&o, (struct cell[]){ cell_str("mail"), cell_facts(&f), cell_str("why") });
+		output_end(&o, true);
+		fclose(o.file);
+		rest = text;
+		for (int i = 0; i < FACTS; i++)
+			if ((facts_table[i].in & tables[t]) != 0) {
+				assert_non_null(rest = strstr(rest, facts_table[i].title));
+				snprintf(value, sizeof(value), " %lld ", (long long)f.n[i]);
+				assert_true(f.n[i] < 0 || strstr(rest, value) != NULL);
+				shown++;
+			}
+		assert_non_null(rest = strstr(rest, "  Reason\n  mail"));
+		assert_non_null(strstr(rest, "  why\n"));
+		free(text);
+	}
+	for (int i = 0; i < FACTS; i++)
+		assert_true(facts_table[i].in == 0 || facts_table[i].title != NULL);
+	assert_true(shown > 15);
 }
 
 TEST(test_states_have_colours)
