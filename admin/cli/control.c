@@ -6,7 +6,6 @@
 #include <sys/un.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,11 +215,22 @@ char *control_unsaved(const json_t *status)
 	    "quredis stop --fast ends it nevertheless", reason, dir);
 }
 
-/* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
-static bool tell_unsaved(struct admin *a)
+/* The status of the supervisor; NULL: it does not answer, and nothing was printed. */
+static json_t *look_at_status(struct admin *a)
 {
 	int fd = connect_socket(control_path(a));
 	json_t *request = request_of("status", NULL), *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
+
+	json_decref(request);
+	if (fd != -1)
+		close(fd);
+	return answer;
+}
+
+/* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
+static bool tell_unsaved(struct admin *a)
+{
+	json_t *answer = look_at_status(a);
 	char *text = control_unsaved(answer);
 	bool waits = text != NULL;
 
@@ -228,9 +238,6 @@ static bool tell_unsaved(struct admin *a)
 		admin_note("%s", text);
 	free(text);
 	json_decref(answer);
-	json_decref(request);
-	if (fd != -1)
-		close(fd);
 	return waits;
 }
 
@@ -280,19 +287,9 @@ int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 
 static const json_t *workers_here(struct admin *a)
 {
-	json_t *request;
-	int fd;
-
-	if (a->status_asked)
-		return json_object_get(a->supervisor, "workers");
+	if (!a->status_asked)
+		a->supervisor = look_at_status(a);
 	a->status_asked = true;
-	fd = connect_socket(control_path(a));
-	if (fd == -1)
-		return NULL;
-	request = request_of("status", NULL);
-	a->supervisor = exchange(fd, request, ANSWER_TIMEOUT_MS);
-	json_decref(request);
-	close(fd);
 	return json_object_get(a->supervisor, "workers");
 }
 
@@ -309,18 +306,4 @@ int64_t control_elapsed(struct admin *a, const struct queue_worker *w)
 			return json_integer_value(running);
 	}
 	return -1;
-}
-
-bool control_lists_queue(const json_t *status, const char *name)
-{
-	const json_t *queues = json_object_get(status, "queues"), *q;
-	size_t i;
-
-	json_array_foreach(queues, i, q) {
-		const char *other = json_string_value(json_object_get(q, "name"));
-
-		if (other != NULL && strcmp(other, name) == 0)
-			return true;
-	}
-	return false;
 }

@@ -28,9 +28,6 @@ int control_stop(struct admin *a, bool fast, int64_t wait_ms);
 /* status: an answer to "status". Why the stop waits for the file of the embedded Redis, and what ends that: a new string. NULL: no stop does. */
 char *control_unsaved(const json_t *status);
 
-/* Whether the answer to "status" lists this queue. */
-bool control_lists_queue(const json_t *status, const char *name);
-
 /* Returns how long the handler of this worker has been running, if the supervisor of this host knows it. -1: not known. Prints nothing. */
 int64_t control_elapsed(struct admin *a, const struct queue_worker *w);
 

@@ -206,7 +206,7 @@ int check_supervisor(struct doctor *d)
 	json_array_foreach(queues, i, q)
 		check_queue(d, q, drains);
 	for (i = 0; i < d->a->conf->nqueues; i++)
-		if (!control_lists_queue(d->supervisor.status, d->a->conf->queues[i]->name))
+		if (queue_node_row(d->supervisor.status, d->a->conf->queues[i]->name) == NULL)
 			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name, "it is configured, but the supervisor does not run it"),
 			    "quredis reload");
 	if (deaths > 0)

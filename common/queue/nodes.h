@@ -36,7 +36,7 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 
 /* A new report; NULL: there is none, none that can be read, or one of a time that Redis' clock has not had: its key may never expire. */
 struct json_t *queue_node_parse(const struct redis_reply *reply, int64_t server_ms);
-/* The row of a queue; NULL: the node does not have it. Lives as long as the report. */
+/* The row of a queue, also in the status of a supervisor; NULL: it does not have the queue. Lives as long as the report. */
 const struct json_t *queue_node_row(const struct json_t *report, const char *queue);
 int64_t queue_node_at(const struct json_t *report);	/* when it was written: ms since 1970, by the clock of Redis */
 /* How old the report is at server_ms by the clock of Redis; 0: not older. report may be NULL. */
