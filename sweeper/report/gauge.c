@@ -226,16 +226,6 @@ static int64_t window_minutes(const struct taking *t)
 	return t->g->judged ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
 }
 
-/*
- * The figures of each minute are in Redis, for all hosts. So the rate needs no memory here: it is the same after a restart, on the next leader, and
- * after Redis has gone back in time.
- */
-static void ask_outcomes(struct taking *t)
-{
-	for (int64_t i = 0; i < window_minutes(t); i++)
-		queue_rate(&t->s->redis, &t->q->keys, t->g->at_ms / MINUTE_MS - i);
-}
-
 static void keep_failed(struct taking *t)
 {
 	struct queue_failed **kept = &metrics_of(t->q)->failed;
@@ -345,7 +335,9 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, gauge_rated_minute(g));
 	queue_totals(&s->redis, &q->keys);
-	ask_outcomes(&t);
+	/* The figures of each minute are of all hosts, and in Redis: so the rate is the same after a restart, and on the next leader. */
+	for (int64_t i = 0; i < window_minutes(&t); i++)
+		queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - i);
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);
 	take_sizes(&t);
 	take_rate(&t);

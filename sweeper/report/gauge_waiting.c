@@ -71,11 +71,6 @@ static int take_page(struct sweeper *s, struct ages *a, const struct redis_reply
 	return 0;
 }
 
-static void ask_page(struct sweeper *s, const struct sweeper_queue *q, int64_t offset, int64_t n)
-{
-	queue_glance(&s->redis, q->keys.ingress, -offset - n, -1 - offset);
-}
-
 /* Reads pages from the push end to the pop end; if they cover the list, all of it. */
 static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a, int64_t size)
 {
@@ -85,8 +80,11 @@ static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a
 
 	for (int64_t i = 0; i < count; i++)
 		offsets[i] = n <= PAGES ? i * page : i * (size - page) / (PAGES - 1);
-	for (int64_t i = count; i-- > 0;)
-		ask_page(s, q, offsets[i], offsets[i] + page > size ? size - offsets[i] : page);
+	for (int64_t i = count; i-- > 0;) {
+		int64_t end = offsets[i] + page > size ? size : offsets[i] + page;
+
+		queue_glance(&s->redis, q->keys.ingress, -end, -1 - offsets[i]);
+	}
 	for (int64_t i = count; i-- > 0 && s->redis.state != REDIS_CLOSED;)
 		if (connection_answer(s, &reply) == -1 || take_page(s, a, &reply, offsets[i]) == -1)
 			rc = -1;

@@ -1,11 +1,6 @@
 /* The estimate of arrivals and completions, which the header states. */
 #include "sweeper/report/growth.h"
 
-static bool went_back(const struct growth_figures *last, const struct growth_figures *now)
-{
-	return now->at_ms < last->at_ms || now->finished < last->finished;
-}
-
 static void compare(struct growth *g, const struct growth_figures *now)
 {
 	const struct growth_figures *last = &g->last;
@@ -24,7 +19,7 @@ void growth_look(struct growth *g, const struct growth_figures *now)
 {
 	if (g->last.at_ms != 0 && now->at_ms >= g->last.at_ms && now->at_ms - g->last.at_ms < GROWTH_SPAN_MS)
 		return;
-	if (g->last.at_ms == 0 || went_back(&g->last, now))
+	if (g->last.at_ms == 0 || now->at_ms < g->last.at_ms || now->finished < g->last.finished)	/* Redis went back in time */
 		*g = (struct growth){0};
 	else
 		compare(g, now);

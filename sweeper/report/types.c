@@ -3,11 +3,8 @@
  * all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also asks at the start and
  * every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until the key is repaired.
  */
-#include "sweeper/report/types.h"
-
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -17,27 +14,17 @@
 #define EVERY_MS 2000
 #define TYPES_MS (5 * 60000)
 
+extern const struct task types_task;
+
 /* In one queue. */
 struct types_look {
 	int64_t next_ms;		/* CLOCK_MONOTONIC: the next look, also if no error is shown */
 	struct queue_types wanted;	/* only between request and answers */
 };
 
-static uint32_t error_shown(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, &health_slots(s)->errors);
-}
-
 static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return queue_error_in(error_shown(s, q)) == QUEUE_ERROR_WRONG_TYPE;
-}
-
-static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
-{
-	const struct types_look *look = task_state(q, &types_task);
-
-	return now_ms >= look->next_ms || is_shown(s, q);
+	return queue_error_in(queue_error_shown(s->child->board, q->board, &health_slots(s)->errors)) == QUEUE_ERROR_WRONG_TYPE;
 }
 
 static int64_t redis_now_ms(const struct sweeper *s)
@@ -52,7 +39,7 @@ static bool ask_types(struct sweeper *s, struct sweeper_queue *q, int budget, in
 	struct types_look *look = task_state(q, &types_task);
 
 	(void)budget;
-	if (!is_due(s, q, now_ms))
+	if (now_ms < look->next_ms && !is_shown(s, q))
 		return false;
 	queue_types_free(&look->wanted);	/* of a request whose connection was lost */
 	queue_types_add_queue(&look->wanted, &q->keys, redis_now_ms(s));

@@ -8,9 +8,10 @@
 #include "common/base/base.h"
 #include "common/board/scoreboard.h"
 #include "sweeper/report/health.h"
-#include "sweeper/report/types.h"
 #include "tests/unit/sweeper/task_fixture.h"
 #include "tests/unit/unit.h"
+
+extern const struct task types_task;
 
 static struct scoreboard board;
 static int answers, lost_after;		/* the connection breaks after so many answers; -1: never */
