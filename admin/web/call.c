@@ -39,12 +39,6 @@ void web_call_reroute(struct web_call *call, const struct web_route *route)
 	call->route = route;
 }
 
-static void wrong_method(struct web_call *call, bool takes_post)
-{
-	web_answer_header(call, "Allow", takes_post ? "POST" : "GET, HEAD");
-	web_answer_error(call, 405, "this address takes %s only", takes_post ? "POST" : "GET");
-}
-
 /* NULL: there is none, and the error was sent. */
 static const struct web_route *find_route(struct web_call *call, const char *path, enum evhttp_cmd_type method)
 {
@@ -54,10 +48,12 @@ static const struct web_route *find_route(struct web_call *call, const char *pat
 		return get;
 	if (post != NULL && method == EVHTTP_REQ_POST)
 		return post;
-	if (get == NULL && post == NULL)
+	if (get == NULL && post == NULL) {
 		web_call_not_found(call);
-	else
-		wrong_method(call, post != NULL);
+	} else {
+		web_answer_header(call, "Allow", post != NULL ? "POST" : "GET, HEAD");
+		web_answer_error(call, 405, "this address takes %s only", post != NULL ? "POST" : "GET");
+	}
 	return NULL;
 }
 

@@ -60,8 +60,9 @@ json_t *web_overview(const struct admin *server, int *status)
 	return all;
 }
 
-int web_overview_print(struct web *w)
+int web_overview_print(void *arg)
 {
+	const struct web *w = arg;
 	int status;
 	json_t *all = web_overview(w->a, &status);
 

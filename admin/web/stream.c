@@ -9,7 +9,6 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
-#include <jansson.h>
 
 #include "admin/web/call.h"
 
@@ -140,17 +139,12 @@ static void send_overview(const struct web_job *job, void *arg)
 	send_to_viewers(&w->stream, &document);
 }
 
-static int make_overview(void *arg)
-{
-	return web_overview_print(arg);
-}
-
 static void start_overview(struct web *w)
 {
 	if (w->stream.asking)
 		return;
 	w->stream.asking = true;
-	web_job_start(&w->jobs, &(struct web_question){ .work = make_overview, .done = send_overview, .arg = w, .extra = true });
+	web_job_start(&w->jobs, &(struct web_question){ .work = web_overview_print, .done = send_overview, .arg = w, .extra = true });
 }
 
 static void on_clock(int fd, short what, void *arg)
@@ -220,12 +214,6 @@ static void begin_stream(struct web_call *call, char *address)
 	web_call_end(call);
 }
 
-static void refuse_one_more(struct web_call *call)
-{
-	web_answer_header(call, "Retry-After", "10");
-	web_answer_error(call, 429, "%d event streams to this address are open already", WEB_VIEWERS_ADDRESS_MAX);
-}
-
 void web_events(struct web_call *call)
 {
 	struct web_stream *s = &call->w->stream;
@@ -238,7 +226,8 @@ void web_events(struct web_call *call)
 	address = address_of(call);
 	if (has_too_many(s, address)) {
 		free(address);
-		refuse_one_more(call);
+		web_answer_header(call, "Retry-After", "10");
+		web_answer_error(call, 429, "%d event streams to this address are open already", WEB_VIEWERS_ADDRESS_MAX);
 	} else if (s->nviewers >= WEB_VIEWERS_MAX) {
 		free(address);
 		web_answer_error(call, 503, "%d event streams are open already", WEB_VIEWERS_MAX);

@@ -34,6 +34,6 @@ int web_stream_init(struct web *w);	/* -1: libevent failed */
 void web_stream_free(struct web *w);
 
 /* web/overview.c: in a child, {"time": ..., "queues": ..., ...} on standard output, one line. Returns an exit status. */
-int web_overview_print(struct web *w);
+int web_overview_print(void *web);
 
 #endif
