@@ -11,14 +11,6 @@
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
 
-static void ask_entry(struct admin *a, const char *name)
-{
-	char *key = queue_key_of(&a->redis, QUEUE_KEY_REGISTERED, name);
-
-	redis_appendf(&a->redis, "GET %s", key);
-	free(key);
-}
-
 /* 1: *keys are those of the entry; 0: the entry is invalid; -1: Redis failed. */
 static int take_entry(struct admin *a, const char *name, struct queue_keys *keys)
 {
@@ -43,7 +35,7 @@ static int take_registered(struct admin *a, char *const *names, size_t nnames, s
 {
 	for (size_t i = 0; i < nnames; i++)
 		if (conf_queue_find(a->conf, names[i]) == NULL)
-			ask_entry(a, names[i]);
+			queue_registered(&a->redis, names[i]);
 	for (size_t i = 0; i < nnames; i++) {
 		int rc = conf_queue_find(a->conf, names[i]) != NULL ? 0 : take_entry(a, names[i], &queues[*n].keys);
 

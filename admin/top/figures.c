@@ -31,10 +31,6 @@ static const int badness_of_level[] = {
 	[HOLD_WELL] = WELL, [HOLD_ORDERED] = WAITING, [HOLD_PASSING] = WAITING, [HOLD_WARNING] = DEGRADED, [HOLD_BAD] = SICK
 };
 
-static const struct { const char *health; int badness; } healths[] = {
-	{ "healthy", WELL }, { "degraded", DEGRADED }, { "unknown", UNKNOWN }, { "unhealthy", SICK },
-};
-
 /* The rank of a state; a state that this version does not know is the worst. -1: none. */
 static int place_of_state(const char *state)
 {
@@ -43,10 +39,10 @@ static int place_of_state(const char *state)
 
 static int badness_of_health(const char *health)
 {
-	for (size_t i = 0; health != NULL && i < nitems(healths); i++)
-		if (strcmp(healths[i].health, health) == 0)
-			return healths[i].badness;
-	return WELL;
+	static const int of[] = { [QUEUE_HEALTHY] = WELL, [QUEUE_DEGRADED] = DEGRADED, [QUEUE_UNHEALTHY] = SICK };
+	int level = queue_health_level_of(health);
+
+	return health == NULL ? WELL : level == -1 ? UNKNOWN : of[level];
 }
 
 /* The worse of state and health decides: health is some seconds old, or absent. Of equally bad queues, the one with worse health is first. */

@@ -130,19 +130,12 @@ void top_screen_die(void)
 
 /* ---- drawing ---- */
 
-static struct winsize size_of_terminal(void)
+struct top_size top_screen_size(void)
 {
 	struct winsize size;
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_col == 0 || size.ws_row == 0)
-		size = (struct winsize){ .ws_col = 80, .ws_row = 24 };
-	return size;
-}
-
-struct top_size top_screen_size(void)
-{
-	struct winsize size = size_of_terminal();
-
+		return (struct top_size){ .rows = 24, .columns = 80 };
 	return (struct top_size){ .rows = size.ws_row, .columns = size.ws_col };
 }
 

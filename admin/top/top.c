@@ -168,9 +168,7 @@ static void run_loop(struct top *t)
 
 static bool is_live(const struct admin *a)
 {
-	const char *term = getenv("TERM");
-
-	return !a->options.once && !a->options.json && isatty(STDOUT_FILENO) == 1 && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
+	return !a->options.once && !a->options.json && isatty(STDOUT_FILENO) == 1 && colour_terminal_obeys();
 }
 
 /* Sets the order that --sort names. -1: there is none of this name. */
