@@ -10,7 +10,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <bsd/string.h>
 #include <jansson.h>
 
 #include "admin/cli/admin.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include <bsd/string.h>
 
 #include "admin/cli/connection.h"
 

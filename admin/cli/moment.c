@@ -1,7 +1,6 @@
 /* Parses moments: options such as --since. Pure: the present time is a parameter. */
 #include <ctype.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

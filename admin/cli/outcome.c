@@ -1,6 +1,5 @@
 /* Prints the last line of a command: the number of messages that it moved or deleted, and of those that it left. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

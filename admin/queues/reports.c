@@ -1,8 +1,6 @@
 /* Compares reports of health with the reports of the nodes that wrote them (reports.h). */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include <jansson.h>
 

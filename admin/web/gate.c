@@ -2,7 +2,6 @@
  * Checks the form of a request, and that its Host is one of our names: otherwise a page of another site could point its own DNS
  * name here.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

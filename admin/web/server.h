@@ -2,7 +2,6 @@
 #define ADMIN_WEB_SERVER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "admin/cli/cli.h"
 #include "admin/web/client.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include <bsd/stdlib.h>
-#include <bsd/string.h>
 
 #include "admin/web/session.h"
 

@@ -1,7 +1,6 @@
 /* The faces of each figure, by its row: the members of reports, and the samples of metrics. */
 #include "common/facts/facts.h"
 
-#include <string.h>
 
 #include <jansson.h>
 

@@ -5,7 +5,6 @@
  */
 #include "sweeper/report/health.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
