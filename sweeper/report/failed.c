@@ -13,6 +13,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/report/gauge.h"
+#include "sweeper/report/metrics.h"
 
 /* The worker of the queue whose attempt failed last. NULL: none did, or it has exited. */
 static const struct slot *latest_slot(const struct sweeper *s, const struct sweeper_queue *q)
@@ -65,8 +66,10 @@ static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int 
 		return TASK_DONE;
 	describe_latest(s, q, clock.now_ms, latest);
 	queue_failed_note(&s->redis, &q->keys, s->conf->supervisor.node, &batch, latest);
-	if (connection_integer(s, &written) == 0)
+	if (connection_integer(s, &written) == 0) {
 		failed_confirm(&q->board->workers.failed, batch.id);
+		statsd_failed(s, q, &batch);
+	}
 	return s->redis.state == REDIS_CLOSED ? TASK_FAILED : TASK_DONE;
 }
 

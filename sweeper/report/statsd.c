@@ -195,17 +195,32 @@ static void send_lag(struct statsd *d, const struct sweeper_queue *q, const char
 	line(d, "quredis.sweep.%s.lag.max:%" PRIu64 "|g", name, atomic_exchange(&q->board->sweeper.lag_max_ms, 0));
 }
 
+static void send_class(struct statsd *d, const char *queue, const char *kind, struct class_figure f)
+{
+	for (char *c = f.name; *c != '\0'; c++)
+		*c = *c == '.' || *c == ':' ? '_' : *c;
+	if (f.n > 0)
+		line(d, "quredis.queue.%s.%s.%s:%" PRIu64 "|c", queue, kind, f.name, f.n);
+}
+
 static void send_classes(struct statsd *d, const struct sweeper_queue *q, const char *name)
 {
 	for (size_t i = 0; i < CLASS_FIGURES; i++) {
 		struct class_figure f = classes_figure(&q->board->workers.classes, i);
-		uint64_t n = tally_claim(&q->board->reported.classes_sent[i], f.n);
 
-		for (char *c = f.name; *c != '\0'; c++)
-			*c = *c == '.' || *c == ':' ? '_' : *c;
-		if (n > 0)
-			line(d, "quredis.queue.%s.class.%s:%" PRIu64 "|c", name, f.name, n);
+		f.n = tally_claim(&q->board->reported.classes_sent[i], f.n);
+		send_class(d, name, "class", f);
 	}
+}
+
+void statsd_failed(struct sweeper *s, const struct sweeper_queue *q, const struct failed_batch *batch)
+{
+	struct statsd *d = &metrics_own(s)->statsd;
+	char name[QUEUE_NAME_MAX + 1];
+
+	level_name(q->keys.name, name);
+	for (size_t i = 0; i < FAILED_FIGURES && d->connected; i++)
+		send_class(d, name, "failed_class", batch->figures[i]);
 }
 
 /* sent: adds up what was sent for all queues */

@@ -69,6 +69,7 @@ def test_statsd(redis, quredisd, handler):
         assert s.gauges["quredis.health.queue.mail_in.size"] == 0 and s.gauges["quredis.health.queue.mail_in.oldest_age"] == 0
         assert s.gauges["quredis.health.queue.old.size"] == 3
         wait_for(lambda: s.take().gauges["quredis.health.queue.old.oldest_age"] >= 60, 20)
+        wait_for(lambda: s.take().counters["quredis.queue.mail_in.failed_class.HandlerExit"] == 6, 30)
         # a successor goes on where its predecessor was
         d.reload(metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "2s"})
         c.lpush("ingress:mail.in", "n1", "n2")
