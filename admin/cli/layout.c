@@ -88,7 +88,8 @@ static void bring_back(const struct output *o, struct table_place *places)
 static void move_below(const struct output *o, struct table_place *places, enum column_kind kind)
 {
 	for (size_t i = 0; i < o->ncolumns && !o->wrap && !has_room(o, places); i++)
-		if (column_kind(&o->columns[i]) == kind && places[i].where == TABLE_INLINE && (kind != COLUMN_ID || (i > 0 && column_yields(&o->columns[i]) == 0)))
+		if (column_kind(&o->columns[i]) == kind && places[i].where == TABLE_INLINE &&
+		    (kind != COLUMN_ID || (i > 0 && column_yields(&o->columns[i]) == 0)))
 			places[i].where = TABLE_BELOW;
 }
 

@@ -116,7 +116,8 @@ static bool take_line(const struct output *o, const char **rest, char **line)
 			line[i] = next_line(&rest[i], o->places[i].width, false);
 		} else {
 			line[i] = alloc_string(rest[i]);
-			visible_cut(line[i], column_kind(&o->columns[i]) == COLUMN_NAME || column_kind(&o->columns[i]) == COLUMN_LINE ? o->places[i].width : SIZE_MAX);
+			if (column_kind(&o->columns[i]) == COLUMN_NAME || column_kind(&o->columns[i]) == COLUMN_LINE)
+				visible_cut(line[i], o->places[i].width);
 			rest[i] = "";
 		}
 		more = more || rest[i][0] != '\0';

@@ -101,7 +101,8 @@ static void show_queues(struct admin *a, const json_t *queues)
 	const struct column columns[] = {
 		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, facts_table[FACT_WANTED].title, COLUMN_NUMBER | YIELDS(3) },
 		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(6) }, { NULL, "Done", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Failed", COLUMN_NUMBER | YIELDS(5) },
-		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) }, { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) }, { NULL, "Reason", COLUMN_TEXT },
+		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) }, { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) },
+		{ NULL, "Reason", COLUMN_TEXT },
 	};
 	const json_t *q;
 	size_t i;
@@ -217,7 +218,8 @@ static void leave_out_calm(json_t *workers)
 static void show_workers(struct admin *a, const json_t *workers)
 {
 	static const struct column columns[] = {
-		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) }, { NULL, "State", COLUMN_STATE }, { NULL, "Waits for", COLUMN_TEXT | YIELDS(6) },
+		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) }, { NULL, "State", COLUMN_STATE },
+		{ NULL, "Waits for", COLUMN_TEXT | YIELDS(6) },
 		{ NULL, "Messages", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Running", COLUMN_NUMBER }, { NULL, "Progress", COLUMN_TEXT },
 		{ NULL, "Seen", COLUMN_NUMBER | YIELDS(4) }, { NULL, "Redis", COLUMN_STATE | YIELDS(5) }, { NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
 	};

@@ -186,7 +186,8 @@ static char *workers_text(const struct facts *f)
 static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) }, { NULL, "Doing", COLUMN_NAME },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) },
+		{ NULL, "Doing", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;

@@ -73,8 +73,8 @@ static int listen_inet(struct web *w, const struct addrinfo *found)
 	s->loopback = is_loopback(found->ai_addr);
 	/* Without TLS the token, the cookie and all messages would cross the network unencrypted. */
 	if (!s->loopback && !s->behind_proxy)
-		return admin_fail(w->a, EX_CONFIG, "%s can be reached from other machines, and the console has no TLS: listen on 127.0.0.1 or on a unix socket, behind "
-		    "a proxy with TLS; or set web.behind_proxy = true if only such a proxy can reach this address", s->host);
+		return admin_fail(w->a, EX_CONFIG, "%s can be reached from other machines, and the console has no TLS: listen on 127.0.0.1 or on a unix "
+		    "socket, behind a proxy with TLS; or set web.behind_proxy = true if only such a proxy can reach this address", s->host);
 	fd = bind_to(found);
 	if (fd == -1)
 		return admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s, port %s: %s%s", s->host, s->port,

@@ -140,8 +140,8 @@ TEST(test_wrapped_rows_go_on_below)
 /* ---- what makes room for what; the pictures are what an operator sees ---- */
 
 static const struct column health[] = {
-	{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "Waiting", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Stuck", COLUMN_NUMBER | YIELDS(1) },
-	{ NULL, "Oldest", COLUMN_NUMBER }, { NULL, "Reason", COLUMN_TEXT },
+	{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "Waiting", COLUMN_NUMBER | YIELDS(2) },
+	{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(1) }, { NULL, "Oldest", COLUMN_NUMBER }, { NULL, "Reason", COLUMN_TEXT },
 };
 
 static void put_health(struct output *o, const char *queue, const char *status, int64_t waiting, int64_t oldest_ms, const char *reason)
