@@ -8,8 +8,8 @@
  * cannot tell. If no equal message is in flight here, and the order names a tray of this process, the message has ended: the
  * worker writes that as the result.
  *
- * All of it is a state in Redis: the order stays until its result stands in its place, so whichever process dies, and whenever,
- * the next one reads it again.
+ * All of it is a state in Redis: the order stays until its result stands in its place, which the move of the message writes. So whichever process dies,
+ * and whenever, the next one reads it again, or its result.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ void cancel_settle(struct worker *w, struct place p, const struct handler_result
 	char why[sizeof("cancelled by ") + QUEUE_CANCEL_BY_SIZE];
 
 	if (c != NULL)
-		c->result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED;
+		c->settled = true;
 	if (c != NULL && c->order.retry) {
 		settle_hand_back(w, p, result == NULL ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
 		return;
@@ -112,12 +112,32 @@ void cancel_settle(struct worker *w, struct place p, const struct handler_result
 	settle_escape(w, p, "Cancelled", why, result);
 }
 
-void cancel_unsettled(struct worker *w, struct place p)
+void cancel_undone(struct worker *w, struct place p)
 {
 	struct cancel *c = cancel_of(w, p);
 
 	if (c != NULL)
-		c->result = CANCEL_WANTED;
+		c->undone = true;
+}
+
+void cancel_moved(struct worker *w, struct place p)
+{
+	struct cancel *c = cancel_of(w, p);
+
+	if (c != NULL && !c->undone)
+		drop_executing(&w->cancels, c);
+}
+
+const struct queue_cancel_end *cancel_end_of(struct worker *w, struct place p, struct cancel_end *room)
+{
+	const struct cancel *c = cancel_of(w, p);
+
+	if (c == NULL || !c->settled || c->undone)
+		return NULL;
+	queue_cancel_format(&c->order, room->order);
+	queue_cancel_format(&(struct queue_cancel){ .result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED }, room->result);
+	room->end = (struct queue_cancel_end){ c->field, room->order, room->result };
+	return &room->end;
 }
 
 /* ---- which message an order means ---- */
@@ -225,35 +245,33 @@ static bool is_same_order(const struct queue_cancel *a, const struct queue_cance
 	return strcmp(texts[0], texts[1]) == 0;
 }
 
+/*
+ * The move that ends an order also writes its result. So if an order still stands after its run has ended, the worker does not know where its message is:
+ * another process has it, or a sweeper will return it. Then the order stays, for the worker that gets the message next.
+ */
 static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 {
 	struct cancel *e = find_executing(&w->cancels, o->field);
-	struct queue_cancel taken = o->c, ended = { .result = CANCEL_NOT_RUNNING };
+	bool in_doubt = e != NULL && e->settled && is_same_order(&e->order, &o->c);
+	struct queue_cancel taken = o->c;
 	struct place p = { -1, -1 };
 	enum meant meant;
 
-	if (e != NULL) {
-		if (is_unfinished(w, e))
-			return;
-		if (e->result != CANCEL_WANTED && is_same_order(&e->order, &o->c))
-			ended.result = e->result;
-		drop_executing(&w->cancels, e);
-	}
-	if (ended.result != CANCEL_NOT_RUNNING) {
-		note(w, o, &ended, now_ms);
+	if (e != NULL && is_unfinished(w, e))
 		return;
-	}
 	meant = find_meant(w, o, &p);
+	if (e != NULL && (!in_doubt || meant == MEANT_YES))
+		drop_executing(&w->cancels, e);
 	if (meant == MEANT_YES && o->c.retry && queue_cancel_marks(&tray_message(&w->trays, p)->wrapper) > o->c.marks) {
-		ended.result = CANCEL_HANDED_BACK;	/* its run has ended, and this is the next one */
-		note(w, o, &ended, now_ms);
+		/* Its run has ended, and this is the next one. */
+		note(w, o, &(struct queue_cancel){ .result = CANCEL_HANDED_BACK }, now_ms);
 	} else if (meant == MEANT_YES && o->ours) {
 		execute(w, p, o, now_ms);
 	} else if (meant == MEANT_YES) {	/* one worker executes it, also if there are equal messages: the one whose name it has */
 		strlcpy(taken.owner, w->session.incarnation, sizeof(taken.owner));
 		note(w, o, &taken, now_ms);
-	} else if (meant == MEANT_NO && o->ours) {
-		note(w, o, &ended, now_ms);
+	} else if (meant == MEANT_NO && o->ours && !in_doubt) {
+		note(w, o, &(struct queue_cancel){ .result = CANCEL_NOT_RUNNING }, now_ms);
 	}
 }
 

@@ -18,7 +18,8 @@ struct cancel {
 	struct place place;			/* of its message, */
 	uint64_t serial;			/* in this filling of its tray */
 	struct queue_cancel order;
-	enum queue_cancel_result result;	/* WANTED: the run has not ended yet */
+	bool settled;				/* its run has ended by this order, and a move is chosen */
+	bool undone;				/* that move did not happen, and another one was chosen */
 };
 
 /* Owner: cancel.c. */
@@ -40,7 +41,14 @@ void cancel_answer(struct worker *w, struct place of, const struct redis_reply *
 int64_t cancel_deadline_ms(const struct worker *w, int64_t now_ms);		/* INT64_MAX: there are no orders */
 struct handler_result;
 void cancel_settle(struct worker *w, struct place p, const struct handler_result *result);	/* result: how its run ended; NULL: it never ran */
-void cancel_unsettled(struct worker *w, struct place p);	/* the chosen move did not happen */
+void cancel_undone(struct worker *w, struct place p);		/* Redis refuses the move that cancel_settle() has chosen, and another move follows */
+void cancel_moved(struct worker *w, struct place p);		/* Redis has answered that the message has moved */
+/* For a move: the order that it executes. NULL: none. */
+struct cancel_end {
+	struct queue_cancel_end end;
+	char order[QUEUE_CANCEL_TEXT_SIZE], result[QUEUE_CANCEL_TEXT_SIZE];
+};
+const struct queue_cancel_end *cancel_end_of(struct worker *w, struct place p, struct cancel_end *room);
 struct cancel *cancel_of(struct worker *w, struct place p);	/* the order that ends this message; NULL: none */
 
 #endif

@@ -56,12 +56,12 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	struct item *item = tray_item(&w->trays, p);
 	struct outcome *o = item->outcome;
 	const struct queue_entry entry = entry_of(w, p);
-	struct queue_change change = {0};
-	struct message *m = o == NULL ? NULL : tray_message(&w->trays, p);
+	struct message *message = o == NULL ? NULL : tray_message(&w->trays, p);
+	const struct queue_change change = { o == NULL ? NULL : &o->line, message == NULL ? 0 : message->wrapper_len };
+	const bool rewritten = o != NULL && o->rewritten;
+	struct queue_move m = { QUEUE_FROM_TRAY(&w->session.owner, p.tray), .entry = &entry, .change = rewritten ? &change : NULL, .message = message };
+	struct cancel_end cancelled;
 	struct queue_note note;
-
-	if (m != NULL)
-		change = (struct queue_change){ &o->line, m->wrapper_len };
 
 	switch (item->move) {
 	case MOVE_DONE:
@@ -69,22 +69,26 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 		break;
 	case MOVE_RETRY:
 	case MOVE_PUT_OFF:
-		queue_retry(&w->session.redis, &w->session.owner, p.tray, &entry, &change, o->delay_ms);
+		queue_retry(&w->session.redis, &m, o->delay_ms);
 		break;
 	case MOVE_ESCAPE:
 		if (item->note != NULL)
-			queue_note_of(&note, m, NULL);
-		queue_escape(&w->session.redis, &w->env->keys, w->session.owner.lease, w->session.owner.lease_ms, w->session.owner.trays[p.tray], -1, &entry, m,
-		    item->note == NULL ? NULL : &note, w->env->conf->dead_letter.enabled ? &o->record : NULL);
+			queue_note_of(&note, message, NULL);
+		m.note = item->note == NULL ? NULL : &note;
+		m.record = w->env->conf->dead_letter.enabled ? &o->record : NULL;
+		m.cancel = cancel_end_of(w, p, &cancelled);
+		queue_escape(&w->session.redis, &m);
 		break;
 	case MOVE_ASIDE:
-		queue_set_aside(&w->session.redis, &w->session.owner, p.tray, &entry, o->rewritten ? &change : NULL, m, &o->record);
+		m.record = &o->record;
+		queue_set_aside(&w->session.redis, &m);
 		break;
 	case MOVES:
 		break;
 	case MOVE_HAND_BACK:
-		queue_hand_back(&w->session.redis, &w->session.owner, p.tray, &entry, o != NULL && o->last, o == NULL || !o->rewritten ? NULL : &change,
-		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
+		m.note = o == NULL || o->note.text[0] == '\0' ? NULL : &o->note;
+		m.cancel = cancel_end_of(w, p, &cancelled);
+		queue_hand_back(&w->session.redis, &m, o != NULL && o->last);
 		break;
 	}
 	session_expect(w, ANSWER_MOVE, p.tray, p.item, now_ms + REDIS_TIMEOUT_MS);
@@ -291,6 +295,7 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 	if (w->exit.order == ORDER_HAND_BACK && item->move != MOVE_DONE && item->move != MOVE_HAND_BACK) {
 		retry_not_before(&w->mover.retry, 0);
 		/* A worker that was ordered to hand back has no time to wait until Redis accepts the move. */
+		cancel_undone(w, p);
 		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
 	} else if (is_hopeless(w, p, reply)) {
 		/*
@@ -299,7 +304,7 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 		 */
 		if (item->refusals <= MOVE_ATTEMPTS)
 			retry_not_before(&w->mover.retry, 0);
-		cancel_unsettled(w, p);
+		cancel_undone(w, p);
 		settle_set_aside(w, p, reply->type == REDIS_ERROR ? reply->str : "unexpected reply type from Redis");
 	}
 }
@@ -336,10 +341,10 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 		return;
 	}
 	if (reply->integer == 0) {
-		cancel_unsettled(w, p);
 		claim_lost(w, p.tray, 1);
 	} else {
 		count_moved(w, item);
+		cancel_moved(w, p);
 	}
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);

@@ -281,8 +281,8 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	strlcpy(w->undeliverable.id, m->id, sizeof(w->undeliverable.id));
 	if (keys->shared)
 		queue_note_of(&note, m, NULL);
-	queue_escape(&w->session.redis, keys, w->session.owner.lease, w->session.owner.lease_ms, list_of(w), -1, &e, m, keys->shared ? &note : NULL,
-	    w->env->conf->dead_letter.enabled ? &record : NULL);
+	queue_escape(&w->session.redis, &(struct queue_move){ QUEUE_FROM_TRAY(&w->session.owner, w->undeliverable.tray), .entry = &e, .message = m,
+	    .note = keys->shared ? &note : NULL, .record = w->env->conf->dead_letter.enabled ? &record : NULL });
 	expect_step(w, STEP_ESCAPE, now_ms);
 }
 

@@ -39,8 +39,8 @@ void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_
 	noted = queue_remember(&a->keys, &m, &w, &line, &note);
 	if (noted != NULL && entry_is_large(entry))
 		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
-	queue_redrive(&a->redis, &a->keys, &e, &(struct queue_change){ &line, m.wrapper_len }, noted,
-	    record_id[0] != '\0' ? record_id : NULL);
+	queue_redrive(&a->redis, &(struct queue_move){ .keys = &a->keys, .entry = &e, .change = &(struct queue_change){ &line, m.wrapper_len },
+	    .note = noted }, record_id[0] != '\0' ? record_id : NULL);
 	buffer_free(&line);
 }
 

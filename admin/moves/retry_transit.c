@@ -51,7 +51,8 @@ static void put_back(struct retry *t, const char *incarnation, const char *rescu
 	noted = queue_remember(&t->a->keys, &m, &w, &line, &note);
 	if (noted != NULL && entry_is_large(entry))
 		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
-	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &e, &(struct queue_change){ &line, m.wrapper_len }, noted);
+	queue_return(&t->a->redis, incarnation, &(struct queue_move){ .keys = &t->a->keys, .from = rescue,
+	    .entry = &e, .change = &(struct queue_change){ &line, m.wrapper_len }, .note = noted });
 	buffer_free(&line);
 }
 

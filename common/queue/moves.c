@@ -104,6 +104,15 @@ void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, cons
 	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], e->raw, e->len);
 }
 
+/* Of an order to cancel: its field, its text, and its result. */
+#define CANCEL_ARGS 3
+static void cancel_args(const struct queue_cancel_end *c, struct script_arg *args)
+{
+	args[0] = script_string(c == NULL ? NULL : c->field);
+	args[1] = script_string(c == NULL ? NULL : c->order);
+	args[2] = script_string(c == NULL ? NULL : c->result);
+}
+
 /* The arguments with which retry.lua and hand_back.lua begin: the lease, the message, and its change. */
 #define OUT_OF_TRAY_ARGS (1 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS)
 struct out_of_tray {
@@ -111,81 +120,81 @@ struct out_of_tray {
 	struct script_entry entry;
 };
 
-static size_t out_of_tray_args(const struct queue_owner *o, const struct queue_entry *e, const struct queue_change *change,
-    struct out_of_tray *room, struct script_arg *args)
+static size_t out_of_tray_args(const struct queue_move *m, struct out_of_tray *room, struct script_arg *args)
 {
 	size_t n = 0;
 
-	args[n++] = script_number(&room->lease, o->lease_ms);
-	n += script_entry(e, &room->entry, args + n);
-	return n + change_args(change, &room->strip, args + n);
+	args[n++] = script_number(&room->lease, m->lease_ms);
+	n += script_entry(m->entry, &room->entry, args + n);
+	return n + change_args(m->change, &room->strip, args + n);
 }
 
-void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
-    const struct queue_change *change, int64_t delay_ms)
+void queue_retry(struct redis *r, const struct queue_move *m, int64_t delay_ms)
 {
-	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed, o->keys->delayed_apart };
+	const char *keys[] = { m->lease, m->from, m->keys->delayed, m->keys->delayed_apart };
 	struct script_arg args[OUT_OF_TRAY_ARGS + 1];
 	struct script_number delay;
 	struct out_of_tray room;
-	size_t n = out_of_tray_args(o, e, change, &room, args);
+	size_t n = out_of_tray_args(m, &room, args);
 
 	args[n++] = script_number(&delay, delay_ms);
 	queue_script(r, QUEUE_SCRIPT_retry, 4, keys, n, args);
 }
 
-void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, bool last,
-    const struct queue_change *change, const struct queue_note *note)
+void queue_hand_back(struct redis *r, const struct queue_move *m, bool last)
 {
-	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
-	struct script_arg args[OUT_OF_TRAY_ARGS + 1 + NOTE_ARGS];
+	const char *keys[] = { m->lease, m->from, m->keys->ingress, m->keys->cancels, m->keys->notes };
+	struct script_arg args[OUT_OF_TRAY_ARGS + 1 + CANCEL_ARGS + NOTE_ARGS];
 	struct script_number keep;
 	struct out_of_tray room;
-	size_t n = out_of_tray_args(o, e, change, &room, args);
+	size_t n = out_of_tray_args(m, &room, args);
 
 	args[n++] = script_string(last ? "L" : "R");
-	n += note_args(note, &keep, args + n);
-	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
+	cancel_args(m->cancel, args + n);
+	n += CANCEL_ARGS;
+	n += note_args(m->note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_hand_back, m->note == NULL ? 4 : 5, keys, n, args);
 }
 
-/* keys: lease, source, target, its log, notes */
-static void move_with_record(struct redis *r, const char *const keys[5], int64_t lease_ms, int count, const struct queue_entry *e,
-    const struct queue_change *change, struct message *m, const struct queue_note *note, const struct record *record)
+/* keys: lease, source, target, its log, orders to cancel, notes */
+static void move_with_record(struct redis *r, const struct queue_move *m, const char *const keys[6], const struct queue_change *change)
 {
-	struct script_arg args[4 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + 2 * RECORD_FIELDS];
+	struct script_arg args[4 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + CANCEL_ARGS + 2 * RECORD_FIELDS];
 	struct record_text text;
-	struct script_number lease_number, count_number, strip_number;
-	bool keep = record != NULL && m->raw_len - m->wrapper_len <= record->payload_max;
+	struct script_number lease, count, strip;
+	bool keep = m->record != NULL && m->message->raw_len - m->message->wrapper_len <= m->record->payload_max;
 	struct script_entry room;
 	size_t n = 0;
 
-	args[n++] = script_number(&lease_number, lease_ms);
-	n += script_entry(e, &room, args + n);
-	args[n++] = script_number(&count_number, count);
-	n += change_args(change, &strip_number, args + n);
-	args[n++] = script_string(note == NULL ? NULL : note->field);
+	args[n++] = script_number(&lease, m->lease_ms);
+	n += script_entry(m->entry, &room, args + n);
+	args[n++] = script_number(&count, m->count);
+	n += change_args(change, &strip, args + n);
+	args[n++] = script_string(m->note == NULL ? NULL : m->note->field);
+	cancel_args(m->cancel, args + n);
+	n += CANCEL_ARGS;
 	args[n++] = script_string(keep ? "1" : "0");
-	if (record != NULL) {
-		n += queue_record_args(record, m, &text, args + n);
+	if (m->record != NULL) {
+		n += queue_record_args(m->record, m->message, &text, args + n);
 		args[n - 1] = script_string(NULL);	/* the script fills this in, since only Redis has the message */
 	}
-	queue_script(r, QUEUE_SCRIPT_escape, note == NULL ? 4 : 5, keys, n, args);
+	queue_script(r, QUEUE_SCRIPT_escape, m->note == NULL ? 5 : 6, keys, n, args);
 }
 
-void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
-    int count, const struct queue_entry *e, struct message *m, const struct queue_note *note, const struct record *record)
+void queue_escape(struct redis *r, const struct queue_move *m)
 {
+	const struct queue_keys *k = m->keys;
 	struct buffer none = {0};
 
-	move_with_record(r, (const char *[]){ lease, source, k->escape, k->log, k->notes }, lease_ms, count, e,
-	    &(struct queue_change){ &none, m->wrapper_len }, m, note, record);
+	move_with_record(r, m, (const char *[]){ m->lease, m->from, k->escape, k->log, k->cancels, k->notes },
+	    &(struct queue_change){ &none, m->message->wrapper_len });
 }
 
-void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
-    const struct queue_change *change, struct message *m, const struct record *record)
+void queue_set_aside(struct redis *r, const struct queue_move *m)
 {
-	move_with_record(r, (const char *[]){ o->lease, o->trays[tray], o->keys->aside, o->keys->aside_log, NULL }, o->lease_ms, -1, e,
-	    change, m, NULL, record);
+	const struct queue_keys *k = m->keys;
+
+	move_with_record(r, m, (const char *[]){ m->lease, m->from, k->aside, k->aside_log, k->cancels, NULL }, m->change);
 }
 
 void queue_aside(struct redis *r, const struct queue_keys *k)
@@ -304,22 +313,21 @@ void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *
 	free(field);
 }
 
-void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
-    const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note)
+void queue_return(struct redis *r, const char *incarnation, const struct queue_move *m)
 {
-	char *lease = queue_lease_key(k, incarnation);
-	const char *keys[] = { lease, rescue, k->ingress, k->notes };
+	char *lease = queue_lease_key(m->keys, incarnation);
+	const char *keys[] = { lease, m->from, m->keys->ingress, m->keys->notes };
 	struct script_arg args[SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
-	struct queue_entry first = *e;
+	struct queue_entry first = *m->entry;
 	struct script_number strip, keep;
 	struct script_entry room;
 	size_t n;
 
 	first.at = 0;
 	n = script_entry(&first, &room, args);
-	n += change_args(change, &strip, args + n);
-	n += note_args(note, &keep, args + n);
-	queue_script(r, QUEUE_SCRIPT_return, note == NULL ? 3 : 4, keys, n, args);
+	n += change_args(m->change, &strip, args + n);
+	n += note_args(m->note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_return, m->note == NULL ? 3 : 4, keys, n, args);
 	free(lease);
 }
 
@@ -359,20 +367,20 @@ void queue_poll(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "ZCARD %s", k->pushed);
 }
 
-void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
-    const struct queue_note *note, const char *record_id)
+void queue_redrive(struct redis *r, const struct queue_move *m, const char *record_id)
 {
+	const struct queue_keys *k = m->keys;
 	char *lease = queue_lease_key(k, NULL);
 	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->claimed, k->notes };
 	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
 	struct script_number strip, keep;
 	struct script_entry room;
-	size_t n = script_entry(e, &room, args);
+	size_t n = script_entry(m->entry, &room, args);
 
-	n += change_args(change, &strip, args + n);
+	n += change_args(m->change, &strip, args + n);
 	args[n++] = script_string(record_id);
-	args[n++] = script_string(e->sha1);
-	n += note_args(note, &keep, args + n);
-	queue_script(r, QUEUE_SCRIPT_redrive, note == NULL ? 5 : 6, keys, n, args);
+	args[n++] = script_string(m->entry->sha1);
+	n += note_args(m->note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_redrive, m->note == NULL ? 5 : 6, keys, n, args);
 	free(lease);
 }

@@ -150,6 +150,9 @@ struct queue_change {
 	size_t strip;
 };
 
+struct queue_note;
+struct record;
+
 /* The trays of one owner, and its lease. */
 struct queue_owner {
 	const struct queue_keys *keys;
@@ -183,34 +186,42 @@ void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
 void queue_done(struct redis *r, struct queue_owner *o, int tray);
 /* For one message of a tray with others. -> INTEGER 1; 0: the claim is lost */
 void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e);
-/* -> INTEGER 1; 0: the claim is lost. The message, changed, returns to ingress after delay_ms */
-void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
-    const struct queue_change *change, int64_t delay_ms);
+/* An order to cancel a message (cancels.h), and what stands in its place once the move has happened. */
+struct queue_cancel_end {
+	const char *field, *order, *result;
+};
 /*
- * Moves the message to ingress's pop end; last: to its push end, behind all others. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note:
- * what is remembered
- * beside it from then on (common/queue/notes.h); NULL: an existing note stays
+ * One message that leaves a list, and all that goes with it. A move answers QUEUE_MOVED, 0: the message is not there (in a tray: the claim is lost), or
+ * QUEUE_CANNOT_TELL. Members that a move does not name below are not used.
  */
-struct queue_note;
-void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, bool last,
-    const struct queue_change *change, const struct queue_note *note);
+#define QUEUE_MOVED 1
+#define QUEUE_MOVED_WITHOUT_RECORD 2	/* Redis refused the record */
+struct queue_move {
+	const struct queue_keys *keys;
+	const char *lease;		/* key of the owner's lease, which is renewed to lease_ms */
+	int64_t lease_ms;
+	const char *from;		/* key of the list */
+	int count;			/* of LREM: -1 from the tail (a tray), 1 from the head (a rescue list) */
+	const struct queue_entry *entry;
+	const struct queue_change *change;	/* NULL: the entry stays as it is */
+	const struct queue_note *note;	/* what is remembered beside it from then on; NULL: an existing note stays. To escape: the note that is deleted */
+	struct message *message;	/* entry, parsed. If entry->tail is set, its sha1 and id must be set, too */
+	const struct record *record;	/* NULL: none is written */
+	const struct queue_cancel_end *cancel;	/* NULL: no order is executed; else its result is written with the move, if the order still stands */
+};
+#define QUEUE_FROM_TRAY(o, tray) \
+	.keys = (o)->keys, .lease = (o)->lease, .lease_ms = (o)->lease_ms, .from = (o)->trays[tray], .count = -1
+/* lease, entry, change: to delayed, and from there to ingress after delay_ms */
+void queue_retry(struct redis *r, const struct queue_move *m, int64_t delay_ms);
+/* lease, entry, change, note, cancel: to ingress's pop end; last: to its push end, behind all others */
+void queue_hand_back(struct redis *r, const struct queue_move *m, bool last);
+/* lease, count, entry, note, message, record, cancel: to escape, without its wrapper */
+void queue_escape(struct redis *r, const struct queue_move *m);
 /*
- * -> INTEGER 1; 2: moved, but the record could not be written; 0: the message was missing. source: a tray, a rescue list or
- * ingress. lease: the key of the owner's lease (PEXPIRE). count: of LREM, -1 from the tail (a tray), 1 from the head (rescue).
- * m: e, parsed. note: is deleted; NULL: none. record NULL: none is written. If e->tail is set, m->sha1 and m->id must be set,
- * too
+ * lease, entry, change, message, record: a message that Redis refuses to move leaves its tray for the list `aside`, so that it does not block the messages
+ * behind it. Its record goes to aside_log.
  */
-struct record;
-void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
-    const char *source, int count, const struct queue_entry *e, struct message *m, const struct queue_note *note,
-    const struct record *record);
-
-/*
- * A message that Redis refuses to move leaves its tray for the list `aside`, so that it does not block the messages behind it.
- * Its record goes to aside_log. change NULL: unchanged. -> as queue_escape()
- */
-void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
-    const struct queue_change *change, struct message *m, const struct record *record);
+void queue_set_aside(struct redis *r, const struct queue_move *m);
 /* Two answers: INTEGER messages that are set aside, ARRAY the newest record */
 void queue_aside(struct redis *r, const struct queue_keys *k);
 void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* deletes the records, if no message is set aside any more. -> INTEGER */
@@ -275,12 +286,8 @@ void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
 /* Reads how many messages all trays of the owner held at the first fence. -> STRING number, or NIL */
 void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
-/*
- * Moves an entry from rescue's left end to ingress's pop end, changed. -> INTEGER 1; 0: it is not the left end any more,
- * because another process moved it. e->at counts as 0. note: as for queue_hand_back()
- */
-void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
-    const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note);
+/* entry, whose `at` counts as 0; change, note: from rescue's left end to ingress's pop end. 0: another process moved it */
+void queue_return(struct redis *r, const char *incarnation, const struct queue_move *m);
 /* Sets died_at in the workers hash and deletes the lease. -> INTEGER 1; 0: unknown or marked before */
 void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* Deletes the registration of an owner that died more than an hour ago and has nothing left. -> INTEGER 1: deleted */
@@ -317,12 +324,10 @@ int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out
 void queue_pushed(struct redis *r, const struct queue_keys *k, bool all, int limit, int least);
 
 /*
- * Redrive, by an operator: moves a dead letter from escape to where producers push, changed. -> INTEGER 1; 0: it or its record
- * is missing; -1: an archive has claimed it. record_id NULL: no record. note: as for queue_hand_back(); an empty note deletes
- * an existing one
+ * Redrive, by an operator. entry, change, note: from escape to where producers push. record_id NULL: no record. An empty note deletes an existing one.
+ * 0: it or its record is missing; -1: an archive has claimed it
  */
-void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
-    const struct queue_note *note, const char *record_id);
+void queue_redrive(struct redis *r, const struct queue_move *m, const char *record_id);
 
 /* ---- registry (queue/registry.c) ---- */
 

@@ -78,12 +78,14 @@ static void rehearse_fetch_oom(struct redis *r, struct rehearsal *h)
 
 static void rehearse_hand_back(struct redis *r, struct rehearsal *h)
 {
-	queue_hand_back(r, &h->second, 0, &h->by_place, false, &h->change, note_of(h));
+	queue_hand_back(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
+	    .entry = &h->by_place, .change = &h->change, .note = note_of(h) }, false);
 }
 
 static void rehearse_retry(struct redis *r, struct rehearsal *h)
 {
-	queue_retry(r, &h->second, 0, &h->by_value, &h->change, 0);
+	queue_retry(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
+	    .entry = &h->by_value, .change = &h->change }, 0);
 }
 
 static void rehearse_quiet(struct redis *r, struct rehearsal *h)
@@ -138,7 +140,8 @@ static void rehearse_too_large_first(struct redis *r, struct rehearsal *h)
 
 static void rehearse_give_back(struct redis *r, struct rehearsal *h)
 {
-	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->by_value, &h->change, note_of(h));
+	queue_return(r, h->second.incarnation, &(struct queue_move){ .keys = &h->keys, .from = h->rescue,
+	    .entry = &h->by_value, .change = &h->change, .note = note_of(h) });
 }
 
 /* Scripts only answer that the record could not be written; here Redis says why. */
@@ -152,7 +155,8 @@ static void rehearse_escape(struct redis *r, struct rehearsal *h)
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
 
-	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->by_value, &m, note_of(h), &record);
+	queue_escape(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
+	    .entry = &h->by_value, .message = &m, .note = note_of(h), .record = &record });
 }
 
 static void rehearse_too_large(struct redis *r, struct rehearsal *h)
@@ -188,7 +192,8 @@ static void rehearse_expire(struct redis *r, struct rehearsal *h)
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
 
-	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->keys.ingress, -1, &h->by_value, &m, NULL, &record);
+	queue_escape(r, &(struct queue_move){ .keys = &h->keys, .lease = h->second.lease, .lease_ms = LEASE_MS, .from = h->keys.ingress, .count = -1,
+	    .entry = &h->by_value, .message = &m, .record = &record });
 }
 
 static void rehearse_workers(struct redis *r, struct rehearsal *h)

@@ -17,6 +17,7 @@
 #define TRACES SHARED("traces")
 #define RECORD SHARED("record")
 #define TRANSFER SHARED("transfer")
+#define CANCELLED SHARED("cancelled")
 #define UNREAD SHARED("unread")
 #define APART SHARED("apart")
 #define OWN SHARED("own")

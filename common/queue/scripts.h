@@ -12,7 +12,8 @@
  */
 #define QUEUE_SCRIPTS(X)                                                                                                          \
 	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
-	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD) X(hand_back, ENTRY TRANSFER) X(return, ENTRY TRANSFER) X(redrive, ENTRY TRANSFER)          \
+	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD CANCELLED) X(hand_back, ENTRY TRANSFER CANCELLED) X(return, ENTRY TRANSFER)          \
+	X(redrive, ENTRY TRANSFER)                                                                                                \
 	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART TRANSFER RECORD)                                         \
 	/* messages that no process has read: queue/too_large.c */                                                                \
 	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, TRANSFER RECORD UNREAD)                            \

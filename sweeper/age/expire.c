@@ -48,7 +48,8 @@ void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct messag
 	const struct queue_entry e = { .raw = m->raw, .len = m->raw_len, .at = m->raw_len > QUEUE_BY_VALUE_MAX ? at : QUEUE_ANYWHERE };
 	char *no_lease = queue_lease_key(&q->keys, NULL);
 
-	queue_escape(&s->redis, &q->keys, no_lease, 1, q->keys.ingress, -1, &e, m, NULL, record);
+	queue_escape(&s->redis, &(struct queue_move){ .keys = &q->keys, .lease = no_lease, .lease_ms = 1, .from = q->keys.ingress, .count = -1,
+	    .entry = &e, .message = m, .record = record });
 	free(no_lease);
 }
 

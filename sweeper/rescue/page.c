@@ -131,8 +131,8 @@ static void append_escape(const struct rescue_page *p, struct held *h)
 	record = record_of(p, &h->fate, h->class, why);
 	if (keys.shared)
 		queue_note_of(&note, &h->m, NULL);
-	queue_escape(&p->s->redis, &keys, p->lease, 1, p->rescue, 1, &h->entry, &h->m, keys.shared ? &note : NULL,
-	    record_to_escape(p, &record));
+	queue_escape(&p->s->redis, &(struct queue_move){ .keys = &keys, .lease = p->lease, .lease_ms = 1, .from = p->rescue, .count = 1,
+	    .entry = &h->entry, .message = &h->m, .note = keys.shared ? &note : NULL, .record = record_to_escape(p, &record) });
 }
 
 static void append_return(const struct rescue_page *p, struct held *h)
@@ -142,7 +142,8 @@ static void append_return(const struct rescue_page *p, struct held *h)
 	struct queue_note note;
 	const struct queue_note *noted = queue_remember(&p->q->keys, &h->m, &h->fate, &line, &note);
 
-	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, &h->entry, &change, noted);
+	queue_return(&p->s->redis, p->owner, &(struct queue_move){ .keys = &p->q->keys, .from = p->rescue,
+	    .entry = &h->entry, .change = &change, .note = noted });
 	buffer_free(&line);
 }
 

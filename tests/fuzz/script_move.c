@@ -17,10 +17,10 @@ static const struct layout {
 	size_t nargs;		/* at least */
 } layouts[] = {
 	{ "retry", 1, 5, 6, 4, 8 },
-	{ "hand_back", 1, 5, 6, 3, 7 },
+	{ "hand_back", 1, 5, 6, 4, 11 },
 	{ "return", 0, 4, 5, 3, 6 },
 	{ "redrive", 0, 4, 5, 5, 7 },
-	{ "escape", 1, 6, 7, 4, 9 },
+	{ "escape", 1, 6, 7, 5, 12 },
 	{ "done", 1, -1, -1, 3, 10 },
 };
 

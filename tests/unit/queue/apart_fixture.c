@@ -55,7 +55,8 @@ int64_t apart_retry(const char *raw, size_t len, size_t strip, int64_t delay_ms)
 	const struct queue_entry entry = { .raw = raw, .len = len, .at = -1, .of = 1, .moved = owner.moved[0] };
 	const struct queue_change change = { &line, strip };
 
-	queue_retry(&server.r, &owner, 0, &entry, &change, delay_ms);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &entry, .change = &change }, delay_ms);
 	return private_redis_answer(&server).integer;
 }
 

@@ -42,7 +42,8 @@ TEST(one_beside_others_moves_whole, apart_setup)
 	const struct queue_change change = { &line, 0 };
 
 	REDIS(&server, "LPUSH %s %b other", owner.trays[0], payload, LARGE);
-	queue_retry(&server.r, &owner, 0, &entry, &change, 0);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &entry, .change = &change }, 0);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_string_equal(REDIS(&server, "LINDEX %s 0", owner.trays[0]).str, "other");
 	REDIS(&server, "DEL %s", owner.trays[0]);

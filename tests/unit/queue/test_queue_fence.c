@@ -33,7 +33,8 @@ TEST(a_fence_takes_tray_and_lease_and_remembers_how_many, moves_setup)
 	queue_done(&server.r, &owner, 0);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	message_parse(&message, &keys.lines, "b", 1);
-	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, false);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	message_parse(&message, &keys.lines, RAW, RAW_LEN);
 	assert_int_equal(moves_count("i"), 0);

@@ -16,32 +16,38 @@
 
 static void do_retry(void)
 {
-	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, 1000);
 }
 
 static void do_hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, false);
 }
 
 static void do_escape(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .message = &message, .record = &record });
 }
 
 static void do_escape_from_head(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &by_value, &message, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = owner.lease, .lease_ms = owner.lease_ms, .from = RESCUE, .count = 1,
+	    .entry = &by_value, .message = &message, .record = &record });
 }
 
 static void do_return(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &by_value, .change = &change });
 }
 
 static void do_redrive(void)
 {
-	queue_redrive(&server.r, &keys, &by_value, &change, NULL, NULL);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &by_value, .change = &change }, NULL);
 }
 
 /* The same in a shared queue. */
@@ -55,48 +61,57 @@ static const struct queue_note *a_note(void)
 
 static void do_hand_back_noted(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, a_note());
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change, .note = a_note() }, false);
 }
 
 static void do_escape_noted(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, a_note(), &record);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .message = &message, .note = a_note(), .record = &record });
 }
 
 static void do_return_noted(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, a_note());
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &by_value, .change = &change, .note = a_note() });
 }
 
 static void do_redrive_noted(void)
 {
-	queue_redrive(&server.r, &keys, &by_value, &change, a_note(), NULL);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &by_value, .change = &change, .note = a_note() }, NULL);
 }
 
 /* The same for a message that is named by its place. */
 static void do_retry_placed(void)
 {
-	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .change = &change }, 1000);
 }
 
 static void do_hand_back_placed(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &last, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .change = &change }, false);
 }
 
 static void do_escape_placed(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .message = &message, .record = &record });
 }
 
 static void do_escape_from_head_placed(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &first, &message, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = owner.lease, .lease_ms = owner.lease_ms, .from = RESCUE, .count = 1,
+	    .entry = &first, .message = &message, .record = &record });
 }
 
 static void do_redrive_placed(void)
 {
-	queue_redrive(&server.r, &keys, &last, &change, NULL, NULL);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &last, .change = &change }, NULL);
 }
 
 static void do_due(void)

@@ -81,7 +81,8 @@ TEST(a_retry_is_due_after_its_delay_by_the_servers_clock, moves_setup)
 	int64_t due, now;
 
 	moves_put(TRAY, RAW, RAW_LEN);
-	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	score = REDIS(&server, "ZSCORE quredis:of:i:delayed %b", wrapped.data, wrapped.len);
 	due = strtoll(score.str, NULL, 10);
@@ -94,7 +95,8 @@ TEST(a_retry_is_due_after_its_delay_by_the_servers_clock, moves_setup)
 TEST(an_undone_retry_leaves_an_equal_member_alone, moves_setup)
 {
 	REDIS(&server, "ZADD quredis:of:i:delayed 5 %b", wrapped.data, wrapped.len);
-	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
 }
@@ -160,8 +162,8 @@ TEST(escape_keeps_the_producers_bytes_and_writes_the_record, moves_setup)
 	message_parse(&m, &keys.lines, raw.data, raw.len);
 	assert_string_equal(message_id(&m), "order-1");
 	moves_put(TRAY, raw.data, raw.len);
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
-	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = owner.lease, .lease_ms = owner.lease_ms, .from = TRAY, .count = -1,
+	    .entry = &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, .message = &m, .record = &record });
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	moves_assert_holds("escape", "e", raw.data + m.wrapper_len, raw.len - m.wrapper_len);
 	entries = REDIS(&server, "XRANGE e:log - +");
@@ -181,6 +183,60 @@ TEST(escape_keeps_the_producers_bytes_and_writes_the_record, moves_setup)
 	buffer_free(&raw);
 }
 
+#define FIELD "0123456789012345678901234567890123456789"
+#define CANCELS "quredis:of:i:cancels"
+
+static const struct queue_cancel_end cancelled = { FIELD, "wanted x", "ended escaped" };
+
+static void escape_cancelled(void)
+{
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0), .entry = &by_value, .message = &message, .record = &record,
+	    .cancel = &cancelled });
+	private_redis_answer_or_error(&server);
+}
+
+static void hand_back_cancelled(void)
+{
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0), .entry = &by_value, .cancel = &cancelled }, false);
+	private_redis_answer_or_error(&server);
+}
+
+/* So no death in between leaves an order whose message has moved. */
+TEST(the_move_of_a_cancelled_message_writes_its_result, moves_setup)
+{
+	static const struct {
+		void (*move)(void);
+		const char *to;
+	} moves[] = { { escape_cancelled, "e" }, { hand_back_cancelled, "i" } };
+
+	for (size_t i = 0; i < nitems(moves); i++) {
+		const char *text;
+
+		REDIS(&server, "HSET " CANCELS " " FIELD " %s", "1 wanted x");
+		moves_put(TRAY, RAW, RAW_LEN);
+		REDIS(&server, "SET %s x", moves[i].to);
+		moves[i].move();			/* refused: nothing has changed */
+		assert_int_equal(moves_count(TRAY), 1);
+		assert_string_equal(REDIS(&server, "HGET " CANCELS " " FIELD).str, "1 wanted x");
+		REDIS(&server, "DEL %s", moves[i].to);
+		moves[i].move();
+		assert_int_equal(moves_count(moves[i].to), 1);
+		text = REDIS(&server, "HGET " CANCELS " " FIELD).str;
+		assert_string_equal(strchr(text, ' '), " ended escaped");
+		assert_true(strtoll(text, NULL, 10) > 1);
+
+		moves_put(TRAY, RAW, RAW_LEN);
+		REDIS(&server, "HSET " CANCELS " " FIELD " %s", "1 wanted y");
+		moves[i].move();			/* another order stands there */
+		assert_string_equal(REDIS(&server, "HGET " CANCELS " " FIELD).str, "1 wanted y");
+		moves_put(TRAY, RAW, RAW_LEN);
+		REDIS(&server, "SET " CANCELS " x");
+		moves[i].move();			/* a key of another type does not hold up the message */
+		assert_int_equal(moves_count(TRAY), 0);
+		REDIS(&server, "DEL " CANCELS " %s", moves[i].to);
+	}
+}
+
 TEST(a_big_message_is_left_out_of_its_record, moves_setup)
 {
 	char big[200];
@@ -190,8 +246,8 @@ TEST(a_big_message_is_left_out_of_its_record, moves_setup)
 	memset(big, 'x', sizeof(big));
 	message_parse(&m, &keys.lines, big, sizeof(big));
 	moves_put(TRAY, big, sizeof(big));
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
-	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = owner.lease, .lease_ms = owner.lease_ms, .from = TRAY, .count = -1,
+	    .entry = &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, .message = &m, .record = &record });
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	moves_assert_holds("escape", "e", big, sizeof(big));
 	entries = REDIS(&server, "XRANGE e:log - +");
@@ -205,7 +261,8 @@ TEST(a_record_that_cannot_be_written_does_not_hold_the_message, moves_setup)
 {
 	moves_put(TRAY, RAW, RAW_LEN);
 	REDIS(&server, "SET e:log x");
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .message = &message, .record = &record });
 	assert_int_equal(private_redis_answer(&server).integer, 2);
 	moves_assert_holds("escape", "e", RAW, RAW_LEN);
 	assert_int_equal(moves_count(TRAY), 0);
@@ -215,12 +272,14 @@ TEST(return_takes_the_left_end_only, moves_setup)
 {
 	moves_put(RESCUE, "other", 5);
 	moves_put(RESCUE, RAW, RAW_LEN);
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &by_value, .change = &change });
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	assert_int_equal(moves_count(RESCUE), 2);
 	REDIS(&server, "LPOP " RESCUE);
 	REDIS(&server, "LPUSH i waiting");
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &by_value, .change = &change });
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);	/* popped next */
 }
@@ -229,7 +288,8 @@ TEST(what_is_handed_back_is_fetched_next, moves_setup)
 {
 	moves_put("i", "waiting", 7);
 	moves_put(TRAY, RAW, RAW_LEN);
-	queue_hand_back(&server.r, &owner, 0, &by_value, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &by_value, .change = &change }, false);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);
 }
@@ -241,11 +301,13 @@ TEST(redrive_takes_the_record_along, moves_setup)
 
 	snprintf(text, sizeof(text), "%s", id.str);
 	moves_put("e", RAW, RAW_LEN);
-	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &by_value, .change = &change }, text);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
 	moves_put("e", RAW, RAW_LEN);			/* an equal letter: who had this record is in an archive */
-	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &by_value, .change = &change }, text);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(moves_count("e"), 1);
 	assert_int_equal(moves_count("i"), 1);

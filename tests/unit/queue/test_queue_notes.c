@@ -53,12 +53,14 @@ static int setup(void **state)
 
 static void hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &entry, false, &change, &note);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &entry, .change = &change, .note = &note }, false);
 }
 
 static void give_back(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &entry, &change, &note);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &entry, .change = &change, .note = &note });
 }
 
 static const struct back {
@@ -188,7 +190,8 @@ static void escape(void)
 	static const struct record record = { .queue = "mail", .error_class = "HandlerExit", .exit_code = 3, .duration_ms = -1 };
 	struct message m = message;
 
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &entry, &m, &note, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = owner.lease, .lease_ms = owner.lease_ms, .from = TRAY, .count = -1,
+	    .entry = &entry, .message = &m, .note = &note, .record = &record });
 }
 
 static void done(const struct queue_entry *one)
@@ -212,7 +215,8 @@ static void done_one(void)
 
 static void redrive(void)
 {
-	queue_redrive(&server.r, &keys, &entry, &change, &nothing, NULL);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &entry, .change = &change, .note = &nothing }, NULL);
 }
 
 static const struct back ends[] = { { .from = TRAY, .append = escape }, { .from = TRAY, .append = done_all },
@@ -262,7 +266,8 @@ TEST(history_and_notes_together, setup)
 TEST(a_dead_letter_may_be_put_back_with_a_note, setup)
 {
 	put("e");
-	queue_redrive(&server.r, &keys, &entry, &change, &note, NULL);
+	queue_redrive(&server.r, &(struct queue_move){ .keys = &keys,
+	    .entry = &entry, .change = &change, .note = &note }, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_note("crashes=1 redelivered=2 solo=1");
 	assert_true(REDIS_INT(&server, "PTTL " NOTES) > 0);

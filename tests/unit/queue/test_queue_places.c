@@ -12,7 +12,8 @@
 
 static int64_t move_placed(const char *raw, size_t len, int64_t at)
 {
-	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw, .len = len, .at = at }, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &(struct queue_entry){ .raw = raw, .len = len, .at = at }, .change = &change }, false);
 	return private_redis_answer(&server).integer;
 }
 
@@ -31,8 +32,8 @@ TEST(a_place_must_hold_what_is_named, moves_setup)
 	for (int64_t of = 1; of < 4; of++) {
 		if (of == 2)
 			continue;
-		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2,
-		    .of = of }, false, &change, NULL);
+		queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+		    .entry = &(struct queue_entry){ .raw = moves_large('a', 'b', 'c'), .len = MOVES_LARGE, .at = -2, .of = of }, .change = &change }, false);
 		assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 		assert_int_equal(moves_count(TRAY), 2);
 	}
@@ -56,7 +57,8 @@ TEST(only_the_line_of_a_large_message_is_sent, moves_setup)
 	buffer_append(&raw, moves_large('a', 'b', 'c'), MOVES_LARGE);
 	moves_put(TRAY, raw.data, raw.len);
 	before = server.r.output.total;
-	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw.data, .len = raw.len, .at = -1 }, false, &another, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &(struct queue_entry){ .raw = raw.data, .len = raw.len, .at = -1 }, .change = &another }, false);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_true(server.r.output.total - before < MOVES_LARGE / 2);
 	there = REDIS(&server, "LINDEX i 0");

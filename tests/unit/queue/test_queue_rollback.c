@@ -40,17 +40,20 @@ static int setup(void **state)
 
 static void retry(int tray)
 {
-	queue_retry(&server.r, &owner, tray, &entry, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, tray),
+	    .entry = &entry, .change = &change }, 1000);
 }
 
 static void hand_back(int tray)
 {
-	queue_hand_back(&server.r, &owner, tray, &entry, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, tray),
+	    .entry = &entry, .change = &change }, false);
 }
 
 static void escape(int tray)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[tray], -1, &entry, &message, NULL, NULL);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, tray),
+	    .entry = &entry, .message = &message });
 }
 
 static void (*const moves[])(int tray) = { retry, hand_back, escape };
@@ -207,11 +210,14 @@ TEST(a_place_counts_for_nothing_after_a_return, setup)
 	REDIS(&server, "LPUSH %s raw a", owner.trays[0]);
 	queue_history_done(&server.r, &owner, 0, &last, h, 0, "n");
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
-	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
+	queue_retry(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .change = &change }, 1000);
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
-	queue_hand_back(&server.r, &owner, 0, &last, false, &change, NULL);
+	queue_hand_back(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .change = &change }, false);
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, NULL);
+	queue_escape(&server.r, &(struct queue_move){ QUEUE_FROM_TRAY(&owner, 0),
+	    .entry = &last, .message = &message });
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 2);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i quredis:of:i:delayed e"), 0);

@@ -190,10 +190,12 @@ TEST(what_is_held_in_part_is_moved_whole, moves_setup)
 	queue_digest(&server.r, "t:lease:none", RESCUE, &part, from, 1);
 	sums = private_redis_answer(&server);
 	assert_string_equal(redis_element(&sums, 0).str, "");
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &part, &change, NULL);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &part, .change = &change });
 	assert_int_equal(private_redis_answer(&server).integer, QUEUE_CANNOT_TELL);
 	part.of = 2;
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &part, &change, NULL);
+	queue_return(&server.r, owner.incarnation, &(struct queue_move){ .keys = &keys, .from = RESCUE,
+	    .entry = &part, .change = &change });
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS(&server, "LINDEX i 0").len, line.len + MOVES_LARGE);
 	moves_assert_holds("the other", RESCUE, "other", 5);
@@ -206,7 +208,8 @@ TEST(what_is_held_in_part_is_moved_whole, moves_setup)
 	encode_sha1(raw, MOVES_LARGE, m.sha1);
 	strcpy(m.id, "id");
 	record.payload_max = MOVES_LARGE;
-	queue_escape(&server.r, &keys, "t:lease:none", 1, RESCUE, 1, &part, &m, NULL, &record);
+	queue_escape(&server.r, &(struct queue_move){ .keys = &keys, .lease = "t:lease:none", .lease_ms = 1, .from = RESCUE, .count = 1,
+	    .entry = &part, .message = &m, .record = &record });
 	record.payload_max = 100;
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	moves_assert_holds("escape", "e", raw, MOVES_LARGE);

@@ -38,9 +38,20 @@ void settle_set_aside(struct worker *worker, struct place p, const char *error)
 	tray_move(&worker->trays, p, MOVE_ASIDE);
 }
 
-void cancel_unsettled(struct worker *worker, struct place p)
+void cancel_undone(struct worker *worker, struct place p)
 {
 	(void)worker, (void)p;
+}
+
+void cancel_moved(struct worker *worker, struct place p)
+{
+	(void)worker, (void)p;
+}
+
+const struct queue_cancel_end *cancel_end_of(struct worker *worker, struct place p, struct cancel_end *room)
+{
+	(void)worker, (void)p, (void)room;
+	return NULL;
 }
 
 void fetcher_received(struct worker *worker, int tray, size_t len)

@@ -111,11 +111,8 @@ TEST(the_run_ends_and_then_the_result_is_written, setup, teardown)
 	fixture_pass_ms(1000);
 	read_order("a", 2050, ESCAPE);		/* Redis has not answered to the move */
 	assert_sent_nothing();
-	mover_gone(w, PLACE(0, 0));
-	tray_close(&w->trays, 0);
-	fixture_pass_ms(1000);
-	read_order("a", 3050, ESCAPE);
-	assert_noted("ended escaped");
+	mover_tick(w, fixture_now_ms());
+	assert_non_null(strstr(fixture_sent(), " wanted " ESCAPE " ended escaped "));	/* the move writes the result */
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
 
@@ -126,11 +123,8 @@ TEST(it_is_handed_back_with_the_same_attempt, setup, teardown)
 	read_order("a", 50, INC " 0 0 0 retry ada@web1");
 	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
 	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
-	mover_gone(w, PLACE(0, 0));
-	tray_close(&w->trays, 0);
-	fixture_pass_ms(1000);
-	read_order("a", 1050, INC " 0 0 0 retry ada@web1");
-	assert_noted("ended handed_back");
+	mover_tick(w, fixture_now_ms());
+	assert_non_null(strstr(fixture_sent(), " wanted " INC " 0 0 0 retry ada@web1 ended handed_back"));
 }
 
 TEST(a_message_that_waits_here_does_not_start, setup, teardown)
@@ -244,30 +238,57 @@ TEST(strange_orders_are_left_alone, setup, teardown)
 	assert_untouched(ITEM_RUNNING);
 }
 
-/* The message was not in its tray any more, or Redis refused to move it. */
-TEST(what_did_not_move_was_not_cancelled, setup, teardown)
+static void cancel_a(void)
 {
 	receive("a", true);
 	fixture_pass_ms(100);
 	read_order("a", 50, ESCAPE);
 	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
-	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
-	cancel_unsettled(w, PLACE(0, 0));
-	settle_set_aside(w, PLACE(0, 0), "WRONGTYPE no");
-	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
+}
+
+static void assert_order_stays(void)
+{
+	fixture_forget_sent();
+	fixture_pass_ms(1000);
+	w->session.answers.first = w->session.answers.next;
+	read_order("a", 1050, ESCAPE);
+	assert_sent_nothing();		/* neither "escaped" nor "not_running" would be true */
+}
+
+TEST(what_was_set_aside_is_not_said_to_run_no_more, setup, teardown)
+{
+	cancel_a();
+	for (int i = 0; i < MOVE_ATTEMPTS; i++) {
+		fixture_pass_ms(20000);
+		w->session.lease.until_ms = clock_boottime_ms() + LEASE_MS;
+		mover_tick(w, fixture_now_ms());
+		mover_answer(w, PLACE(0, 0), fixture_reply("-WRONGTYPE no\r\n"), fixture_now_ms());
+	}
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_ASIDE);
 	mover_gone(w, PLACE(0, 0));
 	tray_close(&w->trays, 0);
-	fixture_pass_ms(1000);
-	read_order("a", 1050, ESCAPE);
-	assert_noted("ended not_running");
+	assert_order_stays();
+}
 
-	receive("a", true);
-	fixture_pass_ms(100);
-	read_order("a", 50, ESCAPE);
-	cancel_settle(w, PLACE(0, 0), &(struct handler_result){ .end = HANDLER_CANCELLED, .code = -1, .signal = 15 });
+TEST(what_another_process_took_is_not_said_to_run_no_more, setup, teardown)
+{
+	cancel_a();
 	mover_tick(w, fixture_now_ms());
 	mover_answer(w, PLACE(0, 0), fixture_integer(0), fixture_now_ms());
-	assert_int_equal(w->cancels.all[0].result, CANCEL_WANTED);
+	w->session.registered = true;
+	assert_order_stays();
+}
+
+TEST(at_a_stop_a_refused_escape_goes_back_without_a_result, setup, teardown)
+{
+	cancel_a();
+	mover_tick(w, fixture_now_ms());
+	fixture_forget_sent();
+	w->exit.order = ORDER_HAND_BACK;
+	mover_answer(w, PLACE(0, 0), fixture_reply("-WRONGTYPE no\r\n"), fixture_now_ms());
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_HAND_BACK);
+	mover_tick(w, fixture_now_ms());
+	assert_null(strstr(fixture_sent(), "ended"));
 }
 
 TEST(a_note_that_failed_is_written_at_the_next_look, setup, teardown)

@@ -10,7 +10,7 @@
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
-#define HAND_BACK(tray) "hand_back t:lease:" INC " " TRAY(tray) " i 30000 "
+#define HAND_BACK(tray) "hand_back t:lease:" INC " " TRAY(tray) " i quredis:of:i:cancels 30000 "
 #define RETRY(tray) "retry t:lease:" INC " " TRAY(tray) " quredis:of:i:delayed quredis:of:i:delayed:apart 30000 "
 #define REFUSED "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 #define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
@@ -176,7 +176,7 @@ TEST(a_moved_message_is_gone_and_counted, fixture_setup, fixture_teardown)
 	hand_back(0, 0);
 	ask_for(0, 1, CONF_OUTCOME_ESCAPE);
 	tick();
-	assert_sent("escape t:lease:" INC " " TRAY(0) " e e:log 30000 '' '' b ");
+	assert_sent("escape t:lease:" INC " " TRAY(0) " e e:log quredis:of:i:cancels 30000 '' '' b ");
 	assert_sent(HAND_BACK(0));
 	answer(PLACE(0, 1), ":1\r\n");
 	assert_int_equal(w->trays.tray[0].state, TRAY_FILLED);
@@ -396,7 +396,7 @@ TEST(a_worker_that_must_hand_back_does_not_wait_for_a_refused_retry, fixture_set
 	assert_int_equal(item_at(PLACE(0, 1))->move, MOVE_HAND_BACK);
 	fixture_forget_sent();
 	tick();
-	assert_string_equal(fixture_sent(), HAND_BACK(0) "'' '' b '' '' 0 R");	/* it did not run: unchanged */
+	assert_string_equal(fixture_sent(), HAND_BACK(0) "'' '' b '' '' 0 R '' '' ''");	/* it did not run: unchanged */
 	sent = fixture_sent();
 	assert_non_null(strstr(sent, HAND_BACK(0) "'' '' a '' quredis/1 w="));
 	assert_non_null(strstr(sent, " redelivered=1"));

@@ -106,7 +106,7 @@ TEST(a_cancelled_job_ends_its_process_and_charges_no_other, setup, teardown)
 	assert_null(strstr(fixture_item(0, 0)->outcome->line.data, "solo"));
 	assert_int_equal(fixture_item(0, 1)->move, MOVE_ESCAPE);
 	assert_string_equal(fixture_item(0, 1)->outcome->record.error_class, "Cancelled");
-	assert_int_equal(w->cancels.all[0].result, CANCEL_ESCAPED);
+	assert_true(w->cancels.all[0].settled);
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 	assert_int_equal(breaker_until_ms(fixture.env->board), 0);
 	cancel_free(w);
