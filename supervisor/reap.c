@@ -69,12 +69,6 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) && now_ms - p->spawned_ms < POLICY_ALIVE_MS);
 }
 
-/* If the dead worker had a message on trial, another worker may begin a trial now. */
-static void end_trial(struct master *m, int slot)
-{
-	scoreboard_end_trial(m->board, slot);
-}
-
 /*
  * The death charges no message if the worker had the order to stop, even if it was killed before it had ended; if it reports that
  * it left messages unsettled; or if its lease expired. A worker that stood still may have been stopped by anybody, or by its machine: that is an outage.
@@ -101,7 +95,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	}
 	queues_note_end(&m->queues, m->processes.items[slot].role.queue, info->si_status, info->si_code != CLD_EXITED, now_ms);
 	queues_worker_ended(&m->queues, slot, counts_as_death(m, slot, info, now_ms), now_ms, chance());
-	end_trial(m, slot);
+	scoreboard_end_trial(m->board, slot);	/* if it had a message on trial, another worker may begin one now */
 }
 
 static void bury_sweeper(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
@@ -115,7 +109,7 @@ static void bury_sweeper(struct master *m, int slot, const siginfo_t *info, int6
 	if (clean)
 		return;
 	if (p->state == PROCESS_SERVING)
-		staffing_sweeper_died(m, p->spawned_ms, now_ms, chance());
+		policy_death(&m->staffing.sweeper, p->spawned_ms, now_ms, chance());
 	orphans_expect(&m->orphans, now_ms);
 }
 
@@ -127,7 +121,7 @@ static void bury_keeper(struct master *m, int slot, pid_t redis, const siginfo_t
 	log_end(p, clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "keeper_exited" : "keeper_died", info, now_ms);
 	if (clean)
 		return;
-	staffing_keeper_died(m, p->spawned_ms, now_ms, chance());
+	policy_death(&m->staffing.keeper, p->spawned_ms, now_ms, chance());
 	if (redis > 1 && kill(redis, SIGTERM) == 0)
 		orphans_keep_redis(&m->orphans, redis);
 }

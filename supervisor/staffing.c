@@ -146,16 +146,6 @@ int64_t staffing_step(struct master *m, int64_t now_ms)
 	return due_ms;
 }
 
-void staffing_sweeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance)
-{
-	policy_death(&m->staffing.sweeper, spawned_ms, now_ms, chance);
-}
-
-void staffing_keeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance)
-{
-	policy_death(&m->staffing.keeper, spawned_ms, now_ms, chance);
-}
-
 void staffing_replace_sweeper(struct master *m, int64_t now_ms)
 {
 	const struct process *sweeper = processes_sweeper(&m->processes);

@@ -21,9 +21,6 @@ int64_t staffing_step(struct master *m, int64_t now_ms);
 
 bool staffing_is_complete(const struct master *m);
 
-/* chance: 0..1, for the policy. */
-void staffing_sweeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance);
-void staffing_keeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance);
 void staffing_replace_sweeper(struct master *m, int64_t now_ms);	/* the configuration changed: the sweeper leaves, another one follows at once */
 
 #endif

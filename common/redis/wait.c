@@ -23,12 +23,6 @@ static struct limit limit_from_now(const struct redis *r, int64_t timeout_ms)
 	return (struct limit){ timeout_ms, clock_monotonic_ms() + timeout_ms, r->progress };
 }
 
-static void extend(struct limit *limit, const struct redis *r, int64_t now_ms)
-{
-	limit->progress = r->progress;
-	limit->until_ms = now_ms + limit->timeout_ms;
-}
-
 /* To resolve a name has a limit of its own, and the caller hears of orders and writes its heartbeat meanwhile. */
 static int64_t left_ms(const struct redis *r, const struct limit *limit, int64_t now_ms)
 {
@@ -64,7 +58,7 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	if (redis_pump(r, now) == -1)
 		return -1;
 	if (resolved || r->progress != limit->progress)
-		extend(limit, r, now);
+		*limit = (struct limit){ limit->timeout_ms, now + limit->timeout_ms, r->progress };
 	return 0;
 }
 

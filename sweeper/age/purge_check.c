@@ -156,17 +156,9 @@ const struct sweeper_queue *purge_check_queue(const struct sweeper *s)
 	return check_of(s)->q;
 }
 
-/* The command gets this name as QUREDIS_INCARNATION, as a handler does. */
-static void name_incarnation(const struct sweeper *s, char out[INCARNATION_SIZE])
-{
-	struct incarnation i = { .boot = s->child->boot, .slot = s->child->slot, .generation = slot_generation(s->slot) };
-
-	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
-	incarnation_format(&i, out);
-}
-
 static struct question *question_new(const struct sweeper *s, const struct sweeper_queue *q)
 {
+	struct incarnation sweeper = { .boot = s->child->boot, .slot = s->child->slot, .generation = slot_generation(s->slot) };
 	struct question *question = alloc_zero(1, sizeof(*question));
 	const struct purge_question *asked = &purge_of(q)->question;
 	struct message *m = &question->message;
@@ -181,7 +173,8 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	question->conf.reply_fd = -1;		/* the exit status is the answer */
 	question->conf.max_duration_ms = -1;
 	question->worker = alloc_format("%s/check", q->keys.name);
-	name_incarnation(s, question->incarnation);
+	strlcpy(sweeper.node, s->conf->supervisor.node, sizeof(sweeper.node));
+	incarnation_format(&sweeper, question->incarnation);	/* the command gets it as QUREDIS_INCARNATION, as a handler does */
 	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, asked->verdict.excess.age_ms);
 	question->facts[1] = alloc_format("QUREDIS_LIMIT_MS=%" PRId64, asked->verdict.excess.limit_ms);
 	question->facts[2] = alloc_format("QUREDIS_REASON=%s", asked->verdict.rule);

@@ -23,12 +23,6 @@ void registry_page_drop(struct registry_page *p)
 	p->n = 0;
 }
 
-/* A name that no configuration allows has never had workers. */
-static bool is_name(const struct redis_reply *name)
-{
-	return name->type == REDIS_STRING && identifier_is(IDENTIFIER_NAME, name->str, name->len);
-}
-
 static int read_names(struct sweeper *s, struct registry_page *p, int64_t *total)
 {
 	struct redis_reply reply;
@@ -43,7 +37,8 @@ static int read_names(struct sweeper *s, struct registry_page *p, int64_t *total
 		struct redis_reply name = redis_element(&reply, i), score = redis_element(&reply, i + 1);
 
 		++*total;
-		if (is_name(&name) && score.type == REDIS_STRING)
+		/* A name that no configuration allows has never had workers. */
+		if (name.type == REDIS_STRING && identifier_is(IDENTIFIER_NAME, name.str, name.len) && score.type == REDIS_STRING)
 			p->entries[p->n++] = (struct registered){ .name = alloc_string(name.str), .score = alloc_string(score.str) };
 	}
 	return 0;

@@ -397,40 +397,27 @@ static int let_large_escape(struct rescue_page *p, const struct queue_weight *we
 	return 1;
 }
 
-static int read_tray_size(struct sweeper *s, int64_t *out)
-{
-	struct redis_reply reply;
-
-	if (connection_answer(s, &reply) == -1)
-		return -1;
-	*out = reply.type == REDIS_STRING ? strtoll(reply.str, NULL, 10) : -1;
-	return 0;
-}
-
-/*
- * True: by its memory the message may be too large. An allocation is at most a quarter larger than its contents, so only the
- * length is certain.
- */
-static bool seems_too_large(const struct rescue_page *p, const struct queue_weight *weight)
-{
-	return message_max(p) > 0 && weight->first > message_max(p) / 3 * 4 + 65536;
-}
-
 int rescue_page_return(struct rescue_page *p)
 {
 	struct queue_weight weight;
 	struct redis_reply reply;
+	bool large;
 	int rc;
 
 	queue_rescue_size(&p->s->redis, &p->q->keys, p->owner);
 	queue_weigh(&p->s->redis, p->lease, p->rescue, QUEUE_END_LEFT, RESCUE_PAGE_MAX, PAGE_BYTES);
-	if (read_tray_size(p->s, &p->tray) == -1 || connection_answer(p->s, &reply) == -1)
+	if (connection_answer(p->s, &reply) == -1)
+		return -1;
+	p->tray = reply.type == REDIS_STRING ? strtoll(reply.str, NULL, 10) : -1;
+	if (connection_answer(p->s, &reply) == -1)
 		return -1;
 	if (queue_weighed(&reply, &weight) == -1)
 		return connection_unexpected(p->s);
 	if (weight.entries == 0)
 		return 0;
-	rc = seems_too_large(p, &weight) ? let_large_escape(p, &weight) : 0;
+	/* By its memory the message may be too large. An allocation is at most a quarter larger than its contents, so only the length is certain. */
+	large = message_max(p) > 0 && weight.first > message_max(p) / 3 * 4 + 65536;
+	rc = large ? let_large_escape(p, &weight) : 0;
 	if (rc == 0)
 		rc = read_page(p, &weight);
 	return rc == -1 ? -1 : 1;

@@ -234,11 +234,6 @@ static const char *stage_name(const struct sweeper_queue *q)
 	return names[stage_of(q)];
 }
 
-static bool waits_for_rescues(const struct sweeper_queue *q)
-{
-	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && rescue_gates(q);
-}
-
 /* Passes one stage. */
 static enum task_end run_recover(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
@@ -252,7 +247,7 @@ static enum task_end run_recover(struct sweeper *s, struct sweeper_queue *q, int
 
 	(void)budget;
 	(void)now_ms;
-	if (waits_for_rescues(q))
+	if (stage == RECOVER_LISTS && rescue_gates(q))
 		return TASK_DONE;
 	if (stages[stage](s, q) == -1)
 		return TASK_FAILED;

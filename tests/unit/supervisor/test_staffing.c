@@ -152,7 +152,7 @@ TEST(a_dead_sweeper_is_replaced_after_its_delay_or_by_a_reload_at_once, master_s
 {
 	staffing_step(&m, 0);
 	processes_release(&m.processes, processes_slot(&m.processes, processes_sweeper(&m.processes)));
-	staffing_sweeper_died(&m, 0, 40000, 0);
+	policy_death(&m.staffing.sweeper, 0, 40000, 0);
 	assert_int_equal(staffing_step(&m, 40000), 40500);
 	assert_null(processes_sweeper(&m.processes));
 	staffing_replace_sweeper(&m, 40100);
@@ -165,7 +165,7 @@ TEST(a_dead_keeper_is_replaced_after_its_delay, master_setup, master_teardown)
 	m.config.conf->redis.embedded = true;
 	staffing_step(&m, 0);
 	processes_release(&m.processes, processes_slot(&m.processes, processes_next(&m.processes, NULL, PROCESS_KEEPER)));
-	staffing_keeper_died(&m, 0, 40000, 0);
+	policy_death(&m.staffing.keeper, 0, 40000, 0);
 	assert_int_equal(staffing_step(&m, 40000), 40500);
 	assert_false(processes_any(&m.processes, PROCESS_KEEPER));
 	staffing_step(&m, 40500);
