@@ -170,6 +170,29 @@ static bool may_renew(const struct worker *w)
 	    w->session.lease.sent - w->session.lease.answered < RENEWALS_MAX && !w->exit.left && !w->exit.leaving;
 }
 
+/*
+ * Asks whether Redis went back, with the connection still there: by the counts of moves, and by the trays that the worker takes for empty. In one of these
+ * a message that was done shows, which no count knows. A worker that has fetched nothing has no such message.
+ */
+static void ask_trays(struct worker *w, int64_t now_ms)
+{
+	const struct queue_owner *o = &w->session.owner;
+	const char *empty[QUEUE_TRAYS];
+	int n = 0;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_EMPTY)
+			empty[n++] = o->trays[i];
+	if (n > 0 && w->trays.fillings > 0) {
+		redis_appendf(&w->session.redis, "EXISTS %s %s %s", empty[0], empty[n > 1 ? 1 : 0], empty[n - 1]);
+		session_expect(w, ANSWER_COUNTS, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+	}
+	if (o->moved[0] + o->moved[1] + o->moved[2] == 0)
+		return;
+	queue_lease_counts(&w->session.redis, o);
+	session_expect(w, ANSWER_COUNTS, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+}
+
 static void renew_lease(struct worker *w, int64_t now_ms)
 {
 	unsigned unanswered = w->session.lease.sent - w->session.lease.answered;
@@ -184,10 +207,7 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 	queue_lease_renew(&w->session.redis, &w->session.owner);
 	session_expect(w, ANSWER_LEASE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	note_renewal_sent(w, now_ms);
-	if (w->session.owner.moved[0] + w->session.owner.moved[1] + w->session.owner.moved[2] == 0)
-		return;
-	queue_lease_counts(&w->session.redis, &w->session.owner);
-	session_expect(w, ANSWER_COUNTS, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+	ask_trays(w, now_ms);
 }
 
 /*
@@ -293,10 +313,13 @@ void session_lease_answer(struct worker *w, struct place of, const struct redis_
 /* Moves sent before the question are answered, those sent after it are not: owner.moved is of the same moment as the counts. */
 void session_counts_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
+	bool differ = reply->type == REDIS_ARRAY && reply->n == QUEUE_TRAYS && !queue_lease_agrees(&w->session.owner, reply);
+	bool unexpected = reply->type == REDIS_INTEGER && reply->integer > 0;	/* of ask_trays() */
+
 	(void)of, (void)now_ms;
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		session_renew_incarnation(w, "the lease has another type");	/* the next name has a lease of its own */
-	else if (reply->type == REDIS_ARRAY && reply->n == QUEUE_TRAYS && !queue_lease_agrees(&w->session.owner, reply))
+	else if (differ || unexpected)
 		session_renew_incarnation(w, "Redis returned to an earlier state");
 }
 

@@ -293,6 +293,38 @@ TEST(counts_that_disagree_end_the_name, fixture_setup_closed, fixture_teardown)
 	assert_int_equal(fixture_logged("Redis returned to an earlier state"), 1);
 }
 
+/* It was acknowledged, so no count knows it. The worker has been idle since, and its connection was not lost. */
+TEST(a_tray_that_should_be_empty_shows_that_redis_went_back, fixture_setup_closed, fixture_teardown)
+{
+	register_worker();
+	w->trays.fillings = 1;
+	fixture_forget_sent();
+	fixture_pass_ms(LEASE_MS / 4);
+	tick();
+	assert_sent("PEXPIRE t:lease:" INC);
+	assert_sent("EXISTS " TRAY(0) " " TRAY(1) " " TRAY(2));
+	receive(":1\r\n:0\r\n");
+	assert_true(w->session.registered);
+	tray_ask(&w->trays, 1, 1);			/* a fetch that is not answered may have filled this one */
+	fixture_pass_ms(LEASE_MS / 4);
+	tick();
+	assert_sent("PEXPIRE t:lease:" INC);
+	assert_sent("EXISTS " TRAY(0) " " TRAY(2) " " TRAY(2));
+	receive(":1\r\n:1\r\n");
+	assert_false(w->session.registered);
+	assert_int_equal(fixture_logged("Redis returned to an earlier state"), 1);
+}
+
+TEST(a_worker_that_has_fetched_nothing_asks_for_no_tray, fixture_setup_closed, fixture_teardown)
+{
+	register_worker();
+	fixture_forget_sent();
+	fixture_pass_ms(LEASE_MS / 4);
+	tick();
+	assert_sent("PEXPIRE t:lease:" INC);
+	assert_sent_nothing();
+}
+
 /* ---- errors of the connection ---- */
 
 TEST(a_refused_connection_is_opened_again_later_and_logged_once, fixture_setup_closed, fixture_teardown)
