@@ -33,12 +33,6 @@ struct stats {
 
 /* ---- reading ---- */
 
-static void add_figures(struct queue_figures *sum, const struct queue_figures *f)
-{
-	for (int i = 0; i < QUEUE_FIGURES; i++)
-		sum->n[i] += f->n[i];
-}
-
 static void add_class(void *classes, const char *class, uint64_t n)
 {
 	json_int_t before = json_integer_value(json_object_get(classes, class));
@@ -68,7 +62,8 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 		if (admin_reply_of(a, &reply, queue_rate_key(s->keys, first + i)) == -1)
 			return -1;
 		queue_figures_parse(&f, &reply);
-		add_figures(&s->sum, &f);
+		for (int figure = 0; figure < QUEUE_FIGURES; figure++)
+			s->sum.n[figure] += f.n[figure];
 		queue_classes_parse(&reply, add_class, s->classes);
 		queue_failed_add(&s->failed, &reply);
 		keep_minute(s, first + i, &f);
@@ -76,8 +71,7 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 	return 0;
 }
 
-/* The latest failed attempt, if it is not older than the minutes. */
-/* Drops an error that is older than the given time, or of a clock that ran ahead. */
+/* The latest failed attempt, if it is not older than the minutes, or of a clock that ran ahead. */
 static int take_latest(struct admin *a, struct stats *s, int64_t first_ms, int64_t server_ms)
 {
 	struct redis_reply reply;
@@ -326,17 +320,6 @@ static int find_named(struct admin *a, struct registry_queue **queues, size_t *n
 	return 0;
 }
 
-/* Sends all requests before it waits for the first answer. */
-static int read_totals(struct admin *a, struct stats *all, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		queue_totals(&a->redis, all[i].keys);
-	for (size_t i = 0; i < n; i++)
-		if (take_totals(a, &all[i]) == -1)
-			return -1;
-	return 0;
-}
-
 static int read_since(struct admin *a, struct stats *all, size_t n)
 {
 	int64_t server_ms, since_ms;
@@ -363,7 +346,11 @@ int cmd_stats(struct admin *a)
 	all = alloc_zero(n, sizeof(*all));
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct stats){ .keys = &queues[i].keys, .classes = json_object() };
-	rc = a->options.since != NULL ? read_since(a, all, n) : read_totals(a, all, n);
+	rc = a->options.since != NULL ? read_since(a, all, n) : 0;
+	for (size_t i = 0; i < n && a->options.since == NULL; i++)
+		queue_totals(&a->redis, all[i].keys);
+	for (size_t i = 0; i < n && a->options.since == NULL && rc == 0; i++)
+		rc = take_totals(a, &all[i]);
 	for (size_t i = 0; i < n; i++)
 		queue_failed_sort(&all[i].failed);
 	rc = rc == 0 ? admin_show_ages(a) : rc;

@@ -22,35 +22,35 @@ static struct cell text_of(const json_t *object, const char *key)
 	return cell_str(json_string_value(json_object_get(object, key)));
 }
 
+static struct cell of_integer(const json_t *object, const char *key, struct cell (*cell)(int64_t))
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell(json_integer_value(n)) : cell_none();
+}
+
 static struct cell number_of(const json_t *object, const char *key)
 {
-	const json_t *n = json_object_get(object, key);
-
-	return json_is_integer(n) ? cell_int(json_integer_value(n)) : cell_none();
-}
-
-static struct cell elapsed_of(const json_t *object, const char *key)
-{
-	const json_t *n = json_object_get(object, key);
-
-	return json_is_integer(n) ? cell_elapsed(json_integer_value(n)) : cell_none();
-}
-
-static struct cell ago_of(const json_t *object, const char *key)
-{
-	const json_t *n = json_object_get(object, key);
-
-	return json_is_integer(n) ? cell_ago(json_integer_value(n)) : cell_none();
+	return of_integer(object, key, cell_int);
 }
 
 /* ---- status ---- */
+
+static void say_line(const char *what, char *text)
+{
+	char *shown = visible_line(text);
+
+	printf("%s: %s\n", what, shown);
+	free(shown);
+	free(text);
+}
 
 /* The server of the sweeper; a quredisd of another version may not name it. */
 static void say_redis(const json_t *redis)
 {
 	const char *address = json_string_value(json_object_get(redis, "address")), *target = json_string_value(json_object_get(redis, "target"));
 	const char *master = json_string_value(json_object_get(redis, "master")), *sentinel = json_string_value(json_object_get(redis, "sentinel"));
-	char *text, *shown;
+	char *text;
 
 	if (target == NULL)
 		return;
@@ -61,23 +61,7 @@ static void say_redis(const json_t *redis)
 		    sentinel == NULL ? "?" : sentinel);
 	else
 		text = alloc_format("%s%s", address, json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "");
-	shown = visible_line(text);
-	printf("Redis: %s\n", shown);
-	free(shown);
-	free(text);
-}
-
-/* A line only while a stop waits for the file of the embedded Redis. */
-static void say_keeper(const json_t *s)
-{
-	char *text = control_unsaved(s), *shown;
-
-	if (text == NULL)
-		return;
-	shown = visible_line(text);
-	printf("Stop: %s\n", shown);
-	free(shown);
-	free(text);
+	say_line("Redis", text);
 }
 
 static void say_supervisor(const json_t *s)
@@ -85,12 +69,14 @@ static void say_supervisor(const json_t *s)
 	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
 	    SIZE_MAX);
 	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
+	char *stop = control_unsaved(s);	/* only while a stop waits for the file of the embedded Redis */
 
 	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n",
 	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
 	    json_integer_value(json_object_get(s, "pid")), up);
 	say_redis(json_object_get(s, "redis"));
-	say_keeper(s);
+	if (stop != NULL)
+		say_line("Stop", stop);
 	putchar('\n');
 	free(up);
 	free(node);
@@ -203,18 +189,6 @@ static bool is_calm(const json_t *worker)
 	    !json_is_true(json_object_get(worker, "draining")) && json_integer_value(json_object_get(worker, "heartbeat_age_ms")) < SEEN_RECENTLY_MS;
 }
 
-static void leave_out_calm(json_t *workers)
-{
-	size_t n = json_array_size(workers), left;
-
-	for (size_t i = n; i-- > 0;)
-		if (is_calm(json_array_get(workers, i)))
-			json_array_remove(workers, i);
-	left = json_array_size(workers);
-	if (left < n)
-		printf("\nidle workers that are not shown: %zu (quredis status QUEUE has them)\n", n - left);
-}
-
 static void show_workers(struct admin *a, const json_t *workers)
 {
 	static const struct column columns[] = {
@@ -231,7 +205,7 @@ static void show_workers(struct admin *a, const json_t *workers)
 		char *progress = progress_of(json_object_get(w, "progress"));
 
 		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"), text_of(w, "waits_for"),
-		    number_of(w, "serial"), elapsed_of(w, "running_ms"), cell_str(progress), ago_of(w, "heartbeat_age_ms"),
+		    number_of(w, "serial"), of_integer(w, "running_ms", cell_elapsed), cell_str(progress), of_integer(w, "heartbeat_age_ms", cell_ago),
 		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
 		free(progress);
 	}
@@ -296,7 +270,8 @@ static int choose_queue(struct admin *a, const json_t *s, const char *queue)
 
 int cmd_status(struct admin *a)
 {
-	json_t *s = ask_status(a);
+	json_t *s = ask_status(a), *workers = json_object_get(s, "workers");
+	size_t n;
 
 	if (s == NULL)
 		return -1;
@@ -309,11 +284,15 @@ int cmd_status(struct admin *a)
 	} else {
 		say_supervisor(s);
 		show_queues(a, json_object_get(s, "queues"));
-		if (a->output.terminal && a->noperands == 0)
-			leave_out_calm(json_object_get(s, "workers"));
-		if (!a->output.terminal || json_array_size(json_object_get(s, "workers")) > 0) {
+		n = json_array_size(workers);
+		for (size_t i = n; a->output.terminal && a->noperands == 0 && i-- > 0;)
+			if (is_calm(json_array_get(workers, i)))
+				json_array_remove(workers, i);
+		if (json_array_size(workers) < n)
+			printf("\nidle workers that are not shown: %zu (quredis status QUEUE has them)\n", n - json_array_size(workers));
+		if (!a->output.terminal || json_array_size(workers) > 0) {
 			putchar('\n');
-			show_workers(a, json_object_get(s, "workers"));
+			show_workers(a, workers);
 		}
 		if (a->output.terminal)
 			note_sick(a, s);

@@ -15,24 +15,6 @@
 /* What a user may do; the answers come in this order. */
 enum dryrun { MAY_RUN_SCRIPTS, MAY_PUSH, MAY_READ_SECRET, MAY_WRITE_FIRST };
 
-static void append_dryruns(struct doctor *d, const struct queue_keys *k, const char *user, const char *secret)
-{
-	struct redis *r = &d->a->redis;
-
-	redis_appendf(r, "ACL DRYRUN %s EVALSHA 0 0", user);
-	redis_appendf(r, "ACL DRYRUN %s LPUSH %s x", user, k->ingress);
-	redis_appendf(r, "ACL DRYRUN %s GET %s", user, secret);
-}
-
-/* Keys of each kind that quredis trusts. */
-static size_t trusted_keys(const struct queue_keys *k, const char *secret, const char *out[8])
-{
-	const char *all[] = { k->transit, k->escape, k->workers, k->paused, k->delayed, k->registered, secret };
-
-	memcpy(out, all, sizeof(all));
-	return nitems(all);
-}
-
 static int take_dryrun(struct doctor *d, bool *may)
 {
 	struct redis_reply reply;
@@ -45,17 +27,21 @@ static int take_dryrun(struct doctor *d, bool *may)
 
 static int check_user(struct doctor *d, const struct queue_keys *k, const char *user, const char *secret)
 {
-	const char *keys[8], *writes = NULL;
-	size_t n = trusted_keys(k, secret, keys);
+	/* keys of each kind that quredis trusts */
+	const char *const keys[] = { k->transit, k->escape, k->workers, k->paused, k->delayed, k->registered, secret };
+	const char *writes = NULL;
 	bool may[MAY_WRITE_FIRST] = {0}, writable = false;
+	struct redis *r = &d->a->redis;
 
-	append_dryruns(d, k, user, secret);
-	for (size_t i = 0; i < n; i++)
-		redis_appendf(&d->a->redis, "ACL DRYRUN %s LPUSH %s x", user, keys[i]);
+	redis_appendf(r, "ACL DRYRUN %s EVALSHA 0 0", user);
+	redis_appendf(r, "ACL DRYRUN %s LPUSH %s x", user, k->ingress);
+	redis_appendf(r, "ACL DRYRUN %s GET %s", user, secret);
+	for (size_t i = 0; i < nitems(keys); i++)
+		redis_appendf(r, "ACL DRYRUN %s LPUSH %s x", user, keys[i]);
 	for (int i = 0; i < MAY_WRITE_FIRST; i++)
 		if (take_dryrun(d, &may[i]) == -1)
 			return -1;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < nitems(keys); i++) {
 		if (take_dryrun(d, &writable) == -1)
 			return -1;
 		writes = writable && writes == NULL ? keys[i] : writes;
@@ -68,15 +54,6 @@ static int check_user(struct doctor *d, const struct queue_keys *k, const char *
 	return 0;
 }
 
-/* "user NAME on ..." -> a new string; NULL: another form, or a user that cannot log in */
-static char *enabled_user(const struct redis_reply *line)
-{
-	const char *name = line->type == REDIS_STRING && strncmp(line->str, "user ", 5) == 0 ? line->str + 5 : "";
-	size_t len = strcspn(name, " ");
-
-	return len == 0 || strncmp(name + len, " on ", 4) != 0 ? NULL : alloc_format("%.*s", (int)len, name);
-}
-
 int check_access(struct doctor *d, struct queue_check *q)
 {
 	char *secret = queue_key_of(&d->a->redis, QUEUE_KEY_SECRET, NULL), *users[USERS_MOST];
@@ -87,15 +64,16 @@ int check_access(struct doctor *d, struct queue_check *q)
 	redis_appendf(&d->a->redis, "ACL LIST");
 	rc = doctor_reply(d, &reply);
 	for (size_t i = 0; rc == 0 && reply.type == REDIS_ARRAY && i < reply.n; i++) {
-		struct redis_reply line = redis_element(&reply, i);
-		char *user = enabled_user(&line);
+		struct redis_reply line = redis_element(&reply, i);	/* "user NAME on ..."; another user cannot log in */
+		const char *name = line.type == REDIS_STRING && strncmp(line.str, "user ", 5) == 0 ? line.str + 5 : "";
+		size_t len = strcspn(name, " ");
 
-		if (user != NULL && n < USERS_MOST) {
-			users[n++] = user;
-		} else {
-			unchecked += user != NULL;
-			free(user);
-		}
+		if (len == 0 || strncmp(name + len, " on ", 4) != 0)
+			continue;
+		if (n < USERS_MOST)
+			users[n++] = alloc_copy(name, len);
+		else
+			unchecked++;
 	}
 	for (size_t i = 0; i < n; i++) {
 		rc = rc == 0 ? check_user(d, &q->keys, users[i], secret) : rc;

@@ -23,15 +23,6 @@ static bool is_cluster(const struct doctor *d)
 	return redis_info_value(d->server.info, d->server.info_len, "cluster_enabled", enabled, sizeof(enabled)) && strcmp(enabled, "1") == 0;
 }
 
-static void check_lists(struct doctor *d, const struct conf_queue *q)
-{
-	if (redis_same_slot(q->ingress, q->transit) && redis_same_slot(q->ingress, q->escape))
-		return;
-	findings_advise(findings_add(d, SEVERITY_ERROR, q->name, "its keys are in several slots: %s in %d, %s in %d, %s in %d", q->ingress,
-	    redis_slot(q->ingress), q->transit, redis_slot(q->transit), q->escape, redis_slot(q->escape)),
-	    "leave ingress, transit and escape out, so that redis.prefix applies to them, or put the hash tag of redis.prefix into all three");
-}
-
 int check_cluster(struct doctor *d)
 {
 	const struct conf *conf = d->a->conf;
@@ -52,7 +43,14 @@ int check_cluster(struct doctor *d)
 	findings_advise(findings_add(d, SEVERITY_ERROR, where, "Redis is a Cluster, and the keys of quredis are in several slots: redis.prefix %s",
 	    prefix[0] == '\0' ? "is not set" : "has no hash tag"),
 	    "set redis.prefix = \"{NAME}\": all keys are then in the slot of NAME; quredis ls shows where producers push");
-	for (size_t i = 0; i < conf->nqueues; i++)
-		check_lists(d, conf->queues[i]);
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		const struct conf_queue *q = conf->queues[i];
+
+		if (redis_same_slot(q->ingress, q->transit) && redis_same_slot(q->ingress, q->escape))
+			continue;
+		findings_advise(findings_add(d, SEVERITY_ERROR, q->name, "its keys are in several slots: %s in %d, %s in %d, %s in %d", q->ingress,
+		    redis_slot(q->ingress), q->transit, redis_slot(q->transit), q->escape, redis_slot(q->escape)),
+		    "leave ingress, transit and escape out, so that redis.prefix applies to them, or put the hash tag of redis.prefix into all three");
+	}
 	return 0;
 }

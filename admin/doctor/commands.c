@@ -138,19 +138,11 @@ static int ask_commands(struct doctor *d, enum command_answer answers[COMMAND_CO
 	return 0;
 }
 
-static void check_identity(struct doctor *d)
-{
-	char id[REDIS_RUN_ID_SIZE];
-
-	if (d->server.info != NULL && !redis_info_value(d->server.info, d->server.info_len, "run_id", id, sizeof(id)))
-		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
-		    "INFO does not contain run_id: messages of a host that vanishes are returned only if one connection lasts for a lease"),
-		    "see that the service does not close idle connections within supervisor.lease");
-}
-
 int check_commands(struct doctor *d)
 {
 	enum command_answer answers[COMMAND_COUNT] = { COMMAND_OFFERED };
+	const struct doctor_server *s = &d->server;
+	char id[REDIS_RUN_ID_SIZE];
 
 	if (ask_commands(d, answers) == -1)
 		return -1;
@@ -160,6 +152,9 @@ int check_commands(struct doctor *d)
 		else if (answers[i] == COMMAND_UNKNOWN)
 			add_unknown_command(d, (enum command_name)i);
 	add_fetches(d, answers);
-	check_identity(d);
+	if (s->info != NULL && !redis_info_value(s->info, s->info_len, "run_id", id, sizeof(id)))
+		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
+		    "INFO does not contain run_id: messages of a host that vanishes are returned only if one connection lasts for a lease"),
+		    "see that the service does not close idle connections within supervisor.lease");
 	return 0;
 }

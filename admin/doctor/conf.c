@@ -39,14 +39,6 @@ static uid_t find_supervisor_uid(const struct doctor *d)
 
 /* ---- loading ---- */
 
-static void load_strict(struct doctor *d)
-{
-	struct conf *conf = conf_load(admin_conf_path(d->a), 0, &d->conf.strict);
-
-	if (conf != NULL)
-		conf_free(conf);
-}
-
 /* Resolves the users of handlers for later checks. The strict load reports a user that does not exist. */
 static void resolve_users(const struct doctor *d)
 {
@@ -70,7 +62,7 @@ static void load(struct doctor *d)
 	d->conf.unreadable = a->conf == NULL;
 	d->conf.supervisor_uid = find_supervisor_uid(d);
 	if (!d->conf.unreadable) {
-		load_strict(d);
+		conf_free(conf_load(admin_conf_path(a), 0, &d->conf.strict));
 		resolve_users(d);
 	} else if (a->options.url != NULL || a->options.host != NULL || a->options.port != 0) {
 		a->conf = conf_load(NULL, admin_load_flags(a), &none);	/* the command line says where Redis is */

@@ -81,13 +81,6 @@ static void append_once(struct buffer *b, char *text)
 	free(text);
 }
 
-static void append_command(struct buffer *commands, const struct queue_check *q, const char *code)
-{
-	for (size_t i = 0; i < nitems(shown_by); i++)
-		if (strcmp(shown_by[i].code, code) == 0)
-			append_once(commands, alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
-}
-
 static enum severity severity_of(const char *status)
 {
 	return queue_health_level_of(status) == QUEUE_UNHEALTHY ? SEVERITY_ERROR : SEVERITY_WARNING;
@@ -106,7 +99,9 @@ static void take_reason(struct reasons *all, const struct doctor *d, const struc
 		return;
 	}
 	append_once(&all->texts, visible(text, strlen(text), REASON_COLUMNS));
-	append_command(&all->commands, q, code);
+	for (size_t i = 0; i < nitems(shown_by); i++)
+		if (strcmp(shown_by[i].code, code) == 0)
+			append_once(&all->commands, alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
 	all->worst = severity_of(status) > all->worst ? severity_of(status) : all->worst;
 }
 
@@ -129,21 +124,15 @@ static void add_bad(struct doctor *d, const struct queue_check *q, const struct 
 	buffer_free(&all.commands);
 }
 
-static void add_unreported(struct doctor *d, const char *where, const char *what)
-{
-	findings_advise(findings_add(d, SEVERITY_WARNING, where, "%s", what), START);
-}
-
 /* Also a report of the future is stale: the clock of Redis went back. */
 static void add_stale(struct doctor *d, int64_t at_ms, int64_t now_ms)
 {
 	bool future = at_ms > now_ms;
-	char away[UNITS_SIZE], *what;
+	char away[UNITS_SIZE];
 
 	units_elapsed(future ? at_ms - now_ms : now_ms - at_ms, away);
-	what = alloc_format("its last report of health is %s %s", away, future ? "ahead of the clock of Redis" : "old");
-	add_unreported(d, NULL, what);
-	free(what);
+	findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "its last report of health is %s %s", away,
+	    future ? "ahead of the clock of Redis" : "old"), START);
 }
 
 /* ---- all queues ---- */
@@ -199,9 +188,9 @@ static void judge_report(struct doctor *d, const struct reports *r, size_t index
 	while (h < end && strcmp(h->queue, q->keys.name) != 0)
 		h++;
 	if (r->broken[index])
-		add_unreported(d, NULL, "its last report of health cannot be read");
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "its last report of health cannot be read"), START);
 	else if (h == end && is_judged(d, q))
-		add_unreported(d, NULL, "no supervisor reports its health");
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "no supervisor reports its health"), START);
 	else if (h < end && queue_health_is_stale(h, now_ms))
 		add_stale(d, h->at_ms, now_ms);
 	else if (h < end && h->level > QUEUE_HEALTHY)
@@ -234,7 +223,7 @@ static void check_none(struct doctor *d, const char *key)
 	while (i < d->queues.n && !is_judged(d, &d->queues.all[i]))
 		i++;
 	if (i < d->queues.n)
-		add_unreported(d, key, "no supervisor reports the health of any queue");
+		findings_advise(findings_add(d, SEVERITY_WARNING, key, "no supervisor reports the health of any queue"), START);
 	else
 		findings_add(d, SEVERITY_OK, NULL, "skipped: health.enabled is not set here, and no supervisor reports");
 }

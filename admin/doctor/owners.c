@@ -92,13 +92,6 @@ static bool is_silent(const struct lists *l, size_t i)
 	return !l->owners[i].alive && l->workers[i].died_at_ms == 0;
 }
 
-static bool was_silent(const struct lists *before, const char *incarnation)
-{
-	const struct queue_worker *w = queue_workers_find(before->workers, before->nworkers, incarnation);
-
-	return w != NULL && is_silent(before, (size_t)(w - before->workers));
-}
-
 /*
  * Reads the lists a second time if a worker seems silent: registrations and leases are not read at the same moment, so a worker
  * that leaves in between has no lease. *before gets the first lists.
@@ -130,10 +123,11 @@ int check_registrations(struct doctor *d, struct queue_check *q)
 	for (size_t i = 0; rc == 0 && i < q->lists.nworkers; i++) {
 		const struct queue_worker *w = &q->lists.workers[i];
 		const struct owner *o = &q->lists.owners[i];
+		const struct queue_worker *first = queue_workers_find(before.workers, before.nworkers, w->incarnation);
 
 		if (!o->alive && w->died_at_ms != 0)
 			check_dead(d, q, w, o);
-		else if (!o->alive && was_silent(&before, w->incarnation))
+		else if (!o->alive && first != NULL && is_silent(&before, (size_t)(first - before.workers)))
 			add_silent(d, q, w, o);
 	}
 	lists_free(&before);

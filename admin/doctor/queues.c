@@ -62,14 +62,6 @@ int check_types(struct doctor *d, struct queue_check *q)
 
 /* ---- rights ---- */
 
-/* True: the error is a missing right or a missing command. Transient errors are not, and neither is that of a command for which workers have another one. */
-static bool is_refusal(const struct redis_reply *reply)
-{
-	enum redis_error_class class = redis_error_class(reply);
-
-	return (class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND) && !queue_fetch_has_substitute(reply->str);
-}
-
 static void add_refused_step(struct doctor *d, const char *step, const struct redis_reply *reply)
 {
 	char room[QUEUE_ADVICE_SIZE];
@@ -83,6 +75,7 @@ static void add_refused_step(struct doctor *d, const char *step, const struct re
 /* Moves a message through every step on keys of its own. Steps after the first refused one may fail because of it. */
 int check_rights(struct doctor *d, struct queue_check *q)
 {
+	enum redis_error_class class;
 	struct redis_reply reply;
 	enum queue_rehearsal what;
 	bool refused = false;
@@ -100,7 +93,9 @@ int check_rights(struct doctor *d, struct queue_check *q)
 			return -1;
 		if (refused || (!q->conf->dead_letter.enabled && queue_rehearsal_is_of_record(i, what)))
 			continue;
-		refused = is_refusal(&reply);
+		class = redis_error_class(&reply);
+		/* not a transient error, nor that of a command for which workers have another one */
+		refused = (class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND) && !queue_fetch_has_substitute(reply.str);
 		if (refused)
 			add_refused_step(d, queue_rehearsal_step(i, what), &reply);
 	}

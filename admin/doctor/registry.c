@@ -111,15 +111,6 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 
 /* ---- queues that only the registry knows ---- */
 
-static void add_bad_name(struct doctor *d, const struct redis_reply *name)
-{
-	char *shown = visible(name->str, name->len, 100);
-
-	findings_advise(findings_add(d, SEVERITY_WARNING, d->queues.registry, "%s is not a valid name of a queue", shown),
-	    "redis-cli ZREM %s with that name", d->queues.registry);
-	free(shown);
-}
-
 /* A list of a queue, for sorting. */
 struct list_name {
 	const char *list;
@@ -227,10 +218,15 @@ static int read_names(struct doctor *d, char ***names, size_t *n)
 	for (size_t i = 0; i < reply.n; i++) {
 		struct redis_reply name = redis_element(&reply, i);
 
-		if (identifier_is(IDENTIFIER_NAME, name.str, name.len))
+		if (identifier_is(IDENTIFIER_NAME, name.str, name.len)) {
 			(*names)[(*n)++] = alloc_string(name.str);
-		else
-			add_bad_name(d, &name);
+		} else {
+			char *shown = visible(name.str, name.len, 100);
+
+			findings_advise(findings_add(d, SEVERITY_WARNING, d->queues.registry, "%s is not a valid name of a queue", shown),
+			    "redis-cli ZREM %s with that name", d->queues.registry);
+			free(shown);
+		}
 	}
 	return 0;
 }

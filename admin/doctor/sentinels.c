@@ -31,11 +31,6 @@ struct sentinel_check {
 	char flags[64];				/* of the master: "master", "master,s_down,o_down" */
 };
 
-static void name_sentinel(struct sentinel_check *c, const struct redis_address *at)
-{
-	snprintf(c->where, sizeof(c->where), strchr(at->host, ':') != NULL ? "Sentinel [%s]:%d" : "Sentinel %s:%d", at->host, at->port);
-}
-
 /* 1: an answer, 0: an error, which is reported; -1: the connection is lost, which is reported */
 static int ask_sentinel(struct doctor *d, struct sentinel_check *c, const char *subcommand, struct redis_reply *reply)
 {
@@ -112,16 +107,12 @@ static void take_field(struct sentinel_check *c, const char *name, const char *v
 		strlcpy(c->flags, value, sizeof(c->flags));
 }
 
-static bool is_same_server(const struct named_master *a, const struct named_master *b)
-{
-	if (a->port == b->port && strcmp(a->host, b->host) == 0)
-		return true;
-	return a->run_id[0] != '\0' && strcmp(a->run_id, b->run_id) == 0;	/* one names the host, and the other one its address */
-}
-
 static void judge_master(struct doctor *d, const struct sentinel_check *c, const struct named_master *agreed)
 {
-	if (!is_same_server(&c->master, agreed))
+	bool same = c->master.port == agreed->port && strcmp(c->master.host, agreed->host) == 0;
+
+	/* of one run id: one names the host, and the other one its address */
+	if (!same && (c->master.run_id[0] == '\0' || strcmp(c->master.run_id, agreed->run_id) != 0))
 		findings_advise(findings_add(d, SEVERITY_ERROR, c->where,
 		    "it names %s:%d as the master, but %s:%d is %s: producers that ask it push where no worker looks", c->master.host, c->master.port,
 		    agreed->host, agreed->port, d->server.connected ? "the one in use" : "what another Sentinel names"),
@@ -151,18 +142,6 @@ static void judge_quorum(struct doctor *d, const struct sentinel_check *c)
 		    c->others == 1 ? "" : "s", configured - 1), "name them all in redis.sentinels, so that one of them can be asked whichever is down");
 }
 
-/* -1: the connection is lost, which is reported */
-static int check_quorum(struct doctor *d, struct sentinel_check *c)
-{
-	struct redis_reply reply;
-	int rc = ask_sentinel(d, c, "CKQUORUM", &reply);
-
-	if (rc == 0 && redis_error_is(&reply, "NOQUORUM"))
-		findings_advise(findings_add(d, SEVERITY_ERROR, c->where, "no failover is possible: %s", reply.str),
-		    "start the Sentinels that are down; SENTINEL RESET %s makes each forget those that are gone for good", d->a->target.master);
-	return rc;
-}
-
 static void judge_answers(struct doctor *d, struct sentinel_check *c, struct named_master *agreed)
 {
 	struct redis_reply reply;
@@ -175,7 +154,10 @@ static void judge_answers(struct doctor *d, struct sentinel_check *c, struct nam
 	judge_master(d, c, agreed);
 	judge_quorum(d, c);
 	if (rc != -1)
-		rc = check_quorum(d, c);
+		rc = ask_sentinel(d, c, "CKQUORUM", &reply);
+	if (rc == 0 && redis_error_is(&reply, "NOQUORUM"))
+		findings_advise(findings_add(d, SEVERITY_ERROR, c->where, "no failover is possible: %s", reply.str),
+		    "start the Sentinels that are down; SENTINEL RESET %s makes each forget those that are gone for good", d->a->target.master);
 	if (rc != -1)
 		findings_add(d, SEVERITY_OK, c->where, "it names %s:%d, and knows %" PRId64 " other%s; the quorum is %" PRId64, c->master.host, c->master.port,
 		    c->others, c->others == 1 ? "" : "s", c->quorum);
@@ -185,8 +167,9 @@ static void judge_answers(struct doctor *d, struct sentinel_check *c, struct nam
 static void check_one(struct doctor *d, size_t i, struct named_master *agreed)
 {
 	struct sentinel_check c = { .others = -1, .quorum = -1, .replicas = -1 };
+	const struct redis_address *at = &d->a->target.addresses[i];
 
-	name_sentinel(&c, &d->a->target.addresses[i]);
+	snprintf(c.where, sizeof(c.where), strchr(at->host, ':') != NULL ? "Sentinel [%s]:%d" : "Sentinel %s:%d", at->host, at->port);
 	redis_init(&c.asked, &d->a->target, NULL);
 	if (redis_connect_sentinel(&c.asked, i, REDIS_SENTINEL_TIMEOUT_MS, NULL) == -1) {
 		add_silent(d, &c);

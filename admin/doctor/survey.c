@@ -53,42 +53,20 @@ static int by_transit(const void *a, const void *b)
 	return order == 0 ? (x > y) - (x < y) : order;
 }
 
-static struct transits transits_of(struct doctor *d)
-{
-	struct transits t = { .all = alloc_zero(d->queues.n + 1, sizeof(struct queue_check *)) };
-
-	for (size_t i = 0; i < d->queues.n; i++)
-		if (d->queues.all[i].readable)
-			t.all[t.n++] = &d->queues.all[i];
-	qsort(t.all, t.n, sizeof(struct queue_check *), by_transit);
-	return t;
-}
-
-/* Whether this transit stands before that name of len bytes, or is it. */
-static bool is_before(const char *transit, const char *name, size_t len, bool *same)
-{
-	int order = strncmp(transit, name, len);
-
-	*same = order == 0 && transit[len] == '\0';
-	return order < 0;
-}
-
 static struct queue_check *find_transit(const struct transits *t, const char *name, size_t len)
 {
 	size_t low = 0, high = t->n;
-	bool same = false;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (is_before(t->all[middle]->keys.transit, name, len, &same))
+		if (strncmp(t->all[middle]->keys.transit, name, len) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < t->n)
-		is_before(t->all[low]->keys.transit, name, len, &same);
-	return low < t->n && same ? t->all[low] : NULL;
+	/* the name itself stands before longer ones that begin with it */
+	return low < t->n && strncmp(t->all[low]->keys.transit, name, len) == 0 && t->all[low]->keys.transit[len] == '\0' ? t->all[low] : NULL;
 }
 
 /* If the name of one transit is the beginning of another's, the key belongs to the longer one. */
@@ -148,11 +126,15 @@ static int scan_page(struct doctor *d, const struct transits *t, char cursor[32]
 static int scan(struct doctor *d)
 {
 	char *prefix = common_prefix(d), cursor[32] = "0";
-	struct transits transits = transits_of(d);
+	struct transits transits = { .all = alloc_zero(d->queues.n + 1, sizeof(struct queue_check *)) };
 	struct progress progress;
 	int64_t looked = 0;
 	int rc;
 
+	for (size_t i = 0; i < d->queues.n; i++)
+		if (d->queues.all[i].readable)
+			transits.all[transits.n++] = &d->queues.all[i];
+	qsort(transits.all, transits.n, sizeof(struct queue_check *), by_transit);
 	progress_begin(&progress, "scanning all keys", 0, 0);
 	do {
 		rc = scan_page(d, &transits, cursor, prefix);

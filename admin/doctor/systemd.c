@@ -153,14 +153,6 @@ static const struct {
 	{ "OOMPolicy", "kill", "if the kernel kills one handler for its memory, systemd kills the whole service", "OOMPolicy=continue" },
 };
 
-static void check_wrong_values(struct doctor *d, const char *unit)
-{
-	for (size_t i = 0; i < nitems(wrong); i++)
-		if (strcmp(unit_get(d, wrong[i].property), wrong[i].value) == 0)
-			findings_advise(findings_add(d, SEVERITY_WARNING, unit, "%s=%s: %s", wrong[i].property, wrong[i].value, wrong[i].problem),
-			    "systemctl edit %s: [Service] %s", d->unit.name, wrong[i].advice);
-}
-
 /* With Type=notify quredisd asks systemd for more time while it drains, so that the default is enough. */
 static void check_stop(struct doctor *d, const char *unit)
 {
@@ -179,15 +171,6 @@ static void check_stop(struct doctor *d, const char *unit)
 	    "TimeoutStopSec=%s is not more than drain_timeout + kill_grace + 2 s (%s)%s", unit_get(d, "TimeoutStopUSec"), units_format_duration(needs, need),
 	    notifies ? ": enough only because quredisd asks for more time while it drains" : ": systemd kills a supervisor that still drains"),
 	    "systemctl edit %s: [Service] TimeoutStopSec=%lld, or set a shorter supervisor.drain_timeout", d->unit.name, (long long)needs / 1000 + 5);
-}
-
-static void check_watchdog(struct doctor *d, const char *unit)
-{
-	int64_t ms = span_ms(unit_get(d, "WatchdogUSec"));
-
-	if (ms > 0 && ms < WATCHDOG_LEAST_MS)
-		findings_advise(findings_add(d, SEVERITY_WARNING, unit, "WatchdogSec=%s is so short that systemd may kill quredisd on a busy machine",
-		    unit_get(d, "WatchdogUSec")), "systemctl edit %s: [Service] WatchdogSec=30s", d->unit.name);
 }
 
 static void check_user(struct doctor *d, const char *unit)
@@ -227,13 +210,6 @@ static void check_environment(struct doctor *d, const char *unit)
 
 /* ---- the sandbox ---- */
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t len = strlen(directory);
-
-	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 static void check_hidden(struct doctor *d, const char *name, const char *path)
 {
 	static const struct { const char *directory, *property; } hidden[] = {
@@ -242,8 +218,10 @@ static void check_hidden(struct doctor *d, const char *name, const char *path)
 
 	for (size_t i = 0; path != NULL && i < nitems(hidden); i++) {
 		const char *value = unit_get(d, hidden[i].property);
+		size_t len = strlen(hidden[i].directory);
+		bool below = strncmp(path, hidden[i].directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
 
-		if (is_below(path, hidden[i].directory) && (strcmp(value, "yes") == 0 || strcmp(value, "tmpfs") == 0))
+		if (below && (strcmp(value, "yes") == 0 || strcmp(value, "tmpfs") == 0))
 			findings_advise(findings_add(d, SEVERITY_ERROR, path, "%s: the unit hides this path (%s=%s)", name, hidden[i].property, value),
 			    "move it elsewhere, or systemctl edit %s: [Service] %s=no", d->unit.name, hidden[i].property);
 	}
@@ -265,15 +243,22 @@ static void check_sandbox(struct doctor *d)
 
 int check_systemd(struct doctor *d)
 {
-	const char *unit = unit_get(d, "FragmentPath");
+	const char *unit = unit_get(d, "FragmentPath"), *watchdog = unit_get(d, "WatchdogUSec");
+	int64_t watchdog_ms = span_ms(watchdog);
 
 	if (!unit_is_ours(d)) {
 		findings_add(d, SEVERITY_OK, NULL, "%s", d->unit.none);
 		return 0;
 	}
-	check_wrong_values(d, unit);
+	for (size_t i = 0; i < nitems(wrong); i++)
+		if (strcmp(unit_get(d, wrong[i].property), wrong[i].value) == 0)
+			findings_advise(findings_add(d, SEVERITY_WARNING, unit, "%s=%s: %s", wrong[i].property, wrong[i].value, wrong[i].problem),
+			    "systemctl edit %s: [Service] %s", d->unit.name, wrong[i].advice);
 	check_stop(d, unit);
-	check_watchdog(d, unit);
+	if (watchdog_ms > 0 && watchdog_ms < WATCHDOG_LEAST_MS)
+		findings_advise(findings_add(d, SEVERITY_WARNING, unit,
+		    "WatchdogSec=%s is so short that systemd may kill quredisd on a busy machine", watchdog),
+		    "systemctl edit %s: [Service] WatchdogSec=30s", d->unit.name);
 	check_user(d, unit);
 	check_runtime_directory(d, unit);
 	check_environment(d, unit);

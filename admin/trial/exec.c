@@ -10,15 +10,6 @@
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
 
-/* One INT or TERM asks the handler to end, two kill it. */
-static void obey_signals(struct handler *h, int64_t now_ms)
-{
-	if (interrupt_count() == 1)
-		handler_stop(h, now_ms);
-	else if (interrupt_count() > 1)
-		handler_kill(h);
-}
-
 static void run_turn(struct handler *h, const sigset_t *open)
 {
 	struct pollfd fds[HANDLER_POLLFDS];
@@ -28,7 +19,10 @@ static void run_turn(struct handler *h, const sigset_t *open)
 	if (trial_poll(fds, n, handler_deadline_ms(h), open) > 0)
 		handler_io(h, fds, n);
 	now = clock_monotonic_ms();
-	obey_signals(h, now);
+	if (interrupt_count() == 1)
+		handler_stop(h, now);
+	else if (interrupt_count() > 1)
+		handler_kill(h);
 	handler_tick(h, now);
 }
 

@@ -13,15 +13,6 @@
 
 #define SERIAL 1		/* not 0: a handler that prints "OK 0" while idle has not answered */
 
-/* One INT or TERM asks the handler to end, two kill it. */
-static void obey_signals(struct persistent *p, int64_t now_ms)
-{
-	if (interrupt_count() == 1)
-		persistent_stop(p, now_ms);
-	else if (interrupt_count() > 1)
-		persistent_kill(p);
-}
-
 static void run_turn(struct persistent *p, const sigset_t *open)
 {
 	struct pollfd fds[PERSISTENT_POLLFDS];
@@ -33,14 +24,10 @@ static void run_turn(struct persistent *p, const sigset_t *open)
 		persistent_io(p, fds, n, now);
 	else
 		persistent_quiet(p);
-	obey_signals(p, now);
-}
-
-static void judge_answer(const struct handler_reply *r, struct trial *t)
-{
-	trial_replied(t, r);
-	t->duration_ms = r->duration_ms;
-	buffer_append(&t->stderr_tail, r->stderr_tail, r->stderr_len);
+	if (interrupt_count() == 1)
+		persistent_stop(p, now);
+	else if (interrupt_count() > 1)
+		persistent_kill(p);
 }
 
 /*
@@ -93,7 +80,9 @@ static void serve(const struct conf_queue *q, struct persistent *p, const struct
 	do {
 		run_turn(p, open);
 		while (persistent_reply(p, &reply)) {
-			judge_answer(&reply, t);
+			trial_replied(t, &reply);
+			t->duration_ms = reply.duration_ms;
+			buffer_append(&t->stderr_tail, reply.stderr_tail, reply.stderr_len);
 			persistent_drain(p, clock_monotonic_ms());
 		}
 		persistent_tick(p, clock_monotonic_ms());
