@@ -304,13 +304,24 @@ static json_t *workers(const struct master *m, int64_t now_ms)
 	return a;
 }
 
+/* What the log's target does not take. */
+static json_t *log_state(const struct master *m)
+{
+	char since[CLOCK_RFC3339_SIZE];
+	struct log_losses l;
+
+	log_losses(&l);
+	return json_pack("{s:s,s:I,s:s?,s:s?}", "target", m->config.conf->log.target, "lost", (json_int_t)l.lines,
+	    "since", l.since_ms == 0 ? NULL : clock_rfc3339(l.since_ms, since), "error", l.since_ms == 0 ? NULL : strerror(l.error));
+}
+
 json_t *status_document(struct master *m, int64_t now_ms)
 {
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
 	queues_publish(&m->queues);
 	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
+	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
 	    "pid", (int)getpid(),
 	    "node", m->config.conf->supervisor.node,
@@ -320,6 +331,7 @@ json_t *status_document(struct master *m, int64_t now_ms)
 	    "state", state_of_master(m),
 	    "lock_removed", m->lock_removed,
 	    "config", json_path(m->config.path),
+	    "log", log_state(m),
 	    "redis", redis_server(m),
 	    "sweeper", sweeper(m, now_ms),
 	    "keeper", keeper(m),

@@ -69,12 +69,16 @@ static void say_supervisor(const json_t *s)
 	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
 	    SIZE_MAX);
 	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
+	const json_t *log = json_object_get(s, "log");
+	const char *silent = json_string_value(json_object_get(log, "since"));
 	char *stop = control_unsaved(s);	/* only while a stop waits for the file of the embedded Redis */
 
 	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n",
 	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
 	    json_integer_value(json_object_get(s, "pid")), up);
 	say_redis(json_object_get(s, "redis"));
+	if (silent != NULL)
+		say_line("Log", alloc_format("has taken no line since %s: %s", silent, json_string_value(json_object_get(log, "error"))));
 	if (stop != NULL)
 		say_line("Stop", stop);
 	putchar('\n');

@@ -41,6 +41,7 @@
 	SYSTEM(handlers, NEEDS_FILE, "their users can execute them all") \
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
 	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
+	SYSTEM(log, NEEDS_FILE, "the supervisor's log has taken every line") \
 	SYSTEM(redis, NEEDS_NOTHING, "Redis answers") \
 	SYSTEM(sentinels, NEEDS_NOTHING, "every Sentinel names the master") \
 	SYSTEM(certificates, NEEDS_NOTHING, "no certificate has expired, or expires soon") \

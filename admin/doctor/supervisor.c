@@ -214,3 +214,23 @@ int check_supervisor(struct doctor *d)
 		    deaths), "the supervisor's log says why the sweeper cannot return them");
 	return 0;
 }
+
+int check_log(struct doctor *d)
+{
+	const json_t *log = json_object_get(d->supervisor.status, "log");
+	const char *target = json_string_value(json_object_get(log, "target")), *since = json_string_value(json_object_get(log, "since"));
+	const char *error = json_string_value(json_object_get(log, "error"));
+	json_int_t lost = json_integer_value(json_object_get(log, "lost"));
+
+	if (log == NULL)
+		findings_add(d, SEVERITY_OK, NULL, "skipped: no supervisor answered that tells it");
+	else if (since != NULL)
+		findings_advise(findings_add(d, SEVERITY_ERROR, target, "it has taken no line since %s (%s); lost lines: %" JSON_INTEGER_FORMAT, since,
+		    error == NULL ? "" : error, lost),
+		    "look at the disk (df), its quota and LimitFSIZE=, or at the reader of the log; the work goes on meanwhile");
+	else if (lost > 0)
+		findings_advise(findings_add(d, SEVERITY_NOTE, target,
+		    "it takes lines, but lost some since the supervisor started: %" JSON_INTEGER_FORMAT, lost),
+		    "event log_lines_lost in the log says where they are missing");
+	return 0;
+}

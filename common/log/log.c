@@ -46,18 +46,15 @@ static struct {
 	uint32_t epoch;		/* the last one that log_follow() was given */
 	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
 	const char *refusal;	/* why the last file could not be opened */
-	atomic_bool *torn;	/* only a part of the last line was written: the next write, perhaps of a child, begins with a newline. NULL: not known */
+	struct {
+		atomic_bool torn;	/* only a part of the last line was written: the next write, perhaps of a child, begins with a newline */
+		_Atomic uint64_t lost;
+		_Atomic int64_t since_ms;	/* of the first line that was lost since the last one that was written; 0: that one was */
+		atomic_int error;
+	} *shared;		/* by all processes that write to this target; NULL: not known */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
 
 static struct log_line line;
-
-static bool has_field(const struct log_field *fields, size_t n, const struct log_field *bound)
-{
-	for (size_t i = 0; i < n; i++)
-		if (bound->data != NULL && strcmp(fields[i].key, bound->key) == 0)
-			return true;
-	return false;
-}
 
 static void render(enum log_level level, const char *event, const struct log_field *fields, size_t n)
 {
@@ -73,9 +70,14 @@ static void render(enum log_level level, const char *event, const struct log_fie
 	if (state.process[0] != '\0')
 		log_line_field(&line, log_str("process", state.process));
 	log_line_field(&line, log_int("pid", getpid()));
-	for (size_t i = 0; i < nitems(state.bound); i++)
-		if (!has_field(fields, n, &state.bound[i]))
+	for (size_t i = 0; i < nitems(state.bound); i++) {
+		size_t own = 0;
+
+		while (own < n && (state.bound[i].data == NULL || strcmp(fields[own].key, state.bound[i].key) != 0))
+			own++;
+		if (own == n)
 			log_line_field(&line, state.bound[i]);
+	}
 	for (size_t i = 0; i < n; i++)
 		log_line_field(&line, fields[i]);
 	log_line_end(&line);
@@ -100,8 +102,10 @@ static int send_all(const char *p, size_t len)
 {
 	size_t sent = 0;
 
-	if (state.blocking && !writable(0) && !wait_for_reader())
+	if (state.blocking && !writable(0) && !wait_for_reader()) {
+		errno = EAGAIN;
 		return -1;
+	}
 	while (sent < len) {
 		ssize_t n = state.socket ? send(state.fd, p + sent, len - sent, MSG_DONTWAIT | MSG_NOSIGNAL)
 					 : write(state.fd, p + sent, len - sent);
@@ -111,22 +115,51 @@ static int send_all(const char *p, size_t len)
 		if (n == 0 || (n == -1 && errno != EINTR && (errno != EAGAIN || !wait_for_reader())))
 			break;
 	}
-	if (sent > 0 && state.torn != NULL)
-		atomic_store(state.torn, p[sent - 1] != '\n');
+	if (sent > 0 && state.shared != NULL)
+		atomic_store(&state.shared->torn, p[sent - 1] != '\n');
 	return sent == len ? 0 : -1;
+}
+
+static void note_loss(int error)
+{
+	int64_t none = 0;
+
+	state.lost++;
+	if (state.shared == NULL)
+		return;
+	atomic_fetch_add(&state.shared->lost, 1);
+	atomic_store(&state.shared->error, error);
+	atomic_compare_exchange_strong(&state.shared->since_ms, &none, clock_realtime_ms());
+}
+
+static void note_success(void)
+{
+	state.stalled = false;
+	if (state.shared != NULL && atomic_load(&state.shared->since_ms) != 0)
+		atomic_store(&state.shared->since_ms, 0);
+}
+
+void log_losses(struct log_losses *out)
+{
+	*out = (struct log_losses){0};
+	if (state.shared == NULL)
+		return;
+	out->lines = atomic_load(&state.shared->lost);
+	out->since_ms = atomic_load(&state.shared->since_ms);
+	out->error = atomic_load(&state.shared->error);
 }
 
 /* Writes the line. It begins with a newline, which is written only after a torn line. */
 static void write_line(enum log_level level)
 {
-	size_t from = state.torn != NULL && atomic_load(state.torn) ? 0 : 1;
+	size_t from = state.shared != NULL && atomic_load(&state.shared->torn) ? 0 : 1;
 
 	if (state.syslog)
 		syslog(level_priorities[level], "%s", line.text + 1);
 	else if (send_all(line.text + from, line.len - from) == -1)
-		state.lost++;
+		note_loss(errno);
 	else
-		state.stalled = false;
+		note_success();
 }
 
 static void report_lost(void)
@@ -264,36 +297,23 @@ const char *log_open_error(void)
 	return state.refusal;
 }
 
-/*
- * Opens a pipe or a terminal once more, since O_NONBLOCK on descriptor 2 itself would affect all processes that share
- * it. Does not open a file again: with an offset of its own the log would overwrite the lines of other processes.
- */
-static int open_stderr(mode_t type)
-{
-	if (type != S_IFIFO && type != S_IFCHR)
-		return -1;
-	return above_standard(open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-}
-
-static bool is_journal(const struct stat *st)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	uintmax_t device, inode;
-
-	return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 && device == st->st_dev &&
-	    inode == st->st_ino;
-}
-
 static void use_stderr(void)
 {
+	const char *journal = getenv("JOURNAL_STREAM");
+	uintmax_t device, inode;
 	struct stat st = {0};
 
 	if (fstat(STDERR_FILENO, &st) == -1)
 		st.st_mode = 0;
-	state.fd = open_stderr(st.st_mode & S_IFMT);
+	/*
+	 * Opens a pipe or a terminal once more, since O_NONBLOCK on descriptor 2 itself would affect all processes that share
+	 * it. Does not open a file again: with an offset of its own the log would overwrite the lines of other processes.
+	 */
+	state.fd = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode) ?
+	    above_standard(open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) : -1;
 	state.owned = state.fd != -1;
 	state.socket = S_ISSOCK(st.st_mode);
-	state.journal = is_journal(&st);
+	state.journal = journal != NULL && sscanf(journal, "%ju:%ju", &device, &inode) == 2 && device == st.st_dev && inode == st.st_ino;
 	state.blocking = !state.owned && !state.socket && !S_ISREG(st.st_mode);
 	if (!state.owned)
 		state.fd = STDERR_FILENO;
@@ -332,26 +352,13 @@ static bool ends_torn(int fd)
 
 static void look_at_end(int fd)
 {
-	if (state.torn == NULL) {
-		void *page = mmap(NULL, sizeof(*state.torn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (state.shared == NULL) {
+		void *page = mmap(NULL, sizeof(*state.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-		state.torn = page == MAP_FAILED ? NULL : page;
+		state.shared = page == MAP_FAILED ? NULL : page;
 	}
-	if (state.torn != NULL)
-		atomic_store(state.torn, ends_torn(fd));
-}
-
-static void use_file(int fd, char *path)
-{
-	state.fd = fd;
-	state.owned = true;
-	state.path = path;
-}
-
-static void use_syslog(void)
-{
-	openlog("quredisd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
-	state.syslog = true;
+	if (state.shared != NULL)
+		atomic_store(&state.shared->torn, ends_torn(fd));
 }
 
 static int open_path(const char *target)
@@ -372,7 +379,9 @@ static int open_path(const char *target)
 		return -1;
 	}
 	close_target();
-	use_file(fd, path);
+	state.fd = fd;
+	state.owned = true;
+	state.path = path;
 	return 0;
 }
 
@@ -383,7 +392,8 @@ int log_open(const char *target, enum log_format format, enum log_level level)
 		use_stderr();
 	} else if (strcmp(target, "syslog") == 0) {
 		close_target();
-		use_syslog();
+		openlog("quredisd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+		state.syslog = true;
 	} else if (open_path(target) == -1) {
 		return -1;
 	}

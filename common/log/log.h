@@ -57,6 +57,13 @@ int log_reopen(void);			/* USR1: opens the same path again */
 int log_follow(uint32_t epoch);
 /* For a child that closes what it inherited: moves the log to descriptor fd. false: the log needs no descriptor but stderr. */
 bool log_move(int fd);
+/* Lines that the target did not take from any process that shares it, since the program started; they are not counted for syslog. */
+struct log_losses {
+	uint64_t lines;
+	int64_t since_ms;		/* CLOCK_REALTIME: since then it takes none; 0: it took the last one */
+	int error;			/* errno of the last lost line; EAGAIN: its reader stalled */
+};
+void log_losses(struct log_losses *out);
 void log_process(const char *name);	/* "master", "worker mail/2", "sweeper": the field `process` */
 /*
  * From now on every event has the fields `queue` and `worker` behind `pid`, unless it has a field of that name itself. NULL: no such field.

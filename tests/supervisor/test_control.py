@@ -1,4 +1,5 @@
 """The control socket: what it answers, and that nobody on it can hold the master up."""
+import errno
 import grp
 import json
 import os
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from harness import open_files, queue, wait_for
+from harness import descendants_of, open_files, queue, wait_for
 from harness.control import Control, ask, status
 from promises.test_idle import cpu_s
 
@@ -169,6 +170,28 @@ def test_a_removed_socket_is_made_again(quredisd):
         wait_for(lambda n=n: len(d.events("control_restored")) == n)
         assert status(d)["lock_removed"] is False
     assert d.stop() == 0 and not os.path.exists(path)
+
+
+def test_a_full_disk_of_the_log_is_told(quredisd, tmp):
+    """Of any process that writes to it; the event log_lines_lost comes only when there is room again."""
+    def leave_room(size):
+        for pid in (d.pid, *descendants_of(d.pid)):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    log = tmp / "full.log"
+    d = quredisd(queues=[queue("mail", "/bin/cat")], log={"target": str(log), "level": "info"}, wait=False)
+    wait_for(lambda: log.exists() and "event=worker_started" in log.read_text())
+    assert status(d)["log"] == {"target": str(log), "lost": 0, "since": None, "error": None} and "Log:" not in d.quredis("status").out
+    leave_room(log.stat().st_size)
+    d.signal(signal.SIGUSR2)
+    wait_for(lambda: status(d)["log"]["lost"] > 0)
+    state = status(d)["log"]
+    assert state["error"] == os.strerror(errno.EFBIG) and re.fullmatch(r"20.*Z", state["since"])
+    assert f"Log: has taken no line since {state['since']}: File too large" in d.quredis("status").out
+    assert f"it has taken no line since {state['since']} (File too large); lost lines: " in d.quredis("doctor").out
+    leave_room(resource.RLIM_INFINITY)
+    d.signal(signal.SIGUSR2)
+    wait_for(lambda: status(d)["log"]["since"] is None)
+    assert "it takes lines, but lost some since the supervisor started" in d.quredis("doctor").out
 
 
 def test_a_removed_lock_is_an_alarm(quredisd):

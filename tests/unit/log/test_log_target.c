@@ -105,11 +105,19 @@ static void set_room(rlim_t limit)
 
 TEST(full_disk, log_fixture_setup)
 {
+	struct log_losses before, l;
+
+	log_losses(&before);
 	set_room(10);
 	for (int i = 0; i < 5; i++)
 		log_info("lost", log_int("n", i));
+	log_losses(&l);
+	assert_true(l.lines > before.lines && l.since_ms > 0);
+	assert_int_equal(l.error, EFBIG);
 	set_room(RLIM_INFINITY);
 	log_info("healed", log_int("n", 1));
+	log_losses(&l);
+	assert_int_equal(l.since_ms, 0);
 	log_taken();
 	assert_memory_equal(log_text, "time=20", 7);
 	assert_int_equal(log_text[10], '\n');		/* the torn line is ended first */
