@@ -17,9 +17,9 @@ DOWN, UP, PAGE_DOWN, PAGE_UP, HOME, END = "\x1b[B", "\x1b[A", "\x1b[6~", "\x1b[5
 
 
 def judged(client, name, status="healthy", reasons=(), **figures):
-    """A queue with a health that a supervisor wrote long before, so that nothing changes it."""
+    """A queue with a health that nothing changes: no node confirms it, but it is too new for a doubt, however slow the machine is."""
     now = now_ms()
-    document = {"queue": name, "status": status, "since": "", "since_ms": now - 300000, "at": "", "at_ms": now, "interval_ms": 3600000, "node": "here",
+    document = {"queue": name, "status": status, "since": "", "since_ms": now - 300000, "at": "", "at_ms": now + 600000, "interval_ms": 3600000, "node": "here",
                 "reasons": [{"code": "ingress", "status": status, "value": 7, "limit": 5, "text": r} for r in reasons], **figures}
     Queue(client, name)
     client.hset("quredis:health", name, json.dumps(document))
