@@ -31,6 +31,11 @@ bool interrupt_asked(void)
 	return asked != 0;
 }
 
+void interrupt_ask(void)
+{
+	on_signal(SIGTERM);
+}
+
 void interrupt_begin_counting(sigset_t *open)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGCHLD };

@@ -11,6 +11,7 @@
  */
 void interrupt_begin(void);
 bool interrupt_asked(void);
+void interrupt_ask(void);		/* as if TERM had come */
 
 /*
  * As interrupt_begin(), for a caller that also waits for children in ppoll(2): INT, TERM and CHLD are blocked, except during the

@@ -12,6 +12,13 @@
 #define INDENT 2		/* of further lines */
 #define SUGGESTIONS_MAX 3
 
+static struct buffer *keeper;		/* NULL: lines go to standard error */
+
+void notice_keep(struct buffer *kept)
+{
+	keeper = kept;
+}
+
 /* Names of keys and errors of Redis are untrusted: control characters in them must not reach the terminal. */
 void notice_print_args(const char *prefix, const char *fmt, va_list ap)
 {
@@ -20,10 +27,14 @@ void notice_print_args(const char *prefix, const char *fmt, va_list ap)
 	if (vasprintf(&text, fmt, ap) == -1)
 		return;
 	shown = visible_line(text);
-	fflush(stdout);
-	fputs(prefix, stderr);
-	wrap_write(stderr, shown, strlen(prefix), INDENT, wrap_width(stderr));
-	fputc('\n', stderr);
+	if (keeper != NULL) {
+		buffer_format(keeper, "%s%s\n", prefix, shown);
+	} else {
+		fflush(stdout);
+		fputs(prefix, stderr);
+		wrap_write(stderr, shown, strlen(prefix), INDENT, wrap_width(stderr));
+		fputc('\n', stderr);
+	}
 	free(shown);
 	free(text);
 }

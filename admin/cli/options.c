@@ -74,6 +74,10 @@ const struct option_spec option_specs[] = {
 	  OPTION_IS_STRING, FIELD(from), 0, 0, "ingress, escape or delayed" },
 	{ NO_LETTER(49), "retry", NULL, OPTION_AGAIN, "hand it back, to run again", OPTION_IS_FLAG, FIELD(again), 0, 0, NULL },
 	{ NO_LETTER(50), "escape", NULL, OPTION_ESCAPE, "make it a dead letter (the default)", OPTION_IS_FLAG, FIELD(escape), 0, 0, NULL },
+	{ NO_LETTER(51), "foreground", NULL, OPTION_FOREGROUND, "do the work in this command, not in a supervisor",
+	  OPTION_IS_FLAG, FIELD(foreground), 0, 0, NULL },
+	{ NO_LETTER(52), "stop", "ID", OPTION_STOP, "stop the operation with this id",
+	  OPTION_IS_STRING, FIELD(stop), 0, 0, "an id that quredis operations shows" },
 	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0, NULL },
 	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the order is given",
 	  OPTION_IS_FLAG, FIELD(no_wait), 0, 0, NULL },
@@ -307,6 +311,35 @@ json_t *options_to_json(const struct options *o, uint64_t bits)
 		return all;
 	json_decref(all);
 	return NULL;
+}
+
+static bool take_value(struct options *o, const struct option_spec *s, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	int64_t number = json_integer_value(value);
+	char *field = (char *)o + s->offset;
+
+	o->given |= s->bit;
+	if (s->kind == OPTION_IS_STRING) {
+		memcpy(field, &text, sizeof(text));
+		return text != NULL;
+	}
+	memcpy(field, &number, sizeof(number));
+	return json_is_integer(value) && number >= (s->kind == OPTION_MAY_HAVE_NUMBER ? 0 : s->min) && number <= s->max;
+}
+
+int options_from_json(struct options *o, const json_t *json, uint64_t bits)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const json_t *value = (option_specs[i].bit & bits) == 0 ? NULL : json_object_get(json, option_specs[i].name);
+
+		if (value != NULL && !take_value(o, &option_specs[i], value))
+			return -1;
+		n += value != NULL;
+	}
+	return json_is_object(json) && n == json_object_size(json) ? 0 : -1;
 }
 
 /* A single quote becomes '"'"': tables would double a backslash. */

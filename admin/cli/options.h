@@ -53,6 +53,8 @@
 #define OPTION_SKIP	OPTION_BIT(34)
 #define OPTION_AGAIN	OPTION_BIT(35)
 #define OPTION_ESCAPE	OPTION_BIT(36)
+#define OPTION_FOREGROUND	OPTION_BIT(37)
+#define OPTION_STOP	OPTION_BIT(38)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *socket, *host, *url;
@@ -60,13 +62,13 @@ struct options {			/* strings point into argv */
 	bool json, yes, dry_run, force, help, version;
 	enum colour_choice colour;
 
-	const char *id, *from, *rate, *bind, *before, *at, *sort;
+	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop;
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip, again, escape;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip, again, escape, foreground;
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */
@@ -108,6 +110,12 @@ const struct option_spec *option_of_bit(uint64_t bit);
 struct json_t *options_to_json(const struct options *o, uint64_t bits);
 /* The words of such an object for a shell, " --class HandlerExit --canary=50": a new string. NULL: it has other members */
 char *options_to_words(const struct json_t *json, uint64_t bits);
+
+/*
+ * Reads such an object, which any program may have written, into o. The strings point into it. -1: it has other members, or a value that the command line
+ * would refuse
+ */
+int options_from_json(struct options *o, const struct json_t *json, uint64_t bits);
 
 void options_append_quoted(struct buffer *words, const char *text);	/* a word for a shell; plain words stay as they are */
 

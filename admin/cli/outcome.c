@@ -53,6 +53,7 @@ static void say_json(struct admin *a, const struct outcome *o)
 	if (o->says_left)
 		add(&l, "left", cell_count(o->left));
 	if (p != NULL) {
+		add(&l, "operation", cell_str(p->id));
 		add(&l, "total", cell_count(p->total));
 		add(&l, "done", cell_int(p->done));
 		add(&l, "failed_again", cell_count(p->failed));

@@ -16,6 +16,7 @@ struct outcome_durability {
 
 /* How far an operation came that commands may have begun before, and a repeated one continues. */
 struct outcome_operation {
+	const char *id;
 	int64_t total;		/* -1: not counted */
 	int64_t done, failed;	/* failed: are dead letters again; -1: nothing looked for them */
 	bool settled;		/* no message is under way, so no more can fail */

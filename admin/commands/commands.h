@@ -16,6 +16,7 @@ int cmd_health(struct admin *a);
 int cmd_help(struct admin *a);
 int cmd_ls(struct admin *a);
 int cmd_nodes(struct admin *a);
+int cmd_operations(struct admin *a);
 int cmd_pause(struct admin *a);
 int cmd_peek(struct admin *a);
 int cmd_quiet(struct admin *a);

@@ -76,20 +76,16 @@ static size_t ask_figures(struct admin *a, int64_t now_ms)
 /* The notes of operations on dead letters: one key for each operation. */
 static int destroy_redriven(struct admin *a, int64_t *removed)
 {
-	struct redis_reply reply, fields;
+	char id[QUEUE_OPERATION_ID_SIZE];
+	struct redis_reply reply;
+	const char *what;
 	size_t n = 0;
 
-	queue_operations_list(&a->redis, &a->keys);
+	queue_operations_list(&a->redis, &a->keys, OPERATION_WHAT);
 	if (admin_wait(a, &reply) == -1)
 		return -1;
-	fields = reply.type == REDIS_ARRAY && reply.n == 2 ? redis_element(&reply, 1) : (struct redis_reply){0};	/* a wrong type is no error here */
-	for (size_t i = 0; fields.type == REDIS_ARRAY && i + 1 < fields.n; i += 2, n++) {
-		struct redis_reply field = redis_element(&fields, i);
-		char id[QUEUE_OPERATION_ID_SIZE];
-
-		snprintf(id, sizeof(id), "%.*s", (int)strcspn(field.str, ":"), field.str);
+	for (; queue_operations_listed(&reply, n, id, &what); n++)	/* a wrong type is no error here: it lists none */
 		queue_destroy_redriven(&a->redis, &a->keys, id);
-	}
 	return take_removed(a, n, removed);
 }
 

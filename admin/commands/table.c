@@ -42,12 +42,13 @@ static const struct command rows[] = {
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER | OPTION_BEFORE, NULL,
 	  TASK_DEAD_LETTERS, COMMAND_LOOKS, "quredis dlq ls mail --since 02:00 --class SMTPServerDisconnected" },
 	{ "dlq retry", "QUEUE ID...|--all", "move dead letters back to ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,
-	  OPTION_ALL | OPTION_FILTER | OPTION_PACE | OPTION_ANEW,
+	  OPTION_ALL | OPTION_FILTER | OPTION_PACE | OPTION_ANEW | OPTION_NO_WAIT | OPTION_FOREGROUND,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken. With --canary, --rate or "
 	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given. "
 	  "With these or a filter, the same command again continues one that was interrupted.",
 	  TASK_DEAD_LETTERS, COMMAND_CHANGES, "quredis dlq retry mail --all --class HandlerTimeout --canary=50 --rate 50/s" },
-	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX, OPTION_ALL | OPTION_FILTER | OPTION_ANEW,
+	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX,
+	  OPTION_ALL | OPTION_FILTER | OPTION_ANEW | OPTION_NO_WAIT | OPTION_FOREGROUND,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken.",
 	  TASK_DEAD_LETTERS, COMMAND_CHANGES, "quredis dlq rm mail --all --until 30d" },
 	{ "dlq show", "QUEUE ID", "show a dead letter with its message", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
@@ -79,6 +80,10 @@ static const struct command rows[] = {
 	{ "nodes", "", "list the supervisors of all hosts", cmd_nodes, NEED_REDIS, 0, 0, 0,
 	  "As they last reported.",
 	  TASK_LOOK, COMMAND_LOOKS, "quredis nodes" },
+	{ "operations", "[QUEUE]", "list long work on dead letters, or stop it", cmd_operations, NEED_REDIS, 0, 1, OPTION_STOP,
+	  "The retries and deletions by a filter or at a pace that are not complete, and who executes them: a supervisor, or a command. --stop ID ends one "
+	  "between two messages; the same command continues it.",
+	  TASK_DEAD_LETTERS, COMMAND_LOOKS, "quredis operations mail --stop 6f1c0b9e5d2a4c77" },
 	{ "pause", "QUEUE", "stop fetching, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0,
 	  "Running messages are finished. quiet does the same on this host; resume undoes it.",
 	  TASK_QUEUES, COMMAND_CHANGES, "quredis pause mail" },

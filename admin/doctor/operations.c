@@ -19,30 +19,14 @@ struct unfinished {
 	char *what;			/* action and filter; owned */
 };
 
-static const char *text_of(const struct redis_reply *reply, size_t i)
-{
-	struct redis_reply e = redis_element(reply, i);
-
-	return e.type == REDIS_STRING ? e.str : "";
-}
-
 static size_t take_list(const struct redis_reply *reply, struct unfinished all[OPERATIONS_MOST])
 {
-	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1) : (struct redis_reply){0};
+	const char *what;
 	size_t n = 0;
 
-	if (pairs.type != REDIS_ARRAY)
-		return 0;
-	for (size_t i = 0; i + 1 < pairs.n && n < OPERATIONS_MOST; i += 2) {
-		const char *field = text_of(&pairs, i), *what = text_of(&pairs, i + 1);
-		size_t len = strcspn(field, ":");
-
-		if (len == 0 || len >= QUEUE_OPERATION_ID_SIZE)
-			continue;
-		memcpy(all[n].id, field, len);
-		all[n].id[len] = '\0';
-		all[n++].what = visible(what, strlen(what), 200);
-	}
+	for (size_t i = 0; n < OPERATIONS_MOST && queue_operations_listed(reply, i, all[n].id, &what); i++)
+		if (all[n].id[0] != '\0')
+			all[n++].what = visible(what, strlen(what), 200);
 	return n;
 }
 
@@ -93,7 +77,7 @@ int check_operations(struct doctor *d, struct queue_check *q)
 	size_t n;
 
 	(void)q;
-	queue_operations_list(&d->a->redis, &d->a->keys);
+	queue_operations_list(&d->a->redis, &d->a->keys, OPERATION_WHAT);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	n = take_list(&reply, all);

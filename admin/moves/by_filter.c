@@ -1,6 +1,6 @@
 /*
- * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: an operation that a repeated command continues. selection.c takes the dead letters,
- * paced.c decides how fast.
+ * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: asks the operator, and gives the operation to the leading sweeper (delegate.c), or does
+ * its work itself. A repeated command continues it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,191 +11,108 @@
 
 #include "admin/moves/by_filter.h"
 
+#include "admin/moves/delegate.h"
 #include "admin/moves/moves.h"
-#include "admin/moves/retry.h"
 #include "admin/operations/operations.h"
 
 #include "common/base/base.h"
 
 #define RELATIVE_MS (60 * 60 * 1000)	/* for so long after its last step an operation with a relative time is continued without a question */
-#define COUNT_MS 1000			/* without a question the work begins after this time, even if not all are counted */
 
-struct work {
+struct by_filter {
 	struct admin *a;
-	struct filter filter;
-	struct operation op;
-	struct selection selection;
-	struct paced paced;
-	struct progress progress;
+	struct work w;
 	struct outcome outcome;
-	bool retry, is_paced;
 };
-
-/* ---- how many ---- */
-
-struct counting {
-	struct filter *filter;
-	int64_t n, read, until_ms;
-};
-
-static int count_one(void *arg, const struct dead_letter *d)
-{
-	struct counting *c = arg;
-
-	c->n += filter_matches(c->filter, d);
-	return interrupt_asked() || (c->until_ms > 0 && ++c->read % 100 == 0 && clock_monotonic_ms() >= c->until_ms) ? 1 : 0;
-}
-
-/* Counts the dead letters up to the bound. *n -1: there are too many to count before the work begins. */
-static int count_all(struct work *w, int64_t *n)
-{
-	struct counting c = { .filter = &w->filter };
-	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1" };	/* without a field the walk would read all of them */
-	size_t nfields = filter_add_fields(&w->filter, fields, 1);
-	int rc;
-
-	if (!w->a->options.dry_run && (w->a->options.yes || !confirm_possible()))
-		c.until_ms = clock_monotonic_ms() + COUNT_MS;
-	rc = dead_letter_walk(w->a, &(struct dead_letter_walk){ .up = true, .from = w->op.next, .to = w->op.bound, .fields = fields, .nfields = nfields },
-	    count_one, &c);
-	*n = rc == 0 ? c.n : -1;
-	return rc == -1 ? -1 : 0;
-}
 
 /* The newest record, or the last one before --until: what fails from now on is behind it. */
-static int find_bound(struct work *w)
+static int find_bound(struct by_filter *b)
 {
 	struct redis_reply reply, newest;
-	struct admin *a = w->a;
+	struct admin *a = b->a;
 
-	redis_appendf(&a->redis, "XREVRANGE %s %s %s COUNT 1", a->keys.log, w->filter.until, w->filter.since);
+	redis_appendf(&a->redis, "XREVRANGE %s %s %s COUNT 1", a->keys.log, b->w.filter.until, b->w.filter.since);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (reply.type == REDIS_ARRAY && reply.n == 0) {
-		operation_set_range(&w->op, w->filter.since, "0-1");
+		operation_set_range(&b->w.op, b->w.filter.since, "0-1");
 		return 0;
 	}
 	newest = redis_element(&reply, 0);
 	if (reply.type != REDIS_ARRAY || newest.type != REDIS_ARRAY || newest.n == 0 || redis_element(&newest, 0).type != REDIS_STRING)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-	operation_set_range(&w->op, w->filter.since, redis_element(&newest, 0).str);
+	operation_set_range(&b->w.op, b->w.filter.since, redis_element(&newest, 0).str);
 	return 0;
 }
 
 /* ---- the work ---- */
 
-/* If Redis went back meanwhile, older records may be there again: then the walk begins again. */
-static int take_all(struct work *w)
+static void print_outcome(struct by_filter *b, const struct work_report *r)
 {
-	int rc = 1;
+	const struct outcome_operation operation = { .id = b->w.op.id, .total = r->total, .done = r->done, .failed = r->failed, .settled = r->settled,
+		.same_cause = r->same_cause, .failed_cause = r->failed_cause, .complete = r->complete };
 
-	do {
-		selection_begin(&w->selection, &w->op, &w->filter, w->retry, w->is_paced ? &w->paced.redriven : NULL);
-		if (w->is_paced) {
-			w->paced.selection = &w->selection;
-			w->paced.progress = &w->progress;
-			rc = paced_run(w->a, &w->paced);
-		} else {
-			while ((rc = selection_take(&w->selection, QUEUE_TAKEN_MAX)) == 1 && !interrupt_asked())
-				progress_show(&w->progress, w->op.done);
-			rc = rc == -1 ? -1 : 0;
-		}
-		if (rc == -1 || interrupt_asked() || !w->selection.went_back)
-			return rc;
-		operation_rewind(&w->op);
-		paced_free(&w->paced);
-	} while (true);
+	b->outcome.operation = &operation;
+	b->outcome.filtered = !filter_is_empty(&b->w.filter);
+	b->outcome.count = r->count;
+	b->outcome.interrupted = r->interrupted;
+	b->outcome.says_left = true;
+	b->outcome.left = r->left;
+	outcome_say(b->a, &b->outcome);
+	b->outcome.operation = NULL;
 }
 
 /*
- * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells apart. If the operation began before all
- * were counted, those that are left are counted now; this may take COUNT_MS.
+ * The sweeper may have ended the operation after a command stopped waiting for it. The repeated command then prints how, and does not begin
+ * another one: that would take what has failed again since. 1: it did; 0: there is no such result
  */
-static int64_t count_left(struct work *w, bool complete)
+static int print_result(struct by_filter *b)
 {
-	int64_t taken = w->op.done + w->selection.missing, n;
-	int status = w->a->status;
+	struct work_report r = {0};
+	int64_t now_ms, at_ms;
+	int rc = 0;
 
-	if (complete)
-		return w->selection.claimed + w->selection.unsure;
-	if (w->op.total >= 0)
-		return w->op.total > taken ? w->op.total - taken : 0;
-	if (status == EX_UNAVAILABLE)
+	if (b->w.op.result[0] == '\0' || b->a->options.anew || b->a->options.dry_run)
+		return 0;
+	if (admin_server_time(b->a, &now_ms) == -1)
 		return -1;
-	selection_step_back(&w->selection);
-	if (count_all(w, &n) == -1)
-		n = -1;
-	w->a->status = status;
-	return n;
-}
+	if (now_ms - strtoll(b->w.op.result, NULL, 10) <= RELATIVE_MS && work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
+		char stamp[CLOCK_RFC3339_SIZE];
 
-static void print_outcome(struct work *w, int rc)
-{
-	const struct failures *f = &w->paced.failures;
-	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? w->paced.redriven.failed : -1,
-		.settled = w->paced.settled,
-		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .failed_cause = failures_most_frequent(f),
-		.complete = rc == 0 && !interrupt_asked() };
-
-	w->outcome.operation = &operation;
-	w->outcome.filtered = !filter_is_empty(&w->filter);
-	w->outcome.count = w->selection.done;
-	w->outcome.interrupted = rc == 0 && interrupt_asked();
-	retry_note_claimed(w->selection.claimed);
-	if (w->selection.missing > 0)
-		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was %s", w->selection.missing,
-		    w->selection.missing == 1 ? "dead letter was" : "dead letters were", w->selection.missing == 1 ? "it" : "them",
-		    w->retry ? "left" : "there, and was deleted");
-	if (rc == 0 || w->selection.done > 0 || w->paced.stopped) {
-		w->outcome.says_left = true;
-		w->outcome.left = count_left(w, operation.complete);
-		outcome_say(w->a, &w->outcome);
-		if (operation.complete && w->op.done == 0)
-			filter_suggest(&w->filter);
+		admin_note("a supervisor ended the %s at %s; the same command again begins another one", b->w.op.verb, clock_rfc3339(at_ms, stamp));
+		r.count = r.done;
+		if (r.says)
+			print_outcome(b, &r);
+		b->a->status = r.status;
+		rc = operation_told(&b->w.op) == -1 || r.status != EX_OK ? -1 : 1;
 	}
-	w->outcome.operation = NULL;
-}
-
-/* The operation stays for a repeated command unless it is complete, or stopped because messages failed again. */
-static int end_or_release(struct work *w, int rc)
-{
-	int status = w->a->status;
-
-	if (rc == 0 && !interrupt_asked())
-		return operation_end(&w->op);
-	if (w->paced.stopped)
-		operation_end(&w->op);
-	else if (status != EX_UNAVAILABLE)
-		selection_release(&w->selection);
-	w->a->status = status;
+	work_report_free(&r);
 	return rc;
 }
 
-static int hold_and_take(struct work *w)
+static int do_work(struct by_filter *b)
 {
+	struct work_report r;
 	int rc;
 
 	interrupt_begin();
-	if (operation_hold(&w->op) == -1) {
-		interrupt_end();
-		return -1;
-	}
-	progress_begin(&w->progress, w->outcome.action, w->op.done, w->op.total < 0 ? 0 : w->op.total);
-	rc = take_all(w);
-	progress_end(&w->progress);
-	rc = end_or_release(w, rc);
-	print_outcome(w, rc);
+	rc = delegate_run(&b->w, &r);
+	if (rc == DELEGATE_NOT)
+		rc = work_run(&b->w, &r);
+	if (r.says)
+		print_outcome(b, &r);
 	if (rc == -1)		/* the console, which interrupts, would take the signal for "not complete", and begin another canary */
 		interrupt_forget();
 	interrupt_end();
+	work_report_free(&r);
 	return rc;
 }
 
 /* The filter and the pace, as a question states them: a new string. A continued operation keeps the times of its beginning. */
-static char *work_words(const struct work *w, bool continued)
+static char *work_words(const struct by_filter *b, bool continued)
 {
-	const char *since = continued ? w->op.since : w->filter.since, *until = continued ? w->op.bound : w->filter.until;
-	char *filter = filter_words(&w->filter, since, until), *pace = w->is_paced ? paced_words(&w->paced) : alloc_string("");
+	const char *since = continued ? b->w.op.since : b->w.filter.since, *until = continued ? b->w.op.bound : b->w.filter.until;
+	char *filter = filter_words(&b->w.filter, since, until), *pace = b->w.is_paced ? paced_words(&b->w.paced) : alloc_string("");
 	char *words = alloc_format("%s%s", filter, pace);
 
 	free(filter);
@@ -221,20 +138,20 @@ char *by_filter_command(const struct admin *a, const char *action, const json_t 
 }
 
 /* The command that acts on the same period whenever it is given: as by_filter_command() */
-static char *absolute_command(const struct work *w)
+static char *absolute_command(const struct by_filter *b)
 {
-	struct options o = w->a->options;
+	struct options o = b->a->options;
 	char since[CLOCK_RFC3339_SIZE] = "", until[CLOCK_RFC3339_SIZE], *command;
 	uint64_t ms = 0, serial;
 	json_t *json;
 
-	if (queue_record_id_parse(w->op.since, &ms, &serial) == 0)
+	if (queue_record_id_parse(b->w.op.since, &ms, &serial) == 0)
 		o.since = clock_rfc3339(clock_ms_of((double)ms), since);
-	queue_record_id_parse(w->op.bound, &ms, &serial);
+	queue_record_id_parse(b->w.op.bound, &ms, &serial);
 	o.until = clock_rfc3339(clock_ms_of((double)ms), until);
 	o.given |= OPTION_UNTIL;
 	json = options_to_json(&o, OPTION_FILTER | OPTION_PACE);
-	command = by_filter_command(w->a, w->outcome.action, json);
+	command = by_filter_command(b->a, b->outcome.action, json);
 	json_decref(json);
 	return command;
 }
@@ -243,111 +160,105 @@ static char *absolute_command(const struct work *w)
  * Without a question, an operator learns too late that "--since 2h" of yesterday is continued. A script that repeats its command after a fault does so soon.
  * If the period begins no earlier than that of now, as with "--until 30d", it holds nothing that the words do not mean now.
  */
-static int check_period(struct work *w)
+static int check_period(struct by_filter *b)
 {
-	bool earlier = w->filter.since_given != NULL && queue_record_id_compare(w->op.since, w->filter.since) < 0;
+	bool earlier = b->w.filter.since_given != NULL && queue_record_id_compare(b->w.op.since, b->w.filter.since) < 0;
 	int64_t idle_ms = 0;
 	char *command;
 
-	if (w->a->options.dry_run || !earlier || (!w->a->options.yes && confirm_possible()))
+	if (b->a->options.dry_run || !earlier || (!b->a->options.yes && confirm_possible()))
 		return 0;
-	if (operation_idle(&w->op, &idle_ms) == -1)
+	if (operation_idle(&b->w.op, &idle_ms) == -1)
 		return -1;
 	if (idle_ms <= RELATIVE_MS)
 		return 0;
-	command = absolute_command(w);
-	admin_fail(w->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one%s%s; "
-	    "to begin with that of now, add --anew", w->op.verb, command == NULL ? ", give its times" : ": ", command == NULL ? "" : command);
+	command = absolute_command(b);
+	admin_fail(b->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one%s%s; "
+	    "to begin with that of now, add --anew", b->w.op.verb, command == NULL ? ", give its times" : ": ", command == NULL ? "" : command);
 	free(command);
 	return -1;
 }
 
-static int begin_to_continue(struct work *w)
+static int begin_to_continue(struct by_filter *b)
 {
 	char stamp[CLOCK_RFC3339_SIZE], total[32] = "", *words;
 
-	if (check_period(w) == -1)
+	if (check_period(b) == -1)
 		return -1;
-	words = filter_is_relative(&w->filter) ? work_words(w, true) : alloc_string("");
-	if (w->op.total >= 0)
-		snprintf(total, sizeof(total), " of %" PRId64, w->op.total);
-	admin_note("continues the %s begun at %s%s: %" PRId64 "%s are done", w->op.verb,
-	    w->op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(w->op.begun_ms, stamp), words, w->op.done, total);
+	words = filter_is_relative(&b->w.filter) ? work_words(b, true) : alloc_string("");
+	if (b->w.op.total >= 0)
+		snprintf(total, sizeof(total), " of %" PRId64, b->w.op.total);
+	admin_note("continues the %s begun at %s%s: %" PRId64 "%s are done", b->w.op.verb,
+	    b->w.op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(b->w.op.begun_ms, stamp), words, b->w.op.done, total);
 	free(words);
 	return 0;
 }
 
 /* For a command that takes nothing: a dry run, or a filter that matches nothing. JSON has the same members as after a run; left: -1 if not counted. */
-static void print_untaken(struct work *w, int64_t left)
+static void print_untaken(struct by_filter *b, int64_t left)
 {
-	bool json = w->a->options.json;
-	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? 0 : -1, .same_cause = -1,
-		.complete = left == 0 && !w->a->options.dry_run };
+	bool json = b->a->options.json;
+	const struct outcome_operation operation = { .id = b->w.op.id, .total = b->w.op.total, .done = b->w.op.done, .failed = b->w.is_paced ? 0 : -1,
+		.same_cause = -1, .complete = left == 0 && !b->a->options.dry_run };
 
-	w->outcome.operation = json ? &operation : NULL;
-	w->outcome.says_left = json;
-	w->outcome.left = left;
-	outcome_say(w->a, &w->outcome);
-	w->outcome.operation = NULL;
+	b->outcome.operation = json ? &operation : NULL;
+	b->outcome.says_left = json;
+	b->outcome.left = left;
+	outcome_say(b->a, &b->outcome);
+	b->outcome.operation = NULL;
 }
 
-static int ask_and_take(struct work *w, int64_t n, bool continued)
+static int ask_and_take(struct by_filter *b, int64_t n, bool continued)
 {
-	char *words = work_words(w, continued);
+	char *words = work_words(b, continued);
 	int rc = 0;
 
-	w->outcome.count = n;
-	if (n == 0 && !continued && !w->a->options.dry_run && operation_forget_earlier(&w->op) == -1) {
+	b->outcome.count = n;
+	if (n == 0 && !continued && !b->a->options.dry_run && operation_forget_earlier(&b->w.op) == -1) {
 		rc = -1;
-	} else if (w->a->options.dry_run || (n == 0 && !continued)) {
-		w->outcome.what = words;
-		print_untaken(w, n);
+	} else if (b->a->options.dry_run || (n == 0 && !continued)) {
+		b->outcome.what = words;
+		print_untaken(b, n);
 	} else {
-		rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Move back" : "Delete", n, "escape", words);
+		rc = n < 0 ? 0 : confirm_messages(b->a, b->w.retry ? "Move back" : "Delete", n, "escape", words);
 		if (rc == 0)
-			rc = hold_and_take(w);
+			rc = do_work(b);
 	}
 	free(words);
 	return rc;
 }
 
-static int find_and_run(struct work *w)
+static int find_and_run(struct by_filter *b)
 {
-	struct admin *a = w->a;
-	int found = operation_find(a, w->outcome.action, &w->filter, &w->op);
+	struct admin *a = b->a;
+	int found = work_find(&b->w, a, b->outcome.action);
 	int64_t n;
 
+	if (found == 0 && (found = print_result(b)) != 0)
+		return found == 1 ? 0 : -1;
 	if (found == 1 && a->options.anew) {
-		operation_begin_anew(&w->op);
+		operation_begin_anew(&b->w.op);
 		found = 0;
 	}
-	if (found == -1 || (found == 1 ? begin_to_continue(w) : find_bound(w)) == -1)
+	if (found == -1 || (found == 1 ? begin_to_continue(b) : find_bound(b)) == -1)
 		return -1;
-	n = w->op.total < 0 ? -1 : w->op.total - w->op.done;
-	if (found == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
-		if (count_all(w, &n) == -1)
+	n = b->w.op.total < 0 ? -1 : b->w.op.total - b->w.op.done;
+	if (found == 0 || (b->w.op.total < 0 && (a->options.dry_run || !a->options.yes))) {
+		if (work_count(&b->w, &n) == -1)
 			return -1;
 		if (found == 0)
-			operation_set_total(&w->op, n);
+			operation_set_total(&b->w.op, n);
 	}
 	if (found == 0)
-		filter_suggest(&w->filter);
-	return ask_and_take(w, n, found == 1);
+		filter_suggest(&b->w.filter);
+	return ask_and_take(b, n, found == 1);
 }
 
-int by_filter_run(struct admin *a, bool retry, const struct outcome *outcome)
+int by_filter_run(struct admin *a, const struct outcome *outcome)
 {
-	struct work w = { .a = a, .retry = retry, .outcome = *outcome };
-	int rc;
+	struct by_filter b = { .a = a, .outcome = *outcome };
+	int rc = find_and_run(&b);
 
-	w.is_paced = (a->options.given & OPTION_PACE) != 0;
-	rc = filter_read(a, &w.filter);
-	if (rc == 0 && w.is_paced)
-		rc = paced_read(a, &w.paced);
-	if (rc == 0)
-		rc = find_and_run(&w);
-	operation_free(&w.op);
-	paced_free(&w.paced);
-	filter_free(&w.filter);
+	work_free(&b.w);
 	return rc;
 }

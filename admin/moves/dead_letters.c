@@ -222,7 +222,7 @@ static int by_filter(struct admin *a, bool retry)
 {
 	const struct outcome outcome = outcome_of(retry);
 
-	return by_filter_run(a, retry, &outcome);
+	return by_filter_run(a, &outcome);
 }
 
 /* ---- the commands ---- */

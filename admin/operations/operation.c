@@ -76,6 +76,9 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	o->canary_fingerprints = alloc_string(text[OPERATION_CANARY_FINGERPRINTS]);
 	o->canary_done = text[OPERATION_CANARY_DONE][0] != '\0';
 	o->last_at_ms = figure(text[OPERATION_LAST_AT], TIME_MAX_MS, 0);
+	strlcpy(o->wanted, text[OPERATION_WANTED], sizeof(o->wanted));
+	free(o->result);
+	o->result = alloc_string(text[OPERATION_RESULT]);
 	o->is_damaged = o->bound[0] != '\0' && (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place(o->next));
 	return 0;
 }
@@ -97,6 +100,14 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	if (o->is_damaged && !a->options.anew)
 		return admin_fail(a, EX_DATAERR, "the saved state of this %s (in %s) is damaged: --anew discards it", o->verb, a->keys.operations);
 	return o->bound[0] != '\0';
+}
+
+int operation_told(struct operation *o)
+{
+	int64_t removed;
+
+	queue_operation_told(&o->a->redis, &o->a->keys, o->id);
+	return admin_integer(o->a, &removed, o->a->keys.operations);
 }
 
 int operation_idle(struct operation *o, int64_t *ms)
@@ -141,7 +152,11 @@ static int send_note(struct operation *o, int64_t hold_ms, int64_t done, enum qu
 	if (admin_integer(o->a, &held, o->a->keys.operations) == -1)
 		return -1;
 	o->renewed_ms = clock_monotonic_ms();
-	return held == 1 ? 0 : operation_lost(o);
+	if (held == 2 && !o->is_stopped) {
+		o->is_stopped = true;
+		interrupt_ask();
+	}
+	return held >= 1 ? 0 : operation_lost(o);
 }
 
 static int note(struct operation *o, enum queue_operation_field field, const char *value)
@@ -159,8 +174,7 @@ static int note_number(struct operation *o, enum queue_operation_field field, in
 
 /* ---- holding ---- */
 
-/* Filter and pace of this command, as JSON; a new string */
-static char *options_text(const struct operation *o)
+char *operation_options_text(const struct operation *o)
 {
 	json_t *json = options_to_json(&o->a->options, OPTION_FILTER | OPTION_PACE);
 	char *text = json_dumps(json, JSON_COMPACT);
@@ -171,7 +185,7 @@ static char *options_text(const struct operation *o)
 
 static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
 {
-	char total[24] = "", *options = options_text(o);
+	char total[24] = "", *options = operation_options_text(o);
 	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
 		[OPERATION_BOUND] = o->bound, [OPERATION_TOTAL] = total };
 	struct admin *a = o->a;
@@ -196,7 +210,7 @@ static int held_by(struct operation *o, const char *holder)
 /* The command that continues an operation may have another pace than the one before: doctor shows the last one. */
 static int note_options(struct operation *o)
 {
-	char *options = options_text(o);
+	char *options = operation_options_text(o);
 	int rc = note(o, OPERATION_OPTIONS, options);
 
 	free(options);
@@ -214,9 +228,13 @@ static int begin_held(struct operation *o, const struct redis_reply *reply)
 	if (take_fields(o, reply, 1) == -1)
 		return -1;
 	o->renewed_ms = clock_monotonic_ms();
+	if (o->swept && strcmp(o->wanted, "run") != 0) {
+		operation_release(o, NULL);
+		return admin_fail(o->a, EX_TEMPFAIL, "an operator stopped this %s", o->verb);
+	}
 	if (strcmp(o->since, since) == 0 && strcmp(o->bound, bound) == 0)
-		return is_new ? 0 : note_options(o);
-	operation_release(o);
+		return is_new || o->swept ? 0 : note_options(o) == -1 || note(o, OPERATION_WANTED, "") == -1 ? -1 : 0;
+	operation_release(o, NULL);
 	return admin_fail(o->a, EX_TEMPFAIL, "another command began this %s anew meanwhile: run the command again", o->verb);
 }
 
@@ -338,14 +356,23 @@ int operation_count(struct operation *o)
 	return 0;
 }
 
-int operation_release(struct operation *o)
+int operation_release(struct operation *o, const char *result)
 {
-	return o->is_lost ? -1 : send_note(o, 0, ANY_NUMBER, OPERATION_NEXT, o->next);
+	if (o->is_lost || (result != NULL && note(o, OPERATION_RESULT, result) == -1))
+		return -1;
+	return send_note(o, 0, ANY_NUMBER, OPERATION_NEXT, o->next);
 }
 
-int operation_end(struct operation *o)
+int operation_end(struct operation *o, const char *result)
 {
-	return send_note(o, -1, o->done, OPERATION_HELD, NULL);
+	return send_note(o, -1, o->done, OPERATION_RESULT, result);
+}
+
+int operation_give(struct operation *o, const char *by)
+{
+	if (note(o, OPERATION_BY, by) == -1 || note(o, OPERATION_RESULT, "") == -1)
+		return -1;
+	return send_note(o, 0, ANY_NUMBER, OPERATION_WANTED, "run");
 }
 
 void operation_begin_anew(struct operation *o)
@@ -361,5 +388,6 @@ void operation_free(struct operation *o)
 {
 	free(o->what);
 	free(o->canary_fingerprints);
+	free(o->result);
 	*o = (struct operation){0};
 }

@@ -26,6 +26,10 @@ struct operation {
 	int64_t canary_from;		/* how many were done before the canary; -1: it has not begun */
 	bool canary_done;
 	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
+	bool swept;			/* this process is a sweeper's: it works only while `wanted` is "run" */
+	char wanted[8];			/* OPERATION_WANTED, as it was read last */
+	char *result;			/* of a sweeper's run, which no command has read yet; owned */
+	bool is_stopped;		/* an operator wants it to stop: interrupt_asked() is true then */
 	bool is_lost;			/* operation_lost() said so */
 	bool is_damaged;		/* Redis holds something else than quredis writes */
 	bool forgets_earlier;		/* operation_begin_anew(); Redis still has the earlier one */
@@ -44,12 +48,16 @@ void operation_set_total(struct operation *o, int64_t total);
 void operation_begin_anew(struct operation *o);
 /* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process holds it, or an error of Redis */
 int operation_forget_earlier(struct operation *o);
+int operation_told(struct operation *o);	/* a command has read the result. -1: error of Redis */
 /* ms: the time since a process worked on it. -1: error of Redis */
 int operation_idle(struct operation *o, int64_t *ms);
 /* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
 int operation_hold(struct operation *o);
 /* Holds it further, if that is due. -1: another process holds it now */
 int operation_renew(struct operation *o);
+/* Gives up the hold, so that the leading sweeper executes it. by: who wanted that */
+int operation_give(struct operation *o, const char *by);
+char *operation_options_text(const struct operation *o);	/* filter and pace of this command, as JSON; a new string. NULL: they are not UTF-8 */
 
 /* ---- where it goes on ---- */
 
@@ -68,8 +76,9 @@ int operation_add_canary(struct operation *o, const char *fingerprint);
 /* These three do nothing if Redis went back since the last message: then what this process knows is wrong. */
 int operation_count(struct operation *o);		/* one more is done */
 int operation_end_canary(struct operation *o);		/* it is done */
-int operation_end(struct operation *o);			/* it is complete, or stopped by itself */
-int operation_release(struct operation *o);		/* a repeated command will continue it */
+/* It is complete, or stopped by itself. result: what a sweeper notes for the command that waits; NULL: nothing */
+int operation_end(struct operation *o, const char *result);
+int operation_release(struct operation *o, const char *result);		/* another process will continue it */
 int operation_lost(struct operation *o);		/* prints that another process holds it, or that Redis went back; returns -1 */
 void operation_free(struct operation *o);
 

@@ -208,7 +208,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
-		if (clock_monotonic_ms() >= until_ms)
+		if (!op->swept && clock_monotonic_ms() >= until_ms)
 			return fail_for_time(a, op);
 		clock_pause_ms(CANARY_LOOK_MS);
 		there = redriven_are_under_way(a, op->canary_fingerprints);

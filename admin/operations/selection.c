@@ -94,12 +94,6 @@ void selection_step_back(struct selection *s)
 		operation_step_to(s->op, s->page[s->at].record_id);
 }
 
-int selection_release(struct selection *s)
-{
-	selection_step_back(s);
-	return operation_release(s->op);
-}
-
 int64_t selection_place(const struct selection *s, const struct selected *one)
 {
 	int64_t at = -1 - (one->before - s->removed + s->shift);

@@ -45,7 +45,6 @@ int selection_take(struct selection *s, int64_t most);
 /* The next one to take. 1: it is *next; 0: there is none; -1: error of Redis */
 int selection_next(struct selection *s, const struct selected **next);
 void selection_step_back(struct selection *s);	/* moves op->next from behind the page to the next one to take */
-int selection_release(struct selection *s);		/* gives the operation up, where it is now */
 int64_t selection_place(const struct selection *s, const struct selected *one);	/* index in escape, from the right */
 
 #endif

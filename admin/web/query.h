@@ -25,8 +25,8 @@
 #define WEB_TEXT	0x800u		/* text, search */
 #define WEB_LIST_BACK	0x1000u		/* list: from which messages can go back into ingress */
 #define WEB_LIST_SINGLE	0x2000u		/* list: from which single messages can be taken */
-
 #define WEB_CANCEL	0x4000u		/* retry, worker */
+#define WEB_STOP	0x8000u		/* stop */
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000

@@ -22,6 +22,7 @@ static const struct web_route routes[] = {
 	GET("queue/dlq/record", "dlq show", WEB_QUEUE | WEB_ID, WEB_QUEUE | WEB_ID),
 	GET("queue/done", "done ls", WEB_QUEUE | WEB_LIMIT, WEB_QUEUE),
 	GET("queue/stale", "stale", WEB_QUEUE, 0),
+	GET("operations", "operations", WEB_QUEUE, 0),
 	GET("supervisor", "status", 0, 0),
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),
@@ -33,6 +34,7 @@ static const struct web_route routes[] = {
 	POST("queue/message/cancel", "cancel", WEB_QUEUE | WEB_ID | WEB_CANCEL | WEB_DRY_RUN, WEB_QUEUE | WEB_ID),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_PACE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_ANEW | WEB_DRY_RUN, WEB_QUEUE),
+	POST("queue/operation/stop", "operations", WEB_QUEUE | WEB_STOP, WEB_QUEUE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 

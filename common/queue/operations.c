@@ -1,5 +1,7 @@
 /* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, import.lua, dead_letters_take.lua. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/queue/operations.h"
 
@@ -97,9 +99,52 @@ bool queue_operation_parse(const struct redis_reply *reply, size_t from, const c
 	return true;
 }
 
-void queue_operations_list(struct redis *r, const struct queue_keys *k)
+void queue_operations_exist(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "HSCAN %s 0 MATCH *:what COUNT 2000", k->operations);
+	redis_appendf(r, "EXISTS %s", k->operations);
+}
+
+void queue_operations_list(struct redis *r, const struct queue_keys *k, enum queue_operation_field field)
+{
+	char *pattern = alloc_format("*:%s", field_names[field]);
+
+	redis_appendf(r, "HSCAN %s 0 MATCH %s COUNT 2000", k->operations, pattern);
+	free(pattern);
+}
+
+bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[QUEUE_OPERATION_ID_SIZE], const char **text)
+{
+	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1) : (struct redis_reply){0}, field, value;
+	size_t len;
+
+	if (pairs.type != REDIS_ARRAY || 2 * i + 1 >= pairs.n)
+		return false;
+	field = redis_element(&pairs, 2 * i);
+	value = redis_element(&pairs, 2 * i + 1);
+	len = field.type == REDIS_STRING ? strcspn(field.str, ":") : 0;
+	id[0] = '\0';
+	if (len > 0 && len < QUEUE_OPERATION_ID_SIZE)
+		snprintf(id, QUEUE_OPERATION_ID_SIZE, "%.*s", (int)len, field.str);
+	*text = value.type == REDIS_STRING ? value.str : "";
+	return true;
+}
+
+void queue_operation_told(struct redis *r, const struct queue_keys *k, const char *id)
+{
+	char *field = alloc_format("%s:%s", id, field_names[OPERATION_RESULT]);
+
+	redis_appendf(r, "HDEL %s %s", k->operations, field);
+	free(field);
+}
+
+void queue_operation_stop(struct redis *r, const struct queue_keys *k, const char *id)
+{
+	char *none = queue_lease_key(k, NULL);
+	struct script_number hold;
+
+	queue_script(r, QUEUE_SCRIPT_operation_stop, 2, (const char *[]){ none, k->operations }, 2,
+	    (struct script_arg[]){ script_string(id), script_number(&hold, QUEUE_OPERATION_HOLD_MS) });
+	free(none);
 }
 
 void queue_redriven_add(struct redis *r, const struct queue_keys *k, const char *id, const char *fingerprint)

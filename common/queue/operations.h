@@ -31,7 +31,10 @@
 	X(CANARY_NEWEST, "canary_newest")	/* fingerprint of the newest dead letter before the canary */ \
 	X(CANARY_FINGERPRINTS, "canary_fingerprints") \
 	X(CANARY_DONE, "canary_done")	/* "1" */ \
-	X(LAST_AT, "last_at")		/* at a slow rate: time of the last message */
+	X(LAST_AT, "last_at")		/* at a slow rate: time of the last message */ \
+	X(BY, "by")			/* user and host of the command that gave it to the sweeper */ \
+	X(WANTED, "wanted")		/* "run": the leading sweeper executes it; "stop": its holder is asked to stop; else a command executes it, or none */ \
+	X(RESULT, "result")		/* of the sweeper's run: its time, a blank, and JSON. It stays for a day when the operation is complete */
 
 enum queue_operation_field {
 #define X(field, ...) OPERATION_##field,
@@ -44,11 +47,14 @@ enum queue_operation_field {
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
     const char *const values[OPERATION_FIELDS]);
 /*
- * Stores the value of a field; NULL: of none. hold_ms 0: gives it up; -1: forgets it. done: only if so many are done; -1: any number. -> INTEGER 1;
- * 0: another process holds it, or Redis went back
+ * Stores the value of a field; NULL: of none. hold_ms 0: gives it up; -1: forgets it, but for the field. done: only if so many are done; -1: any number.
+ * -> INTEGER 1; 2: an operator wants it to stop; 0: another process holds it, or Redis went back
  */
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t done,
     enum queue_operation_field field, const char *value);
+void queue_operation_told(struct redis *r, const struct queue_keys *k, const char *id);	/* forgets its result, which a command has read -> INTEGER */
+/* -> INTEGER 1: its holder is asked to stop; 2: no process works on it, and no sweeper will; 0: there is no such operation */
+void queue_operation_stop(struct redis *r, const struct queue_keys *k, const char *id);
 /*
  * Pushes messages of a file whose import has come to `expected`, and notes `position` under this field of `operations`.
  * -> INTEGER 1; 0: another position is noted, and nothing was pushed
@@ -58,8 +64,11 @@ void queue_import(struct redis *r, const struct queue_keys *k, const char *field
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id);		/* -> ARRAY */
 /* The fields in an answer, from element `from` on; they point into it. A missing one is "". false: the answer has other elements */
 bool queue_operation_parse(const struct redis_reply *reply, size_t from, const char *values[OPERATION_FIELDS]);
-/* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
-void queue_operations_list(struct redis *r, const struct queue_keys *k);
+void queue_operations_exist(struct redis *r, const struct queue_keys *k);	/* -> INTEGER 1: perhaps; 0: there is none */
+/* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:FIELD" and its text, in turns */
+void queue_operations_list(struct redis *r, const struct queue_keys *k, enum queue_operation_field field);
+/* Element i of such an answer: writes the id, and sets *text, which points into the answer. false: there are no more. id "": it is none of quredis */
+bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[QUEUE_OPERATION_ID_SIZE], const char **text);
 /* A fingerprint is the first digits of a SHA-1 that tells a message from others. */
 #define QUEUE_FINGERPRINT_DIGITS 16
 /* Notes a message that moves back, as dead_letters_take.lua does. -> two INTEGERs */

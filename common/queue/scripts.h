@@ -28,7 +28,7 @@
 	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, ) \
 	X(forward, )                                                                                                              \
 	/* long work of operators: queue/operations.c */                                                                          \
-	X(operation_hold, ) X(operation_note, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )                         \
+	X(operation_hold, ) X(operation_note, ) X(operation_stop, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )     \
 	/* work of operators: queue/admin.c */                                                                                    \
 	X(cancel, ENTRY) X(cancel_note, ) X(cancels, )                                                                            \
 	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )

@@ -10,7 +10,7 @@
 
 void queue_quiet(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "EXISTS %s %s %s %s", k->delayed, k->paused, k->pushed, k->cancels);
+	redis_appendf(r, "EXISTS %s %s %s %s %s", k->delayed, k->paused, k->pushed, k->cancels, k->operations);
 }
 
 /* Appends one command with all these keys, and frees them. */

@@ -2,7 +2,7 @@
  * Moves retries that are due back to ingress, and sets the gates of paused queues.
  *
  * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write. QUIET asks
- * Redis whether the queue is paused or has a delayed message: one command a second for an idle queue, and less while no worker
+ * Redis whether the queue is paused, or has a delayed message, a cancel or an operation: one command a second for an idle queue, and less while no worker
  * settles anything. WHICH asks which of them it is; delayed pushes of producers are the work of pushed.c. MOVE moves messages that are due. Redis
  * cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves
  * only messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is stored apart.
@@ -16,6 +16,7 @@
 #include "sweeper/age/age.h"
 
 #include "sweeper/core/core.h"
+#include "sweeper/dead_letters/dead_letters.h"
 
 #define EVERY_MS 1000
 #define FAIR_MS 200		/* the next look at a queue in which retries had to stay */
@@ -114,6 +115,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 		queue_poll(&s->redis, &q->keys);
 		queue_cancels_count(&s->redis, &q->keys);
 		redis_appendf(&s->redis, "LLEN %s", q->keys.ingress);
+		queue_operations_exist(&s->redis, &q->keys);
 		break;
 	case DUE_GLANCE:
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
@@ -189,7 +191,7 @@ static enum task_end end_share(struct sweeper_queue *q, int64_t now_ms)
 
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	int64_t n[5] = {0};		/* as queue_poll() and queue_cancels_count() answer; then the length of ingress */
+	int64_t n[6] = {0};		/* as queue_poll() and queue_cancels_count() answer; the length of ingress; queue_operations_exist() */
 	bool failed = false;
 
 	due_of(q)->step = DUE_QUIET;
@@ -205,6 +207,8 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int6
 	sweeper_queue_set_cancels(s, q, n[3]);
 	if (n[2] > 0)
 		pushed_wake(q);
+	if (n[5] > 0)
+		operations_wake(q);
 	if (n[0] == 0)
 		return end_look(s, q);
 	calculate_share(q, n[4]);

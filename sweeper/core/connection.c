@@ -25,7 +25,7 @@ static const struct sweeper *waiting;	/* for the callback of a wait, which gets 
 static bool wait_is_interrupted(void)
 {
 	sweeper_beat(waiting);
-	return interrupt_asked();
+	return interrupt_came();
 }
 
 /* A name may take a minute to resolve, and a sweeper that finishes needs no connection any more. */
@@ -102,7 +102,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	core_publish_loss(s);
-	if (!interrupt_asked() && !core_is_finishing(s))
+	if (!interrupt_came() && !core_is_finishing(s))
 		log_down(s);
 }
 
@@ -161,7 +161,7 @@ bool connection_is_due(const struct sweeper *s, int64_t now_ms)
 	    atomic_load(&s->child->board->workers.reached) != s->connection.reached);
 }
 
-int connection_open(struct sweeper *s, int64_t now_ms)
+int connection_start(struct sweeper *s, int64_t now_ms)
 {
 	struct sweeper_queue *q;
 

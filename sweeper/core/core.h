@@ -105,7 +105,7 @@ int connection_connect(struct redis *r);
 int connection_find_master(struct redis *r);
 int connection_identity(struct redis *r, struct redis_identity *id);	/* of the server behind r; left alone if INFO is refused. -1: lost */
 /* Connects, and checks the server; it may take 5 s. -1: failed; connect_at_ms is the time of the next attempt. */
-int connection_open(struct sweeper *s, int64_t now_ms);
+int connection_start(struct sweeper *s, int64_t now_ms);
 bool connection_is_due(const struct sweeper *s, int64_t now_ms);	/* it may be opened now */
 void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in redis.error */
 /*

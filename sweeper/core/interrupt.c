@@ -25,7 +25,7 @@ void interrupt_catch(pid_t master, sigset_t *while_polling)
 	sigdelset(while_polling, SIGTERM);
 }
 
-bool interrupt_asked(void)
+bool interrupt_came(void)
 {
 	return getppid() != master_pid;
 }

@@ -10,6 +10,6 @@
 void interrupt_catch(pid_t master, sigset_t *while_polling);
 
 /* True: the master has died, so redis_wait() gives up. After a mere order the sweeper first finishes its present request. */
-bool interrupt_asked(void);
+bool interrupt_came(void);
 
 #endif

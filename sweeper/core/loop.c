@@ -39,7 +39,7 @@ bool sweeper_goes_on(struct sweeper *s)
 	const struct task *t = s->tasks.running;
 
 	sweeper_beat(s);
-	return s->redis.state == REDIS_READY && !interrupt_asked() && (t == NULL || t->finishing || !core_is_finishing(s));
+	return s->redis.state == REDIS_READY && !interrupt_came() && (t == NULL || t->finishing || !core_is_finishing(s));
 }
 
 bool sweeper_is_active(const struct sweeper *s)
@@ -98,7 +98,7 @@ static void look_at_order(struct sweeper *s, int64_t now_ms)
 	log_follow(atomic_load(&s->child->board->master.log_epoch));
 	if (s->loop.finish_by_ms == 0 && core_is_finishing(s))
 		s->loop.finish_by_ms = now_ms + FINISH_MS;
-	if (interrupt_asked())
+	if (interrupt_came())
 		s->loop.master_gone = true;
 }
 
@@ -130,7 +130,7 @@ static bool run_turn(struct sweeper *s)
 	s->loop.clearing = subprocess_kill_adopted();
 	if (s->connection.up)
 		return run_tasks(s);
-	return s->loop.finish_by_ms == 0 && connection_is_due(s, now_ms) && connection_open(s, now_ms) == 0;
+	return s->loop.finish_by_ms == 0 && connection_is_due(s, now_ms) && connection_start(s, now_ms) == 0;
 }
 
 static int64_t wake_at(const struct sweeper *s, int64_t now_ms)

@@ -31,8 +31,8 @@ def test_help_lists_what_works(quredis):
     tasks = [[line.split()[1] for line in task.splitlines() if line.startswith("  quredis ")] for task in r.out.split("\n\n")]
     assert [task == sorted(task) for task in tasks] == [True] * 7 and [len(task) > 1 for task in tasks] == [True] * 6 + [False]
     words = sum(tasks, [])
-    assert set(words) == set("cancel completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run "
-                             "scale stale stats status stop top trend version web".split())
+    assert set(words) == set("cancel completion destroy dlq doctor done health help ls nodes operations pause peek purge push quiet reload "
+                             "restart resume retry rm run scale stale stats status stop top trend version web".split())
     # the gem's words, columns and comment
     assert any(line.split("#")[1].strip() == "list queues" for line in r.out.splitlines() if line.startswith("  quredis ls "))
 
@@ -114,7 +114,8 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["nonsense"], "no command nonsense; quredis help lists them"),
     (["ls", "--formt"], "unknown option --formt; ls takes only the options of every command: quredis help options\n"),
     (["--formt", "stats"], "unknown option --formt; stats takes --since, and the options of every command: quredis help options\n"),
-    (["--formt", "dlq", "rm"], "unknown option --formt; dlq rm takes --class, --cause, --text, --exit, --worker, --all, --anew, --since, --until, and"),
+    (["--formt", "dlq", "rm"], "unknown option --formt; dlq rm takes --class, --cause, --text, --exit, --worker, --all, --anew, "
+     "--foreground, --no-wait, --since, --until, and"),
     (["--formt"], "unknown option --formt; the options of every command: quredis help options\n"),
     (["stats", "--sinec=1h"], "unknown option --sinec=1h (did you mean --since?)\n"),
     (["ls", "--sinec", "1h"], "unknown option --sinec; ls takes only the options"),

@@ -16,7 +16,7 @@ def test_killed_ten_times_with_a_canary_each_message_runs_once(quredisd, redis, 
     Queue(redis.client())       # registers it: begin() has no configuration
     q, wanted = fill(redis.client())
     d = quredisd(queues=[queue("mail", handler(SWITCH), workers=4)])
-    retry = ["dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", f"{LETTERS // 4}/s", "--yes"]
+    retry = ["dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", f"{LETTERS // 4}/s", "--yes", "--foreground"]
     chance = random.Random(11)
 
     def moved():

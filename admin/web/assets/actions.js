@@ -218,13 +218,16 @@ async function sendOperation(path, params, title, n) {
 			if (next === null)
 				return result === null ? null : { ...result, count: done };
 			result = next;
-			done += result.count;
+			done = result.done ?? done + result.count;
 			// Only what was interrupted goes on: not what failed, even if the answer came as the server ended its slice of work.
 			if (!result.interrupted || (result.complete === undefined && result.count === 0))
 				break;
 			total = result.total ?? total ?? n;
 			box.show(`${count(done)}${total === null ? "" : ` of ${count(total)}`}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`, done, total);
 		}
+		// A supervisor does the work, whether a request waits for it or not.
+		if (stopped && result?.operation && result.complete === false)
+			await send("queue/operation/stop", { queue: params.queue, stop: result.operation }, post);
 		return { ...result, count: done };
 	} finally {
 		box.close();

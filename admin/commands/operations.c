@@ -1,0 +1,161 @@
+/* quredis operations: lists the long work on dead letters that is not complete, of one queue or of all, and stops one. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+#include "admin/operations/operations.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+
+static const struct column columns[] = {
+	{ "queue", "Queue", COLUMN_NAME },
+	{ "id", "Id", COLUMN_ID },
+	{ "operation", "Operation", COLUMN_LINE },
+	{ "state", "State", COLUMN_STATE },
+	{ "done", "Done", COLUMN_NUMBER },
+	{ "total", "Total", COLUMN_NUMBER },
+	{ "begun_at", "Begun", COLUMN_STATE },
+	{ "by", "By", COLUMN_NAME },
+	{ "process", "Process", COLUMN_NAME },
+	{ "error", "Error", COLUMN_LINE },
+};
+
+/* A number that any program may have written; -1: none */
+static int64_t number_of(const char *text)
+{
+	char *end;
+	int64_t n = strtoll(text, &end, 10);
+
+	return *text != '\0' && *end == '\0' && n >= 0 && n <= ADMIN_COUNT_MAX ? n : -1;
+}
+
+/* held: a process works on it. The last one is as a command leaves it that was interrupted. */
+static const char *state_of(const char *wanted, bool held)
+{
+	if (strcmp(wanted, "stop") == 0)
+		return "stopping";
+	if (strcmp(wanted, "run") == 0)
+		return held ? "running" : "waiting";
+	return held ? "foreground" : "interrupted";
+}
+
+/* What failed last, while a supervisor retries: the last line of the result. A new string; NULL: nothing */
+static char *error_of(const char *result)
+{
+	const char *at = strchr(result, ' ');
+	json_t *all = at == NULL ? NULL : json_loads(at, 0, NULL);
+	const char *notes = json_string_value(json_object_get(all, "notes"));
+	char *line = notes == NULL || notes[0] == '\0' ? NULL : alloc_copy(notes, strcspn(notes, "\n"));
+
+	json_decref(all);
+	return line;
+}
+
+static struct cell cell_given(const char *text)
+{
+	return text == NULL || text[0] == '\0' ? cell_none() : cell_bytes(text, strlen(text));
+}
+
+static void show_row(struct admin *a, const struct queue_keys *k, const char *id, const char *const text[OPERATION_FIELDS], int64_t now_ms)
+{
+	int64_t done = number_of(text[OPERATION_DONE]), begun_ms = number_of(text[OPERATION_BEGUN]);
+	bool held = text[OPERATION_HOLDER][0] != '\0' && number_of(text[OPERATION_HELD]) > now_ms;
+	const char *end = strrchr(text[OPERATION_HOLDER], ' ');		/* behind host and process */
+	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER])) : NULL;
+	char *error = error_of(text[OPERATION_RESULT]);
+
+	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(text[OPERATION_WHAT]),
+	    cell_str(state_of(text[OPERATION_WANTED], held)), cell_int(done < 0 ? 0 : done), cell_count(number_of(text[OPERATION_TOTAL])),
+	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(text[OPERATION_BY]), cell_given(holder), cell_given(error) });
+	free(holder);
+	free(error);
+}
+
+#define LISTED_MOST 200
+
+static int list_queue(struct admin *a, const struct queue_keys *k, int64_t now_ms)
+{
+	char ids[LISTED_MOST][QUEUE_OPERATION_ID_SIZE];
+	const char *text[OPERATION_FIELDS];
+	struct redis_reply reply;
+	size_t n = 0;
+
+	queue_operations_list(&a->redis, k, OPERATION_WHAT);
+	if (admin_reply(a, &reply, k->operations) == -1)
+		return -1;
+	for (const char *what; n < LISTED_MOST && queue_operations_listed(&reply, n, ids[n], &what);)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		queue_operation_read(&a->redis, k, ids[i]);
+		if (admin_reply(a, &reply, k->operations) == -1)
+			return -1;
+		if (queue_operation_parse(&reply, 0, text) && text[OPERATION_BOUND][0] != '\0')
+			show_row(a, k, ids[i], text, now_ms);
+	}
+	return 0;
+}
+
+static int list_all(struct admin *a)
+{
+	struct registry_queue *queues;
+	int64_t now_ms;
+	size_t n;
+	int rc = 0;
+
+	if (admin_server_time(a, &now_ms) == -1 || admin_show_ages(a) == -1)
+		return -1;
+	if (a->noperands > 0)
+		return list_queue(a, &a->keys, now_ms);
+	if (registry_read(a, &queues, &n) == -1)
+		return -1;
+	for (size_t i = 0; i < n && a->redis.state == REDIS_READY; i++)
+		if (list_queue(a, &queues[i].keys, now_ms) == -1)
+			rc = -1;
+	registry_free(queues, n);
+	return rc;
+}
+
+static int stop(struct admin *a)
+{
+	const char *id = a->options.stop;
+	int64_t stopped;
+	char *shown;
+
+	a->writes = true;
+	queue_operation_stop(&a->redis, &a->keys, id);
+	if (admin_integer(a, &stopped, a->keys.operations) == -1)
+		return -1;
+	shown = visible(id, strlen(id), 40);
+	if (stopped == 0)
+		admin_fail(a, EX_NOINPUT, "%s has no operation %s", a->keys.name, shown);
+	else if (a->options.json)
+		output_object(&a->output, (struct column[]){ { "queue", "", COLUMN_NAME }, { "id", "", COLUMN_NAME }, { "running", "", COLUMN_NAME } }, 3,
+		    (struct cell[]){ cell_str(a->keys.name), cell_str(shown), cell_bool(stopped == 1) });
+	else
+		notice_say("operation %s of %s %s", shown, a->keys.name, stopped == 1 ? "stops after its next message" : "is stopped");
+	free(shown);
+	return stopped == 0 ? -1 : 0;
+}
+
+int cmd_operations(struct admin *a)
+{
+	int rc;
+
+	if (a->options.stop != NULL && a->noperands == 0)
+		return admin_fail(a, EX_USAGE, "--stop requires the queue: quredis operations QUEUE --stop ID");
+	if (a->noperands > 0 && admin_find_queue(a, a->operands[0], &a->keys) == -1)
+		return -1;
+	if (a->options.stop != NULL)
+		return stop(a);
+	output_begin(&a->output, columns, nitems(columns));
+	rc = list_all(a);
+	output_end_list(&a->output, rc == 0);
+	if (rc == 0 && a->output.nrows == 0 && !a->options.json)
+		admin_note("no operations");
+	return rc;
+}

@@ -1,0 +1,258 @@
+/*
+ * Gives an operation to the leading sweeper and waits for it. The sweeper works on it whether this command waits or not: it shows how far the
+ * work is, and prints the result that the sweeper leaves in Redis. If no sweeper begins within a while, the command takes the operation back and
+ * does the work itself.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "admin/moves/delegate.h"
+
+#include "common/base/base.h"
+
+#define LOOK_MS 100
+#define BEGIN_MS 10000		/* an idle sweeper looks every 4 s; one that does not begin by then is of an older version, or may not */
+#define STOP_MS 15000		/* for an operation to stop between two steps */
+
+struct wait {
+	struct work *w;
+	struct work_report *r;
+	int64_t before;			/* how many were done when this command began */
+	int64_t at_ms;			/* CLOCK_MONOTONIC: a process held it last, or the wait began */
+	int64_t stop_at_ms;		/* CLOCK_MONOTONIC: this command stopped it; 0: it has not */
+	char bound[RECORD_ID_SIZE];
+	char *seen;			/* the result of an earlier run, which was there before; owned */
+};
+
+/* ---- giving ---- */
+
+/* 1: a sweeper leads the queue; 0: none does; -1: error of Redis */
+static int is_led(struct admin *a)
+{
+	struct redis_reply reply;
+	char *node;
+
+	queue_leader(&a->redis, &a->keys);
+	if (admin_reply(a, &reply, a->keys.sweeper) == -1)
+		return -1;
+	node = queue_leader_node(&reply);
+	free(node);
+	return node != NULL;
+}
+
+/* 1: it is possible; 0: the command does the work; -1: error */
+static int may_give(struct admin *a, const struct operation *op)
+{
+	char *options = operation_options_text(op);
+	int led = a->options.foreground || options == NULL ? 0 : is_led(a);
+
+	free(options);
+	if (led == 0 && !a->options.foreground)
+		admin_note("no supervisor works on %s: this command does the work itself, and has to run until the end", a->keys.name);
+	return led;
+}
+
+static int give(struct work *w)
+{
+	char host[65] = "", *by;
+	const char *user = admin_user();
+	int rc;
+
+	gethostname(host, sizeof(host) - 1);
+	by = alloc_format("%.64s@%s", user == NULL ? "?" : user, host);
+	rc = operation_hold(&w->op) == -1 ? -1 : operation_give(&w->op, by);
+	free(by);
+	return rc;
+}
+
+/* The sweeper works on it already. This command only waits, so it cannot have another pace. */
+static int join(struct work *w, const char *options_there)
+{
+	char *options = operation_options_text(&w->op);
+	bool same = options != NULL && strcmp(options, options_there) == 0;
+
+	free(options);
+	if (same)
+		return 0;
+	return admin_fail(w->a, EX_TEMPFAIL, "a supervisor executes this %s at another pace: quredis operations %s --stop %s stops it there", w->op.verb,
+	    w->a->keys.name, w->op.id);
+}
+
+/* -1: error of Redis, or it is another operation now */
+static int read_fields(struct work *w, const char *text[OPERATION_FIELDS])
+{
+	struct redis_reply reply;
+
+	queue_operation_read(&w->a->redis, &w->a->keys, w->op.id);
+	if (admin_reply(w->a, &reply, w->a->keys.operations) == -1)
+		return -1;
+	if (!queue_operation_parse(&reply, 0, text))
+		return admin_fail(w->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	return 0;
+}
+
+static int give_or_join(struct wait *t)
+{
+	const char *text[OPERATION_FIELDS];
+	struct work *w = t->w;
+
+	if (w->op.forgets_earlier)
+		return give(w);
+	if (read_fields(w, text) == -1)
+		return -1;
+	if (strcmp(text[OPERATION_WANTED], "run") != 0 || strcmp(text[OPERATION_BOUND], w->op.bound) != 0)
+		return give(w);
+	t->seen = alloc_string(text[OPERATION_RESULT]);
+	return join(w, text[OPERATION_OPTIONS]);
+}
+
+/* ---- waiting ---- */
+
+/* This command ends before the operation does. */
+static void report_unfinished(struct wait *t)
+{
+	struct work *w = t->w;
+
+	*t->r = (struct work_report){ .says = true, .total = w->op.total, .done = w->op.done, .count = w->op.done - t->before,
+		.failed = w->is_paced ? 0 : -1, .same_cause = -1, .left = w->op.total < 0 ? -1 : w->op.total - w->op.done };
+}
+
+static int leave(struct wait *t)
+{
+	report_unfinished(t);
+	t->r->interrupted = interrupt_asked();
+	admin_note("a supervisor continues the %s: quredis operations %s shows it, with --stop %s it ends", t->w->op.verb, t->w->a->keys.name, t->w->op.id);
+	return 0;
+}
+
+/* The result that a sweeper left. 1: there is one, and the command ends as it says; 0: none; -1 as 1, with an error */
+static int take_result(struct wait *t, const char *result)
+{
+	struct work_report *r = t->r;
+	int64_t at_ms;
+
+	if (result[0] == '\0' || (t->seen != NULL && strcmp(result, t->seen) == 0) || work_report_parse(result, r, &at_ms) == -1)
+		return 0;
+	t->w->op.done = r->done;
+	r->count = r->done - t->before;
+	t->w->a->status = r->status;
+	return r->status == EX_OK ? 1 : -1;
+}
+
+/* No process works on it, and none has to. */
+static int end_stopped(struct wait *t)
+{
+	report_unfinished(t);
+	t->r->interrupted = true;
+	return 1;
+}
+
+/* INT or TERM has come. */
+static int ask_what_to_do(struct wait *t)
+{
+	struct work *w = t->w;
+	struct admin *a = w->a;
+	int64_t stopped;
+
+	if (!confirm_possible() || a->options.yes || confirm(a, "Stop the %s? If not, a supervisor continues it.", w->op.verb) == -1) {
+		a->status = EX_OK;
+		return leave(t) == 0;
+	}
+	queue_operation_stop(&a->redis, &a->keys, w->op.id);
+	if (admin_integer(a, &stopped, a->keys.operations) == -1)
+		return -1;
+	t->stop_at_ms = clock_monotonic_ms();
+	return 0;
+}
+
+/* No process has begun: the operation is taken back, unless one begins in the same moment. */
+static int take_back(struct wait *t)
+{
+	struct admin *a = t->w->a;
+	int64_t stopped;
+
+	queue_operation_stop(&a->redis, &a->keys, t->w->op.id);
+	if (admin_integer(a, &stopped, a->keys.operations) == -1)
+		return -1;
+	if (stopped == 1)		/* it has begun, and stops now: the command continues it */
+		clock_pause_ms(LOOK_MS);
+	admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run until the end", t->w->op.verb, BEGIN_MS / 1000);
+	return DELEGATE_NOT;
+}
+
+/* 1: the command ends; 0: not yet; -1: with an error */
+static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
+{
+	struct operation *op = &t->w->op;
+	bool there = strcmp(text[OPERATION_BOUND], t->bound) == 0, wanted = text[OPERATION_WANTED][0] != '\0';
+	int ended;
+
+	if (there)
+		op->done = strtoll(text[OPERATION_DONE], NULL, 10);
+	ended = take_result(t, text[OPERATION_RESULT]);
+	if (ended == -1 && there && wanted)
+		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it", op->verb, t->w->a->keys.name, op->id);
+	if (ended != 0 && !there && operation_told(op) == -1)
+		return -1;
+	if (ended != 0)
+		return ended;
+	if (!there && t->seen != NULL)
+		return admin_fail(t->w->a, EX_TEMPFAIL, "the %s has ended, and the command that began it has read its result", op->verb);
+	if (!there)
+		return operation_lost(op);
+	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
+		return end_stopped(t);
+	if (text[OPERATION_HOLDER][0] != '\0')
+		t->at_ms = clock_monotonic_ms();
+	progress_show(&t->w->progress, op->done);
+	return 0;
+}
+
+static int wait_for_end(struct wait *t)
+{
+	const char *text[OPERATION_FIELDS];
+	int rc = 0;
+
+	while (rc == 0) {
+		int64_t now_ms = clock_monotonic_ms();
+
+		if (read_fields(t->w, text) == -1)
+			return -1;
+		rc = judge(t, text);
+		if (rc == 0 && interrupt_asked() && t->stop_at_ms == 0)
+			rc = ask_what_to_do(t);
+		else if (rc == 0 && t->stop_at_ms != 0 && now_ms - t->stop_at_ms >= STOP_MS)
+			rc = leave(t) == 0;
+		else if (rc == 0 && now_ms - t->at_ms >= BEGIN_MS)
+			return take_back(t);
+		if (rc == 0)
+			clock_pause_ms(LOOK_MS);
+	}
+	return rc == 1 ? 0 : -1;
+}
+
+int delegate_run(struct work *w, struct work_report *r)
+{
+	struct wait t = { .w = w, .r = r, .before = w->op.done };
+	int rc = may_give(w->a, &w->op);
+
+	*r = (struct work_report){0};
+	if (rc != 1)
+		return rc == 0 ? DELEGATE_NOT : -1;
+	if (give_or_join(&t) == -1) {
+		free(t.seen);
+		return -1;
+	}
+	strlcpy(t.bound, w->op.bound, sizeof(t.bound));
+	t.at_ms = clock_monotonic_ms();
+	progress_begin(&w->progress, w->action, w->op.done, w->op.total < 0 ? 0 : w->op.total);
+	rc = w->a->options.no_wait ? leave(&t) : wait_for_end(&t);
+	progress_end(&w->progress);
+	free(t.seen);
+	return rc;
+}
