@@ -32,6 +32,18 @@ const char *admin_user(void)
 	return login != NULL ? login : user != NULL ? user->pw_name : NULL;
 }
 
+char *admin_name(const struct admin *a, size_t max_columns)
+{
+	const char *user = admin_user();
+	char host[256] = "", *text, *shown;
+
+	gethostname(host, sizeof(host) - 1);
+	text = alloc_format("%s@%s%s", user == NULL ? "?" : user, host, a->served ? " (console)" : "");
+	shown = visible(text, strlen(text), max_columns);
+	free(text);
+	return shown;
+}
+
 int admin_fail(struct admin *a, int status, const char *fmt, ...)
 {
 	va_list ap;

@@ -9,10 +9,9 @@
 
 #include <jansson.h>
 
-#include "admin/moves/by_filter.h"
+#include "admin/moves/moves.h"
 
 #include "admin/moves/delegate.h"
-#include "admin/moves/moves.h"
 #include "admin/operations/operations.h"
 
 #include "common/base/base.h"

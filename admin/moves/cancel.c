@@ -42,30 +42,18 @@ static bool is_of_worker(const char *wanted, const char *incarnation)
 
 /* ---- the order ---- */
 
-/* Bytes of an operator's name and host: a line of text. */
-static void name_operator(const struct admin *a, char out[QUEUE_CANCEL_BY_SIZE])
-{
-	const char *user = admin_user();
-	char host[256] = "", *text, *shown;
-
-	gethostname(host, sizeof(host) - 1);
-	text = alloc_format("%s@%s%s", user == NULL ? "?" : user, host, a->served ? " (console)" : "");
-	shown = visible(text, strlen(text), QUEUE_CANCEL_BY_SIZE - 1);
-	strlcpy(out, shown, QUEUE_CANCEL_BY_SIZE);
-	free(shown);
-	free(text);
-}
-
 /* Returns 1: the order is given; 0: the message is not at this place any more; -1: error. */
 static int give_order(struct run *run, const char *tray, int64_t at, const struct queue_looked *l, const struct message *m)
 {
 	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = at, .tail = l->size > l->head.len ? l->tail.str : NULL };
 	struct queue_cancel c = { .attempts = m->wrapper.attempts, .marks = queue_cancel_marks(&m->wrapper), .redriven_ms = m->wrapper.redriven_ms,
 		.retry = run->a->options.again };
+	char *by = admin_name(run->a, sizeof(c.by) - 1);
 	struct redis_reply reply;
 
 	strlcpy(c.owner, run->worker, sizeof(c.owner));
-	name_operator(run->a, c.by);
+	strlcpy(c.by, by, sizeof(c.by));
+	free(by);
 	queue_cancel(&run->a->redis, &run->a->keys, tray, &e, m->wrapper_len, &c);
 	if (admin_reply(run->a, &reply, run->a->keys.cancels) == -1)
 		return -1;
@@ -230,12 +218,6 @@ static int read_result(struct run *run)
 	return c.result != CANCEL_WANTED;
 }
 
-static int fail_late(struct run *run)
-{
-	return admin_fail(run->a, EX_TEMPFAIL, "the worker %s has not ended it yet%s; the order stays for %d minutes", run->worker,
-	    run->alive ? "" : ": it is silent, so the next worker that gets the message ends it", (int)(QUEUE_CANCEL_KEEP_MS / 60000));
-}
-
 static int await_result(struct run *run)
 {
 	const struct conf_queue *q = run->a->queue;
@@ -252,7 +234,10 @@ static int await_result(struct run *run)
 	interrupt_end();
 	if (rc == 1 && strcmp(run->result, queue_cancel_results[CANCEL_NOT_RUNNING]) == 0)
 		return not_running(run);
-	return rc == 1 ? 0 : rc == 0 ? fail_late(run) : -1;
+	if (rc == 0)
+		return admin_fail(run->a, EX_TEMPFAIL, "the worker %s has not ended it yet%s; the order stays for %d minutes", run->worker,
+		    run->alive ? "" : ": it is silent, so the next worker that gets the message ends it", (int)(QUEUE_CANCEL_KEEP_MS / 60000));
+	return rc == 1 ? 0 : -1;
 }
 
 static void say(const struct run *run)

@@ -10,9 +10,7 @@
 #include <jansson.h>
 
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/by_filter.h"
 #include "admin/moves/moves.h"
-#include "admin/moves/purge.h"
 #include "admin/moves/retry.h"
 #include "admin/queues/queues.h"
 

@@ -59,13 +59,8 @@ static int may_give(struct admin *a, const struct operation *op)
 
 static int give(struct work *w)
 {
-	char host[65] = "", *by;
-	const char *user = admin_user();
-	int rc;
-
-	gethostname(host, sizeof(host) - 1);
-	by = alloc_format("%.64s@%s", user == NULL ? "?" : user, host);
-	rc = operation_hold(&w->op) == -1 ? -1 : operation_give(&w->op, by);
+	char *by = admin_name(w->a, 100);
+	int rc = operation_hold(&w->op) == -1 ? -1 : operation_give(&w->op, by);
 	free(by);
 	return rc;
 }

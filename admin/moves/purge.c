@@ -5,7 +5,6 @@
 #include <sysexits.h>
 
 #include "admin/moves/moves.h"
-#include "admin/moves/purge.h"
 #include "admin/queues/queues.h"
 
 /* A purge leaves messages that were set aside; only a retry moves them. */

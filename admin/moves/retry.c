@@ -11,7 +11,6 @@
 #include "admin/dead_letters/dead_letters.h"
 #include "admin/moves/moves.h"
 #include "admin/moves/retry.h"
-#include "admin/moves/single.h"
 #include "admin/queues/queues.h"
 
 #include "common/base/base.h"
@@ -97,12 +96,6 @@ static int pass_over_escape(struct retry *t, int64_t total)
 	return rc;
 }
 
-void retry_note_claimed(int64_t claimed)
-{
-	if (claimed > 0)
-		admin_note("%" PRId64 " messages are being archived and were left", claimed);
-}
-
 static int retry_escape(struct retry *t, int64_t total)
 {
 	int64_t before;
@@ -112,7 +105,8 @@ static int retry_escape(struct retry *t, int64_t total)
 		before = t->moved;
 		rc = pass_over_escape(t, total);
 	} while (rc == 0 && t->claimed > 0 && t->moved > before && !interrupt_asked());
-	retry_note_claimed(t->claimed);
+	if (t->claimed > 0)
+		admin_note("%" PRId64 " messages are being archived and were left", t->claimed);
 	return rc;
 }
 
@@ -188,19 +182,18 @@ static int hurry_all(struct retry *t, int64_t total, int (*hurry)(struct admin *
 	return 0;
 }
 
-/* Also what producers delayed. If their key has another type, it has no message. */
-static int retry_delayed(struct retry *t, const struct lists *l, int64_t total)
-{
-	return hurry_all(t, total, hurry_batch) == -1 || (l->pushed > 0 && hurry_all(t, total, hurry_pushed) == -1) ? -1 : 0;
-}
-
 /* ---- the whole list ---- */
 
 static int retry_list(struct retry *t, enum admin_list list, const struct lists *l, int64_t total)
 {
 	if (list == LIST_TRANSIT)
 		return retry_transit(t, l);
-	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, l, total);
+	if (list == LIST_ESCAPE)
+		return retry_escape(t, total);
+	if (hurry_all(t, total, hurry_batch) == -1)
+		return -1;
+	/* Also what producers delayed. If their key has another type, it has no message. */
+	return l->pushed == 0 ? 0 : hurry_all(t, total, hurry_pushed);
 }
 
 struct outcome retry_outcome(const char *action, const char *list)

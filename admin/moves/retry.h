@@ -38,6 +38,5 @@ int retry_redrive(struct retry *t, struct records *records, const struct entries
 /* Takes one answer for each of n messages: 1 moved, 0 another process moved it, -1 an archive has claimed it. */
 int retry_take_moved(struct retry *t, size_t n, const char *key);
 void retry_note_moved(struct retry *t, int64_t moved);		/* counts one of these answers */
-void retry_note_claimed(int64_t claimed);		/* prints how many are claimed, if any */
 
 #endif

@@ -8,7 +8,6 @@
 #include <sysexits.h>
 
 #include "admin/moves/moves.h"
-#include "admin/moves/single.h"
 #include "admin/queues/queues.h"
 
 #include "common/base/base.h"

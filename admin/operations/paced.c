@@ -105,12 +105,6 @@ static int fail_for_failures(struct admin *a, struct paced *p)
 
 /* ---- the canary ---- */
 
-/* How long to wait until the canary is done. */
-static int64_t canary_timeout_ms(const struct admin *a)
-{
-	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
-}
-
 /* Notes which message it is before it moves back, so that a repeated command waits for it, too. */
 static int note_canary(struct admin *a, struct paced *p, const struct selected *one)
 {
@@ -204,7 +198,7 @@ static int judge_canary(struct admin *a, struct paced *p)
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
-	int64_t until_ms = clock_monotonic_ms() + canary_timeout_ms(a);
+	int64_t until_ms = clock_monotonic_ms() + CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
@@ -239,16 +233,6 @@ static double due_at_first(struct admin *a, const struct paced *p)
 	return now_ms < op->last_at_ms || (double)(now_ms - op->last_at_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_at_ms) * p->per_ms;
 }
 
-/* A faster one needs no memory: the little that a repeated command moves back too early does not matter there. */
-static int note_last(const struct paced *p)
-{
-	struct operation *op = p->selection->op;
-
-	if (p->per_ms * 1000 >= 1)
-		return 0;
-	return operation_note_last(op);
-}
-
 static int move_back_others(struct admin *a, struct paced *p)
 {
 	struct selection *s = p->selection;
@@ -260,7 +244,10 @@ static int move_back_others(struct admin *a, struct paced *p)
 		int64_t now_ms = clock_monotonic_ms(), sent = s->done + s->missing + s->claimed - before;
 		int64_t due = (int64_t)(at_first + (double)(now_ms - begun_ms) * p->per_ms) - sent;
 
-		if (due > 0 && ((more = selection_take(s, due)) == -1 || note_last(p) == -1))
+		if (due > 0 && (more = selection_take(s, due)) == -1)
+			return -1;
+		/* A faster one needs no memory: the little that a repeated command moves back too early does not matter there. */
+		if (due > 0 && p->per_ms * 1000 < 1 && operation_note_last(s->op) == -1)
 			return -1;
 		progress_show(p->progress, s->op->done);
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {

@@ -11,7 +11,6 @@
 #include "sweeper/core/core.h"
 
 #include "common/base/base.h"
-#include "sweeper/core/interrupt.h"
 
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
@@ -25,7 +24,7 @@ static const struct sweeper *waiting;	/* for the callback of a wait, which gets 
 static bool wait_is_interrupted(void)
 {
 	sweeper_beat(waiting);
-	return interrupt_came();
+	return core_lost_master();
 }
 
 /* A name may take a minute to resolve, and a sweeper that finishes needs no connection any more. */
@@ -102,7 +101,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	core_publish_loss(s);
-	if (!interrupt_came() && !core_is_finishing(s))
+	if (!core_lost_master() && !core_is_finishing(s))
 		log_down(s);
 }
 

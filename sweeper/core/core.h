@@ -1,7 +1,10 @@
 #ifndef SWEEPER_CORE_CORE_H
 #define SWEEPER_CORE_CORE_H
 
+#include <sys/types.h>
+
 #include <bsd/sys/queue.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +27,7 @@
  *	task_error.c	errors of a task in a queue: logged once, shown in status and health, retried less and less often
  *	connection.c	the connection, answers, secrets	server.c	kind and version of the server, and whether it is refused
  *	clock.c		the server's time			lead.c		which host does a queue's periodic work
- *	subprocess.c	children that do work which may block	interrupt.c	signals
+ *	subprocess.c	children that do work which may block
  *
  * Fields of struct sweeper belong to the file that is named above them. Other files read them.
  */
@@ -94,6 +97,10 @@ bool sweeper_is_active(const struct sweeper *s);
 /* True: health or metrics need the sizes of the queues. */
 bool sweeper_measures_queues(const struct sweeper *s);
 void sweeper_lost_master(struct sweeper *s);	/* the master has closed its end of the socket: the sweeper exits */
+/* Catches TERM. Sets *while_polling to the signal mask for ppoll(2). master: its pid; the sweeper ends when the master dies. */
+void core_catch_term(pid_t master, sigset_t *while_polling);
+/* The master has died, so redis_wait() gives up. After a mere order the sweeper first finishes its present request. */
+bool core_lost_master(void);
 _Noreturn void core_lost_search(const struct child *child);	/* child->search_pid has ended, so nothing can be said about leftovers */
 
 /* ---- connection.c ---- */

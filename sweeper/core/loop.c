@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,7 +15,6 @@
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
-#include "sweeper/core/interrupt.h"
 #include "sweeper/core/subprocess.h"
 
 #define FINISH_MS 5000		/* after the order to finish: for the rescue of deaths that are already known */
@@ -22,6 +22,33 @@
 #define SUBPROCESSES_POLLED 64	/* the others are checked once a turn */
 #define CLEAR_MS 2000
 #define BUSY_MS 100		/* the longest sleep while a task has pending work */
+
+static pid_t master_pid;
+
+/* ---- signals: TERM tells the sweeper to read its order, and to check that the master lives. It is delivered only while the sweeper polls. ---- */
+
+static void on_term(int sig)
+{
+	(void)sig;
+}
+
+void core_catch_term(pid_t master, sigset_t *while_polling)
+{
+	struct sigaction sa = { .sa_handler = on_term };
+
+	master_pid = master;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	sigprocmask(SIG_SETMASK, NULL, while_polling);
+	sigdelset(while_polling, SIGTERM);
+}
+
+bool core_lost_master(void)
+{
+	return getppid() != master_pid;
+}
+
+/* ---- for tasks ---- */
 
 void sweeper_beat(const struct sweeper *s)
 {
@@ -39,7 +66,7 @@ bool sweeper_goes_on(struct sweeper *s)
 	const struct task *t = s->tasks.running;
 
 	sweeper_beat(s);
-	return s->redis.state == REDIS_READY && !interrupt_came() && (t == NULL || t->finishing || !core_is_finishing(s));
+	return s->redis.state == REDIS_READY && !core_lost_master() && (t == NULL || t->finishing || !core_is_finishing(s));
 }
 
 bool sweeper_is_active(const struct sweeper *s)
@@ -98,7 +125,7 @@ static void look_at_order(struct sweeper *s, int64_t now_ms)
 	log_follow(atomic_load(&s->child->board->master.log_epoch));
 	if (s->loop.finish_by_ms == 0 && core_is_finishing(s))
 		s->loop.finish_by_ms = now_ms + FINISH_MS;
-	if (interrupt_came())
+	if (core_lost_master())
 		s->loop.master_gone = true;
 }
 
@@ -111,11 +138,6 @@ static bool finished(const struct sweeper *s, int64_t now_ms)
 
 /* ---- the loop ---- */
 
-static void show_state(const struct sweeper *s)
-{
-	slot_set_state(s->slot, s->loop.finish_by_ms != 0 ? SLOT_STOPPING : s->connection.up ? SLOT_IDLE : SLOT_CONNECTING);
-}
-
 /* True: there is more to do at once. */
 static bool run_turn(struct sweeper *s)
 {
@@ -124,7 +146,7 @@ static bool run_turn(struct sweeper *s)
 	sweeper_beat(s);
 	tasks_each_turn(s, now_ms);
 	look_at_order(s, now_ms);
-	show_state(s);
+	slot_set_state(s->slot, s->loop.finish_by_ms != 0 ? SLOT_STOPPING : s->connection.up ? SLOT_IDLE : SLOT_CONNECTING);
 	if (s->loop.master_gone)
 		return false;
 	s->loop.clearing = subprocess_kill_adopted();
@@ -174,7 +196,7 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 	s->slot = &child->board->slots[child->slot];
 	slot_next_generation(s->slot);	/* so marks of earlier processes in this slot do not count (archiver.c) */
 	subprocess_spare(child->search_pid);
-	interrupt_catch(child->master_pid, while_polling);
+	core_catch_term(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
 		log_error("redis_url", log_str("error", s->connection.error));	/* cannot happen: the configuration was checked */
 		exit(1);

@@ -9,7 +9,6 @@
 #include "common/base/base.h"
 #include "common/board/scoreboard.h"
 #include "sweeper/core/core.h"
-#include "sweeper/core/interrupt.h"
 #include "sweeper/core/subprocess.h"
 #include "sweeper/dead_letters/bounds.h"
 #include "tests/unit/unit.h"
@@ -30,7 +29,7 @@ static int start(void **state)
 	sigset_t unused;
 
 	(void)state;
-	interrupt_catch(getppid(), &unused);		/* our parent stands for the master */
+	core_catch_term(getppid(), &unused);		/* our parent stands for the master */
 	snprintf(directory, sizeof(directory), "/tmp/quredis-bounds.XXXXXX");
 	assert_non_null(mkdtemp(directory));
 	conf.supervisor.node = (char *)(uintptr_t)"here";
