@@ -50,7 +50,7 @@ struct admin {
 /*
  * Requirements of a command. admin_prepare() meets them before the command starts; each one includes those before it.
  * NEED_CONTROL is the path of the control socket: such a command works although the configuration has errors, which are warnings then.
- * NEED_SOCKET is the same for a command to which the supervisor answers with the errors: only a dry run, which asks nobody, prints them.
+ * NEED_SOCKET is the same for a command to which the supervisor answers with the errors: only a dry run, which asks no supervisor, prints them.
  * NEED_INGRESS is NEED_QUEUE for a command that may send LPUSH alone: then a Redis user without any other right will do.
  */
 enum admin_need { NEED_NOTHING, NEED_SOCKET, NEED_CONTROL, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };

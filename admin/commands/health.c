@@ -27,7 +27,7 @@ struct reports {
 	int64_t now_ms;			/* by the clock of Redis */
 	int level;			/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
 	const char *why;		/* no report: what the operator should check */
-	bool lost;			/* the registry has the wrong type: there may be queues that nobody here knows */
+	bool lost;			/* the registry has the wrong type: there may be queues that this configuration does not have */
 };
 
 static int by_badness(const void *a, const void *b)

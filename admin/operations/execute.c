@@ -39,7 +39,7 @@ static const char *action_of(const char *what)
 	return NULL;
 }
 
-/* *options: holds the texts of a->options, also after an error. *action NULL: there is no such operation any more, or nobody wants it */
+/* *options: holds the texts of a->options, also after an error. *action NULL: there is no such operation any more, or it is not wanted */
 static int read_order(struct admin *a, const char *id, const char **action, json_t **options)
 {
 	const char *text[OPERATION_FIELDS];

@@ -55,7 +55,7 @@ int operation_idle(struct operation *o, int64_t *ms);
 int operation_hold(struct operation *o);
 /* Holds it further, if that is due. -1: another process holds it now */
 int operation_renew(struct operation *o);
-/* Gives up the hold, so that the leading sweeper executes it. by: who wanted that */
+/* Gives up the hold, so that the leading sweeper executes it. by: the operator and host that ordered it */
 int operation_give(struct operation *o, const char *by);
 char *operation_options_text(const struct operation *o);	/* filter and pace of this command, as JSON; a new string. NULL: they are not UTF-8 */
 

@@ -25,8 +25,8 @@ struct queue_failed {
 };
 
 /*
- * -> INTEGER, 0: the batch was counted before. node: who sends it; each node has one batch at a time. Figures that are 0 are left out; one at least is
- * not 0. latest: "MS CLASS TEXT"; "": not known
+ * -> INTEGER, 0: the batch was counted before. node: of the supervisor that sends it; each has one batch at a time. Figures
+ * that are 0 are left out; one at least is not 0. latest: "MS CLASS TEXT"; "": not known
  */
 void queue_failed_note(struct redis *r, const struct queue_keys *k, const char *node, const struct failed_batch *batch, const char *latest);
 
