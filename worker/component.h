@@ -10,7 +10,7 @@ struct worker;
 
 /*
  * The contract of a component. worker.c has the table. The loop and session.c call these functions, each where it is not NULL, in the order of the
- * table; free() in the opposite order. So session.c calls no component by its name, and no file of worker/ calls itself through others.
+ * table; free() in the opposite order. So session.c calls no component by its name, and no files of worker/ call each other in a circle.
  */
 struct component {
 	const char *name;
