@@ -165,7 +165,7 @@ static enum task_end run_operations(struct sweeper *s, struct sweeper_queue *q, 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return q->conf != NULL && q->conf->dead_letter.enabled;
+	return q->conf->dead_letter.enabled;
 }
 
 /* The next leader continues. */
@@ -188,5 +188,5 @@ static void free_operations(struct sweeper_queue *q)
 		subprocess_free(&o->running[i].process);
 }
 
-const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .leads = true, .wanted = is_wanted,
-	.steady = true, .run_queue = run_operations, .stop = let_go, .state_size = sizeof(struct operations), .free = free_operations };
+const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .leads = true, .configured = true,
+	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go, .state_size = sizeof(struct operations), .free = free_operations };
