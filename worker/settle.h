@@ -32,8 +32,10 @@ struct failure {			/* why a message is not done */
 	char named[HANDLER_CLASS_MAX + 1];	/* the class that the handler named, if it did */
 	char text[320];
 	size_t verb_len;		/* bytes of text that repeat the verb of a reply, before its reason */
-	/* the handler's own: the reason of its reply, or the last line of its stderr; not NUL-terminated; points into
-	 * result or the reply, valid as long as these */
+	/*
+	 * The handler's own: the reason of its reply, or the last line of its stderr. Not NUL-terminated; points into result or the reply, valid as long
+	 * as these.
+	 */
 	const char *words;
 	size_t words_len;		/* 0: it said nothing */
 	int64_t delay_ms;		/* RETRY: -1: by back-off */

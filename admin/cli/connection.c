@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-
 #include "admin/cli/connection.h"
 
 #include "common/base/base.h"

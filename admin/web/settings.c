@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-
 #include "admin/web/server.h"
 #include "admin/web/web.h"
 

@@ -33,7 +33,6 @@ static inline bool dead_letters_is_too_long(int64_t memory, int64_t message_max)
 	return memory > dead_letters_entry_max(message_max) / 3 * 4 + 65536;
 }
 
-
 enum dead_letter_fate { DEAD_LETTER_STAYS, DEAD_LETTER_LEAVES, DEAD_LETTER_NAMED };	/* NAMED: it is in the last batch of the archive already */
 
 /*

@@ -1,7 +1,6 @@
 /* The faces of each figure, by its row: the members of reports, and the samples of metrics. */
 #include "common/facts/facts.h"
 
-
 #include <jansson.h>
 
 #define FACT_MOST (INT64_C(1) << 48)	/* no figure of quredis is higher; the sum of two does not overflow */

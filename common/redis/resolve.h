@@ -31,7 +31,6 @@ int resolve_take(struct lookup *l, char address[RESOLVE_ADDRESS_SIZE], const cha
 bool resolve_recall(const struct lookup *l, char address[RESOLVE_ADDRESS_SIZE]);
 void resolve_note(struct lookup *l, const char *address, bool good);	/* whether a connection to it could be opened */
 
-
 /*
  * The addresses of the last good connections, in shared memory (scoreboard.h), zeroed at first: the workers of a reload meet a resolver that hangs, and
  * have had no connection yet. Two names may claim one place: then the later one has it. Processes write without a lock, and may be killed at any point.

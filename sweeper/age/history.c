@@ -139,7 +139,7 @@ static enum task_end name_turn(struct sweeper *s, struct sweeper_queue *q, int b
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return (is_purged(s, q, true) || max_age(s, q) != INT64_MAX);
+	return is_purged(s, q, true) || max_age(s, q) != INT64_MAX;
 }
 
 static enum task_end run_history(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)

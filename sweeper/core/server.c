@@ -7,7 +7,6 @@
 
 #include "sweeper/core/core.h"
 
-
 #include "common/redis/redis.h"
 
 #define LOOK_REFUSED_MS 2500

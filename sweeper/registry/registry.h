@@ -8,7 +8,6 @@
 struct sweeper;
 struct sweeper_queue;
 
-
 /*
  * Enters a queue of this supervisor into the registry; with `again` it writes only what is missing there. -1: the connection is
  * lost. A refusal is logged, but is no error, since only other hosts need the registry.

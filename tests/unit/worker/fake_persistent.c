@@ -13,7 +13,6 @@
 
 struct persistent process;
 
-
 struct persistent *persistent_new(const struct conf_queue *conf)
 {
 	(void)conf;
