@@ -350,7 +350,7 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 		history_answer(w, reply);
 	else if (reply->integer > 0)
 		queue_owner_count_moved(&w->session.owner, p.tray);
-	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
+	if (reply->integer == QUEUE_MOVED_WITHOUT_RECORD && item->move == MOVE_ESCAPE)
 		mover_record_failed();
 	mover_gone(w, p);
 	tray_close(&w->trays, p.tray);

@@ -148,7 +148,7 @@ void too_large_answer(struct worker *w, struct place of, const struct redis_repl
 		return;
 	}
 	if (first.len == 0) {
-		escaped(w, len.integer, record.integer == 2);
+		escaped(w, len.integer, record.integer == QUEUE_MOVED_WITHOUT_RECORD);
 		send_question(w, NULL, now_ms);		/* the tray may hold another one */
 	} else {
 		/* The secrets were read when this connection was opened. */

@@ -308,7 +308,7 @@ static void take_escaped(struct worker *w, int64_t answer)
 
 	log_info("message_escaped", log_str("id", u->id), log_str("class", u->class), log_str("error", u->why));
 	queue_owner_count_moved(&w->session.owner, u->tray);
-	if (answer == 2)
+	if (answer == QUEUE_MOVED_WITHOUT_RECORD)
 		mover_record_failed();
 	env_count(w->env, COUNT_FETCHED, 1);
 	env_count(w->env, COUNT_ESCAPED, 1);

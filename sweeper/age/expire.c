@@ -84,7 +84,7 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 		x->oldest_ms = gone->age_ms;
 	log_event(++x->messages <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped", log_str("queue", name),
 	    log_str("id", gone->id), log_str("class", "TTLExpired"), log_int("age_ms", gone->age_ms));
-	if (answer == 2)
+	if (answer == QUEUE_MOVED_WITHOUT_RECORD)
 		log_warning("record_failed", log_str("queue", name), log_str("id", gone->id),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
 }

@@ -96,7 +96,7 @@ static void take_answer(struct purging *t, const struct leaving *l, int64_t answ
 		return;			/* it was fetched or moved first, or is at another place now: the next walk finds it */
 	++*gone;
 	account(t, l);
-	if (answer == 2)
+	if (answer == QUEUE_MOVED_WITHOUT_RECORD)
 		log_warning("record_failed", log_str("queue", t->q->keys.name), log_str("id", l->id),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
 }

@@ -223,7 +223,7 @@ static int take_answers(struct rescue_page *p)
 		if (connection_integer(p->s, &answer) == -1)
 			rc = -1;
 		else if (answer > 0)
-			account(p, &p->held[i], answer == 2);
+			account(p, &p->held[i], answer == QUEUE_MOVED_WITHOUT_RECORD);
 	}
 	return rc;
 }
@@ -306,7 +306,7 @@ static int take_unread(struct rescue_page *p, struct unread *out)
 		out->first = redis_element(&reply, 1);
 		recorded = redis_element(&reply, 2);
 		out->len = len.integer;
-		out->record_failed = recorded.integer == 2;
+		out->record_failed = recorded.integer == QUEUE_MOVED_WITHOUT_RECORD;
 		if (len.type == REDIS_INTEGER && out->first.type == REDIS_STRING && recorded.type == REDIS_INTEGER)
 			return 0;
 	}
