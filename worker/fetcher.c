@@ -145,7 +145,7 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	if (t->n < asked && !tray_none_in_flight(&w->trays))
 		pacing_pause_ahead(&w->pacing, now_ms + AHEAD_MS);
 	if (t->n == 0 && now_ms < w->fetcher.oom_until_ms)
-		retry_not_before(&w->pacing.retry, now_ms + OOM_LOOK_MS);
+		pacing_not_before(&w->pacing, now_ms + OOM_LOOK_MS);
 	else if (t->n > 0 && now_ms < w->fetcher.oom_until_ms)
 		w->fetcher.oom_until_ms = now_ms + 1000;
 	if (t->n > 0 && (waited_long || w->fetcher.paused_until_us != 0))
@@ -177,7 +177,7 @@ void fetcher_answer(struct worker *w, struct place of, const struct redis_reply 
 		fetch_failed(w, reply, now_ms);
 	}
 	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->fetcher.oom_until_ms)) {
-		retry_succeeded(&w->pacing.retry);
+		pacing_retry_succeeded(&w->pacing);
 		if (w->mover.retry.errors == 0)
 			errors_clear(w);
 	}

@@ -103,6 +103,11 @@ void pacing_retry_failed(struct pacing *p, int64_t now_ms)
 	retry_failed(&p->retry, &backoff, now_ms);
 }
 
+void pacing_retry_succeeded(struct pacing *p)
+{
+	retry_succeeded(&p->retry);
+}
+
 void pacing_probes(struct pacing *p, bool probing)
 {
 	p->probing = probing;

@@ -9,7 +9,7 @@
 
 #include "worker/retry.h"
 
-/* Owner: pacing.c. How many messages the next fetch requests, and until when the worker fetches nothing. All functions are pure. */
+/* Owner: pacing.c. How many messages the next fetch requests, and until when the worker fetches nothing. No function reads a clock, or sends anything. */
 struct pacing {
 	const struct conf_queue *conf;
 	double message_us;		/* average time of recent messages, each capped at batch.time; < 0: no message yet */
@@ -34,6 +34,7 @@ void pacing_pause_ahead(struct pacing *p, int64_t until_ms);	/* with messages in
 void pacing_not_before(struct pacing *p, int64_t until_ms);	/* no fetch before until_ms (CLOCK_MONOTONIC); a longer wait stays */
 void pacing_retry_now(struct pacing *p);		/* no back-off before the next fetch */
 void pacing_retry_failed(struct pacing *p, int64_t now_ms);
+void pacing_retry_succeeded(struct pacing *p);		/* a fetch was answered without an error */
 void pacing_probes(struct pacing *p, bool probing);	/* the fetch that is sent is for a probe; false, later: the probe has failed, so the next one waits */
 
 #endif

@@ -350,6 +350,17 @@ TEST(at_maxmemory_a_script_fetches_and_looks_only_now_and_then, fixture_setup, f
 	assert_int_equal(fixture_logged("event=redis_error "), 1);
 }
 
+TEST(at_maxmemory_a_longer_wait_stays, fixture_setup, fixture_teardown)
+{
+	fetch();
+	answer(0, fixture_reply(OOM));
+	fixture_pass_ms(250);
+	assert_fetches(AT_MAXMEMORY(1), 1);
+	pacing_not_before(&w->pacing, fixture_now_ms() + 700);		/* no handler can be started */
+	answer(1, fixture_reply("$-1\r\n"));
+	assert_int_equal(deadline_in(), 700);
+}
+
 TEST(a_server_without_the_old_command_gets_the_new_one, fixture_setup, fixture_teardown)
 {
 	fetch();
