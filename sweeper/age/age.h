@@ -7,8 +7,8 @@ struct sweeper_queue;
 
 /* The functions of this folder that other folders call. */
 
-void due_wake(struct sweeper_queue *q);	/* messages are delayed: moves those that are due in this turn, without asking first whether there are any */
-void pushed_wake(struct sweeper_queue *q);	/* producers have delayed pushes: the same for those */
+void due_wake(struct sweeper_queue *q);	/* messages are delayed: looks at once for those that are due */
+void pushed_wake(struct sweeper_queue *q);	/* producers have delayed pushes: moves those that are due in this turn */
 
 /*
  * How many messages that are due may go to ingress, however long it is: one for two that the workers of this host have settled, at most `most`. until:
