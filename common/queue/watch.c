@@ -13,6 +13,11 @@ void queue_quiet(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "EXISTS %s %s %s %s %s", k->delayed, k->paused, k->pushed, k->cancels, k->operations);
 }
 
+void queue_length(struct redis *r, const char *list)
+{
+	redis_appendf(r, "LLEN %s", list);
+}
+
 /* Appends one command with all these keys, and frees them. */
 static void append_over(struct redis *r, const char *command, char **keys, size_t n)
 {

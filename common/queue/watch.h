@@ -13,10 +13,12 @@
 #define QUEUE_OWNERS_MAX 100	/* the most owners of one command */
 
 /*
- * -> INTEGER 0: no message is delayed, by a producer neither, the queue is not paused, and no operator has cancelled a message; else use queue_poll() and
- * queue_cancels_count() to tell them apart
+ * -> INTEGER 0: no message is delayed, by a producer neither, the queue is not paused, no operator has cancelled a message, and the queue has no operations;
+ * else use queue_poll(), queue_cancels_count() and queue_operations_exist() to tell them apart
  */
 void queue_quiet(struct redis *r, const struct queue_keys *k);
+
+void queue_length(struct redis *r, const char *list);	/* -> INTEGER */
 
 /* -> INTEGER: how many of these n owners have a lease */
 void queue_leases(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n);

@@ -114,7 +114,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 	case DUE_WHICH:
 		queue_poll(&s->redis, &q->keys);
 		queue_cancels_count(&s->redis, &q->keys);
-		redis_appendf(&s->redis, "LLEN %s", q->keys.ingress);
+		queue_length(&s->redis, q->keys.ingress);
 		queue_operations_exist(&s->redis, &q->keys);
 		break;
 	case DUE_GLANCE:
