@@ -167,7 +167,9 @@ static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
 
 static int64_t least_waiting(const struct sweeper_queue *q)
 {
-	return q->conf->workers == 0 ? LEAST_ELSEWHERE : (int64_t)q->conf->workers * LEAST_PER_WORKER;
+	int64_t workers = q->board == NULL ? 0 : atomic_load(&q->board->master.wanted);
+
+	return workers == 0 ? LEAST_ELSEWHERE : workers * LEAST_PER_WORKER;
 }
 
 /* waiting: in ingress. */

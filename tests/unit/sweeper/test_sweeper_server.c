@@ -29,6 +29,20 @@ TEST(what_is_due_queues_and_what_is_not_waits, setup, teardown)
 	finish();
 }
 
+/* The operator scaled the queue to one worker, whatever the file says: retries are held back behind ten messages. */
+TEST(the_workers_that_the_operator_set_limit_the_retries_that_move, setup, teardown)
+{
+	for (int i = 0; i < 10; i++)
+		REDIS(&server, "RPUSH ingress:mail new");
+	REDIS(&server, "ZADD quredis:of:ingress:mail:delayed 1000 retry");
+	REDIS(&server, "RPUSH delayed:mail x");
+	atomic_store(&board->queues[0].master.wanted, 1);
+	start();
+	WAIT_FOR(error(0) == QUEUE_ERROR_WRONG_TYPE);
+	assert_int_equal(swept(0, COUNT_DUE), 0);
+	finish();
+}
+
 static uint32_t openings(int queue)
 {
 	return atomic_load(&board->queues[queue].sweeper.openings);
