@@ -318,6 +318,11 @@ static int no_such_queue(struct admin *a, const char *name)
 		free(shown);
 		return -1;
 	}
+	if (a->status == EX_CONFIG) {		/* nothing was read */
+		admin_fail(a, EX_CONFIG, "queue %s is not in the configuration, and the registry has the wrong type", shown);
+		free(shown);
+		return -1;
+	}
 	known = alloc_zero(n + a->conf->nqueues, sizeof(*known));
 	for (size_t i = 0; i < a->conf->nqueues; i++)
 		known[nknown++] = a->conf->queues[i]->name;
