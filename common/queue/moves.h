@@ -191,8 +191,8 @@ struct queue_cancel_end {
 	const char *field, *order, *result;
 };
 /*
- * One message that leaves a list, and all that goes with it. A move answers 1; QUEUE_MOVED_WITHOUT_RECORD; 0: the message is not there (in a tray: the claim is lost);
- * or QUEUE_CANNOT_TELL. Members that a move does not name below are not used.
+ * One message that leaves a list, and all that goes with it. A move answers 1; QUEUE_MOVED_WITHOUT_RECORD; 0: the message is not there (in a tray: the
+ * claim is lost); or QUEUE_CANNOT_TELL. Members that a move does not name below are not used.
  */
 #define QUEUE_MOVED_WITHOUT_RECORD 2	/* Redis refused the record */
 struct queue_move {
