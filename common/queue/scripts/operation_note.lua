@@ -17,7 +17,10 @@ if ARGV[3] == 'end' then
 end
 local stops = get('wanted') == 'stop'
 if ARGV[6] then set(ARGV[6], ARGV[7]) end
-if ARGV[3] == 'end' then return 1 end
+if ARGV[3] == 'end' then
+  redis.call('PEXPIRE', KEYS[2], redis.call('HLEN', KEYS[2]) == 1 and math.min(ARGV[4], 86400000) or ARGV[4])
+  return 1
+end
 set('held', string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[3]))
 if ARGV[3] == '0' then set('holder', '') end
 if ARGV[3] == '0' and stops then set('wanted', '') end
