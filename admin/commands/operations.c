@@ -34,23 +34,31 @@ static int64_t number_of(const char *text)
 	return *text != '\0' && *end == '\0' && n >= 0 && n <= ADMIN_COUNT_MAX ? n : -1;
 }
 
-/* held: a process works on it. The last one is as a command leaves it that was interrupted. */
+/* A process works on it. */
+static bool is_held(const char *const text[OPERATION_FIELDS], int64_t now_ms)
+{
+	return text[OPERATION_HOLDER][0] != '\0' && number_of(text[OPERATION_HELD]) > now_ms;
+}
+
+/* "interrupted": as a command leaves it that was interrupted, or a process that was asked to stop and died. */
 static const char *state_of(const char *wanted, bool held)
 {
 	if (strcmp(wanted, "stop") == 0)
-		return "stopping";
+		return held ? "stopping" : "interrupted";
 	if (strcmp(wanted, "run") == 0)
 		return held ? "running" : "waiting";
 	return held ? "foreground" : "interrupted";
 }
 
-/* What failed last, while a supervisor retries: the last line of the result. A new string; NULL: nothing */
+/* Why the last run failed, while a supervisor retries. A new string; NULL: it did not */
 static char *error_of(const char *result)
 {
 	const char *at = strchr(result, ' ');
 	json_t *all = at == NULL ? NULL : json_loads(at, 0, NULL);
 	const char *notes = json_string_value(json_object_get(all, "notes"));
-	char *line = notes == NULL || notes[0] == '\0' ? NULL : alloc_copy(notes, strcspn(notes, "\n"));
+	size_t len;
+	const char *error = notes == NULL ? NULL : work_error(notes, &len);
+	char *line = error == NULL ? NULL : alloc_copy(error, len);
 
 	json_decref(all);
 	return line;
@@ -64,7 +72,7 @@ static struct cell cell_given(const char *text)
 static void show_row(struct admin *a, const struct queue_keys *k, const char *id, const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
 	int64_t done = number_of(text[OPERATION_DONE]), begun_ms = number_of(text[OPERATION_BEGUN]);
-	bool held = text[OPERATION_HOLDER][0] != '\0' && number_of(text[OPERATION_HELD]) > now_ms;
+	bool held = is_held(text, now_ms);
 	const char *end = strrchr(text[OPERATION_HOLDER], ' ');		/* behind host and process */
 	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER])) : NULL;
 	char *error = error_of(text[OPERATION_RESULT]);
@@ -120,22 +128,50 @@ static int list_all(struct admin *a)
 	return rc;
 }
 
+/* What operation_stop.lua would answer. -1: error */
+static int look_whether_it_stops(struct admin *a, const char *id, int64_t *stopped)
+{
+	const char *text[OPERATION_FIELDS];
+	struct redis_reply reply;
+	int64_t now_ms;
+
+	if (admin_server_time(a, &now_ms) == -1)
+		return -1;
+	queue_operation_read(&a->redis, &a->keys, id);
+	if (admin_reply(a, &reply, a->keys.operations) == -1)
+		return -1;
+	if (!queue_operation_parse(&reply, 0, text))
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	*stopped = text[OPERATION_BOUND][0] == '\0' ? 0 : is_held(text, now_ms) ? 1 : 2;
+	return 0;
+}
+
+static int ask_to_stop(struct admin *a, const char *id, int64_t *stopped)
+{
+	a->writes = true;
+	queue_operation_stop(&a->redis, &a->keys, id);
+	return admin_integer(a, stopped, a->keys.operations);
+}
+
 static int stop(struct admin *a)
 {
+	static const struct column stop_columns[] = { { "queue", "", COLUMN_NAME }, { "id", "", COLUMN_NAME }, { "running", "", COLUMN_NAME },
+		{ "dry_run", "", COLUMN_NAME } };
 	const char *id = a->options.stop;
+	bool dry_run = a->options.dry_run;
 	int64_t stopped;
 	char *shown;
 
-	a->writes = true;
-	queue_operation_stop(&a->redis, &a->keys, id);
-	if (admin_integer(a, &stopped, a->keys.operations) == -1)
+	if ((dry_run ? look_whether_it_stops(a, id, &stopped) : ask_to_stop(a, id, &stopped)) == -1)
 		return -1;
 	shown = visible(id, strlen(id), 40);
 	if (stopped == 0)
 		admin_fail(a, EX_NOINPUT, "%s has no operation %s", a->keys.name, shown);
 	else if (a->options.json)
-		output_object(&a->output, (struct column[]){ { "queue", "", COLUMN_NAME }, { "id", "", COLUMN_NAME }, { "running", "", COLUMN_NAME } }, 3,
-		    (struct cell[]){ cell_str(a->keys.name), cell_str(shown), cell_bool(stopped == 1) });
+		output_object(&a->output, stop_columns, nitems(stop_columns),
+		    (struct cell[]){ cell_str(a->keys.name), cell_str(shown), cell_bool(stopped == 1), cell_bool(dry_run) });
+	else if (dry_run)
+		notice_say("operation %s of %s would %s", shown, a->keys.name, stopped == 1 ? "stop after its next message" : "be stopped");
 	else
 		notice_say("operation %s of %s %s", shown, a->keys.name, stopped == 1 ? "stops after its next message" : "is stopped");
 	free(shown);

@@ -75,7 +75,7 @@ static int print_result(struct by_filter *b)
 		return 0;
 	if (admin_server_time(b->a, &now_ms) == -1)
 		return -1;
-	if (now_ms - strtoll(b->w.op.result, NULL, 10) <= RELATIVE_MS && work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
+	if (strtoll(b->w.op.result, NULL, 10) >= now_ms - RELATIVE_MS && work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
 		char stamp[CLOCK_RFC3339_SIZE];
 
 		admin_note("a supervisor ended the %s at %s; the same command again begins another one", b->w.op.verb, clock_rfc3339(at_ms, stamp));

@@ -88,19 +88,15 @@ static int find_and_work(struct admin *a, const struct execution *e, const struc
 	return rc;
 }
 
-/* The last line that was noted, without its prefix and its newline. */
-static void tell_last(const struct buffer *notes, int out)
+static void tell_error(struct buffer *notes, int out)
 {
-	static const char prefix[] = "quredis: ";
-	size_t len = notes->len, from;
+	const char *error;
+	size_t len;
 
-	while (len > 0 && notes->data[len - 1] == '\n')
-		len--;
-	for (from = len; from > 0 && notes->data[from - 1] != '\n';)
-		from--;
-	if (len - from > strlen(prefix) && memcmp(notes->data + from, prefix, strlen(prefix)) == 0)
-		from += strlen(prefix);
-	dprintf(out, "%.*s", (int)(len - from), notes->data + from);
+	buffer_append(notes, "", 1);
+	error = work_error(notes->data, &len);
+	if (error != NULL)
+		dprintf(out, "%.*s", (int)len, error);
 }
 
 int execute(const struct execution *e, int out)
@@ -118,7 +114,7 @@ int execute(const struct execution *e, int out)
 	rc = open_connection(&a) == -1 ? -1 : find_and_work(&a, e, &notes, &options, &elsewhere);
 	redis_close(&a.redis, NULL);
 	if (rc == -1 && !elsewhere && !interrupt_asked())
-		tell_last(&notes, out);
+		tell_error(&notes, out);
 	json_decref(options);
 	buffer_free(&notes);
 	return elsewhere ? EXECUTION_ELSEWHERE : rc == -1 && !interrupt_asked() ? EXECUTION_FAILED : EXECUTED;

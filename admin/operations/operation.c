@@ -17,8 +17,6 @@
 #include "common/base/base.h"
 
 #define RENEW_MS 1000
-#define FIGURE_MAX INT64_C(1000000000000000)	/* Lua counts exactly up to here */
-#define TIME_MAX_MS INT64_C(253402300799999)	/* the end of the year 9999 */
 #define LOOK_MS 250
 
 /* "HOST PID RANDOM" */
@@ -41,8 +39,7 @@ static bool is_dead(const char *holder)
 	return strncmp(holder, host, len) == 0 && holder[len] == ' ' && kill((pid_t)strtol(holder + len, NULL, 10), 0) == -1 && errno == ESRCH;
 }
 
-/* A number that quredis may have written; `otherwise`: it is another text. */
-static int64_t figure(const char *text, int64_t most, int64_t otherwise)
+int64_t operation_figure(const char *text, int64_t most, int64_t otherwise)
 {
 	const char *why = NULL;
 	int64_t n = strtonum(text, 0, most, &why);
@@ -62,20 +59,20 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 
 	if (!queue_operation_parse(reply, from, text))
 		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
-	o->begun_ms = figure(text[OPERATION_BEGUN], TIME_MAX_MS, 0);
-	o->held_ms = figure(text[OPERATION_HELD], TIME_MAX_MS, 0);
+	o->begun_ms = operation_figure(text[OPERATION_BEGUN], OPERATION_TIME_MAX_MS, 0);
+	o->held_ms = operation_figure(text[OPERATION_HELD], OPERATION_TIME_MAX_MS, 0);
 	strlcpy(o->since, text[OPERATION_SINCE], sizeof(o->since));
 	strlcpy(o->bound, text[OPERATION_BOUND], sizeof(o->bound));
 	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
-	o->done = figure(text[OPERATION_DONE], FIGURE_MAX, text[OPERATION_DONE][0] == '\0' ? 0 : -1);
-	o->total = figure(text[OPERATION_TOTAL], FIGURE_MAX, -1);
+	o->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, text[OPERATION_DONE][0] == '\0' ? 0 : -1);
+	o->total = operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, -1);
 	o->total = o->total < o->done ? -1 : o->total;
 	strlcpy(o->canary_newest, text[OPERATION_CANARY_NEWEST], sizeof(o->canary_newest));
-	o->canary_from = figure(text[OPERATION_CANARY_FROM], FIGURE_MAX, -1);
+	o->canary_from = operation_figure(text[OPERATION_CANARY_FROM], OPERATION_FIGURE_MAX, -1);
 	free(o->canary_fingerprints);
 	o->canary_fingerprints = alloc_string(text[OPERATION_CANARY_FINGERPRINTS]);
 	o->canary_done = text[OPERATION_CANARY_DONE][0] != '\0';
-	o->last_at_ms = figure(text[OPERATION_LAST_AT], TIME_MAX_MS, 0);
+	o->last_at_ms = operation_figure(text[OPERATION_LAST_AT], OPERATION_TIME_MAX_MS, 0);
 	strlcpy(o->wanted, text[OPERATION_WANTED], sizeof(o->wanted));
 	free(o->result);
 	o->result = alloc_string(text[OPERATION_RESULT]);

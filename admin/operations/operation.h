@@ -7,6 +7,9 @@
 #include "admin/cli/cli.h"
 #include "admin/dead_letters/dead_letters.h"
 
+#define OPERATION_FIGURE_MAX INT64_C(1000000000000000)		/* Lua counts exactly up to here */
+#define OPERATION_TIME_MAX_MS INT64_C(253402300799999)		/* the end of the year 9999 */
+
 /*
  * A retry or a deletion of the dead letters that a filter means, as Redis remembers it until it is complete. Its bound is the newest record at its start: a
  * message that fails again later has a newer one, so a repeated command does not take it. Its id is made of action and filter as they were given. Only
@@ -35,6 +38,9 @@ struct operation {
 	bool forgets_earlier;		/* operation_begin_anew(); Redis still has the earlier one */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
+
+/* A number that quredis may have written, up to `most`; `otherwise`: it is another text */
+int64_t operation_figure(const char *text, int64_t most, int64_t otherwise);
 
 /*
  * Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis, or it is damaged (EX_DATAERR; not with

@@ -135,7 +135,7 @@ static void report(struct work *w, int rc, struct work_report *r)
 }
 
 /*
- * The operation stays unless it is complete, or stopped because messages failed again. A sweeper's process leaves the result in the same step. If it is
+ * The operation stays unless it is complete, or stopped because messages failed again. A sweeper's process leaves the result before it lets go. If it is
  * interrupted, but not by an operator, the next one continues without a result.
  */
 static int end_or_release(struct work *w, int rc, const struct work_report *r)
@@ -180,6 +180,18 @@ int work_run(struct work *w, struct work_report *r)
 
 /* ---- reports ---- */
 
+const char *work_error(const char *notes, size_t *len)
+{
+	static const char prefix[] = "quredis: ";
+
+	for (const char *at = notes; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n')
+		if (strncmp(at, prefix, strlen(prefix)) == 0) {
+			*len = strcspn(at, "\n") - strlen(prefix);
+			return at + strlen(prefix);
+		}
+	return NULL;
+}
+
 char *work_report_text(const struct work_report *r, const struct buffer *notes, int64_t at_ms)
 {
 	json_t *cause = r->failed_cause == NULL ? NULL : json_string(r->failed_cause);	/* NULL: not UTF-8 */
@@ -205,6 +217,12 @@ static void print_notes(const char *notes)
 	free(all);
 }
 
+/* least: 0, or -1 if it may be unknown */
+static bool is_figure(json_int_t n, json_int_t least)
+{
+	return n >= least && n <= OPERATION_FIGURE_MAX;
+}
+
 int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms)
 {
 	const char *json = strchr(text, ' '), *cause = NULL, *notes = NULL;
@@ -218,6 +236,9 @@ int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms)
 	rc = all == NULL ? -1 : json_unpack(all, "{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}", "status", &r->status, "says", &says,
 	    "complete", &complete, "interrupted", &interrupted, "settled", &settled, "count", &count, "total", &total, "done", &done, "failed", &failed,
 	    "same_cause", &same_cause, "left", &left, "failed_cause", &cause, "notes", &notes);
+	if (rc == 0 && (r->status < 0 || r->status > 255 || *at_ms < 0 || *at_ms > OPERATION_TIME_MAX_MS || !is_figure(count, 0) || !is_figure(total, -1) ||
+	    !is_figure(done, 0) || !is_figure(failed, -1) || !is_figure(same_cause, -1) || !is_figure(left, -1)))
+		rc = -1;
 	if (rc == 0) {
 		*r = (struct work_report){ .status = r->status, .says = says, .complete = complete, .interrupted = interrupted, .settled = settled,
 			.count = count, .total = total, .done = done, .failed = failed, .same_cause = same_cause, .left = left,

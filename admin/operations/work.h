@@ -43,6 +43,9 @@ int work_count(struct work *w, int64_t *n);
 int work_run(struct work *w, struct work_report *r);
 void work_free(struct work *w);
 
+/* The first error among lines that were noted; NULL: none. *len: without its newline */
+const char *work_error(const char *notes, size_t *len);
+
 /* "TIME JSON", with the lines of notes: a new string. at_ms: by the clock of Redis */
 char *work_report_text(const struct work_report *r, const struct buffer *notes, int64_t at_ms);
 /* Reads such a text, which any program may have written, and prints its lines. at_ms: its time. -1: it is none */
