@@ -40,9 +40,18 @@ static char *read_answer(const char *question, const char *how)
 	return line;
 }
 
+bool confirm_yes(const char *question)
+{
+	char *answer = read_answer(question, "[y/N]");
+	bool yes = answer != NULL && (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
+
+	free(answer);
+	return yes;
+}
+
 int confirm(struct admin *a, const char *fmt, ...)
 {
-	char *question, *answer;
+	char *question;
 	va_list ap;
 	bool yes;
 
@@ -52,10 +61,8 @@ int confirm(struct admin *a, const char *fmt, ...)
 	if (vasprintf(&question, fmt, ap) == -1)
 		alloc_failed();
 	va_end(ap);
-	answer = read_answer(question, "[y/N]");
+	yes = confirm_yes(question);
 	free(question);
-	yes = answer != NULL && (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
-	free(answer);
 	return yes ? 0 : admin_fail(a, STATUS_DECLINED, "nothing was done");
 }
 

@@ -9,6 +9,9 @@
 /* True: the operator can answer a question, since standard input and standard error are terminals. */
 bool confirm_possible(void);
 
+/* Asks a question that ends with "[y/N]", on a terminal. True: yes */
+bool confirm_yes(const char *question);
+
 /*
  * Asks a question that ends with "[y/N]". Returns 0 to go on: the operator answered yes, gave --yes, or has no terminal. -1:
  * the operator answered no; the exit status is 1.

@@ -114,13 +114,13 @@ static void report_unfinished(struct wait *t)
 	struct work *w = t->w;
 
 	*t->r = (struct work_report){ .says = true, .total = w->op.total, .done = w->op.done, .count = w->op.done - t->before,
-		.failed = w->is_paced ? 0 : -1, .same_cause = -1, .left = w->op.total < 0 ? -1 : w->op.total - w->op.done };
+		.failed = -1, .same_cause = -1, .left = w->op.total < 0 ? -1 : w->op.total - w->op.done };
 }
 
 static int leave(struct wait *t)
 {
 	report_unfinished(t);
-	t->r->interrupted = interrupt_asked();
+	t->r->interrupted = t->w->a->options.json && interrupt_asked();		/* the API repeats its request; people read the note below */
 	admin_note("a supervisor continues the %s: quredis operations %s shows it, with --stop %s it ends", t->w->op.verb, t->w->a->keys.name, t->w->op.id);
 	return 0;
 }
@@ -147,6 +147,19 @@ static int end_stopped(struct wait *t)
 	return 1;
 }
 
+static bool wants_to_stop(const struct work *w)
+{
+	char *question;
+	bool yes;
+
+	if (!confirm_possible() || w->a->options.yes)
+		return false;
+	question = alloc_format("Stop the %s? If not, a supervisor continues it.", w->op.verb);
+	yes = confirm_yes(question);
+	free(question);
+	return yes;
+}
+
 /* INT or TERM has come. */
 static int ask_what_to_do(struct wait *t)
 {
@@ -154,10 +167,8 @@ static int ask_what_to_do(struct wait *t)
 	struct admin *a = w->a;
 	int64_t stopped;
 
-	if (!confirm_possible() || a->options.yes || confirm(a, "Stop the %s? If not, a supervisor continues it.", w->op.verb) == -1) {
-		a->status = EX_OK;
+	if (!wants_to_stop(w))
 		return leave(t) == 0;
-	}
 	queue_operation_stop(&a->redis, &a->keys, w->op.id);
 	if (admin_integer(a, &stopped, a->keys.operations) == -1)
 		return -1;
@@ -176,7 +187,9 @@ static int take_back(struct wait *t)
 		return -1;
 	if (stopped == 1)		/* it has begun, and stops now: the command continues it */
 		clock_pause_ms(LOOK_MS);
-	admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run until the end", t->w->op.verb, BEGIN_MS / 1000);
+	else
+		admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run until the end", t->w->op.verb,
+		    BEGIN_MS / 1000);
 	return DELEGATE_NOT;
 }
 
@@ -188,7 +201,7 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 	int ended;
 
 	if (there)
-		op->done = strtoll(text[OPERATION_DONE], NULL, 10);
+		op->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, op->done);
 	ended = take_result(t, text[OPERATION_RESULT]);
 	if (ended == -1 && there && wanted)
 		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it", op->verb, t->w->a->keys.name, op->id);

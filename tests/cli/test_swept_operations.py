@@ -5,9 +5,10 @@ import signal
 
 import pytest
 
-from harness import queue, wait_for
+from harness import Tap, queue, wait_for
 from harness.dead_letters import CAUSE, LETTERS, fill, left_whole, remembered
-from harness.queues import Queue, strip
+from harness.queues import Queue, dumps, now_ms, sha1, strip
+from harness.redis_proxy import SCRIPTS
 
 from .test_operations import begin
 
@@ -49,6 +50,7 @@ def test_an_operation_survives_its_command(service, redis):
     assert moved(q) < len(wanted)
     wait_for(lambda: moved(q) == len(wanted) and not listed(d), 60)
     assert come_back(q) == wanted
+    assert 0 < q.client.pttl(f"{q.escape}:operations") <= 86400000, "the result stays for a day"
     r = d.quredis(*SLOW)        # does not begin another one, but says how the first one ended
     assert r.code == 0 and "a supervisor ended the retry at 20" in r.err, r
     assert r.out.startswith(f"retried {len(wanted)} dead letters of mail; 0 failed again so far; 0 matching"), r
@@ -62,6 +64,7 @@ def test_an_interrupted_command_leaves_it_running_and_it_can_be_stopped(service,
     wait_for(lambda: moved(q) > 5 or child.poll() is not None, 60)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
+    assert "run the command again" not in err and "failed again" not in out, (out, err)
     row, = listed(d)
     assert child.returncode == -signal.SIGINT and f"a supervisor continues the retry: quredis operations mail shows it, with --stop {row['id']} it ends" in err
     assert row["state"] == "running" and row["total"] in (None, len(wanted)) and row["operation"].startswith("dlq retry cause="), row
@@ -76,6 +79,20 @@ def test_an_interrupted_command_leaves_it_running_and_it_can_be_stopped(service,
     left_whole(q, wanted)
     assert d.quredis("operations", "mail", "--stop", row["id"]).code == 66
     assert d.stop() == 0
+
+
+def test_the_operator_who_lets_it_go_on_reads_no_other_advice(service, terminal):
+    q, wanted, d = service
+    t = terminal(*[a for a in SLOW if a != "--yes"])
+    t.expect("Move back")
+    t.type("y\n")
+    wait_for(lambda: moved(q) > 5, 60)
+    t.type("\x03")
+    t.expect("If not, a supervisor continues it")
+    t.type("n\n")
+    assert t.end() == -signal.SIGINT
+    assert "a supervisor continues the retry: " in t.text and "nothing was done" not in t.text and "run the command again" not in t.text, t.text
+    d.stop()
 
 
 def test_killed_ten_times_it_acts_on_each_once(service, redis):
@@ -142,3 +159,100 @@ def test_a_supervisor_that_does_not_begin_is_not_waited_for(redis, quredis):
     r = quredis(*RETRY)
     assert r.code == 0 and "no supervisor began the retry within 10 s: this command does the work itself" in r.err, r
     left_whole(q, wanted)
+
+
+class Begins(Tap):
+    """A supervisor begins the operation in the moment in which the command takes it back."""
+
+    def __init__(self, q):
+        self.q, self.began = q, False
+
+    def request(self, pair, words):
+        if words[0] != b"EVALSHA" or SCRIPTS.get(words[1]) != "operation_stop":
+            return
+        key = f"{self.q.escape}:operations"
+        id_, = {f.split(b":")[0].decode() for f in self.q.client.hkeys(key)}
+        self.q.client.hset(key, mapping={f"{id_}:holder": "elsewhere 1 00000000", f"{id_}:held": str(now_ms() + 3000)})
+        self.began = True
+
+
+def test_a_supervisor_that_begins_at_last_is_not_denied(redis, redis_proxy, quredis):
+    q, wanted = Queue(redis.client()), fill(redis.client())[1]
+    q.client.set(LEAD, "old.0000000000000000")
+    tap = Begins(q)
+    r = quredis(*RETRY, url=redis_proxy(redis, tap).url)
+    assert r.code == 0 and tap.began and "no supervisor began" not in r.err, r
+    left_whole(q, wanted)
+
+
+# ---- what any program may have written ----
+
+WHAT = "dlq retry class=Mine"
+MINE = ["dlq", "retry", "mail", "--all", "--class", "Mine", "--yes"]
+ID = sha1(WHAT.encode())[:16]
+
+
+@pytest.fixture
+def forged(redis):
+    """A queue with three dead letters, and a function that writes fields of the operation that MINE means."""
+    q = Queue(redis.client())
+    q.dead_letters(b"1", b"2", b"3", error_class="Mine")
+
+    def write(**fields):
+        q.client.hset(f"{q.escape}:operations", mapping={f"{ID}:{k}": v for k, v in fields.items()})
+    return q, write
+
+
+def result(at=None, **fields):
+    plain = {"status": 0, "says": True, "complete": True, "interrupted": False, "settled": False, "count": 0, "total": 0, "done": 0, "failed": -1,
+             "same_cause": -1, "left": 0, "notes": ""}
+    return f"{now_ms() if at is None else at} {json.dumps({**plain, **fields})}"
+
+
+@pytest.mark.parametrize("wrong", [{"status": 256}, {"status": -1}, {"done": -2 ** 63}, {"done": 2 ** 63 - 1}, {"total": -2}, {"failed": 2 ** 60},
+                                   {"at": 2 ** 63 - 1}, {"at": 253402300800000}], ids=str)
+def test_a_result_with_a_number_that_quredis_does_not_write_is_none(forged, quredis, wrong):
+    q, write = forged
+    write(result=result(**wrong))
+    r = quredis(*MINE)
+    assert r.code == 0 and r.out == "retried 3 dead letters of mail; 0 matching messages are left\n" and "a supervisor ended" not in r.err, r
+
+
+def test_a_result_with_possible_numbers_is_shown(forged, quredis):
+    q, write = forged
+    write(result=result(status=65, done=10, total=20, left=10, failed=3))
+    r = quredis(*MINE)
+    assert r.code == 65 and r.out == "retried 10 dead letters of mail; 3 failed again so far; 10 matching messages are left\n", r
+
+
+@pytest.mark.parametrize("notes, error", [
+    ("the first message left the queue\n", None),
+    ("the first message left the queue\nquredis: Redis refused it\n2 dead letters were no longer in escape\nquredis: it cannot be read\n", "Redis refused it"),
+    ("", None)], ids=["none", "between", "empty"])
+def test_the_error_of_an_operation_is_the_first(forged, quredis, notes, error):
+    q, write = forged
+    write(what=WHAT, bound="9999999999999-0", wanted="run", result=result(status=78, notes=notes))
+    row, = json.loads(quredis("--json", "operations", "mail").out)
+    assert row["error"] == error and row["state"] == "waiting"
+
+
+def test_it_does_not_stop_if_the_process_that_was_asked_is_gone(forged, quredis):
+    q, write = forged
+    write(what=WHAT, bound="9999999999999-0", wanted="stop", holder="elsewhere 1 00000000", held=str(now_ms() + 3600000))
+    states = [json.loads(quredis("--json", "operations", "mail").out)[0]["state"]]
+    write(held="1")
+    states.append(json.loads(quredis("--json", "operations", "mail").out)[0]["state"])
+    assert states == ["stopping", "interrupted"]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_dry_run_stops_nothing(forged, quredis, held):
+    q, write = forged
+    write(what=WHAT, bound="9999999999999-0", wanted="run", holder="elsewhere 1 00000000", held=str(now_ms() + 3600000 if held else 1))
+    before = dumps(q.client)
+    r = quredis("operations", "mail", "--stop", ID, "--dry-run")
+    assert (r.code, r.out) == (0, f"operation {ID} of mail would {'stop after its next message' if held else 'be stopped'}\n"), r
+    assert json.loads(quredis("--json", "operations", "mail", "--stop", ID, "--dry-run").out) == \
+        {"queue": "mail", "id": ID, "running": held, "dry_run": True}
+    assert quredis("operations", "mail", "--stop", "0" * 16, "--dry-run").code == 66
+    assert dumps(q.client) == before
