@@ -1,4 +1,4 @@
-/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, import.lua, dead_letters_take.lua. */
+/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, operation_stop.lua, import.lua, dead_letters_take.lua. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
