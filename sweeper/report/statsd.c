@@ -264,6 +264,8 @@ static void send_health(struct sweeper *s)
 		return;
 	while (worst > QUEUE_HEALTHY && sum->queues[worst] == 0)
 		worst--;
+	if (worst == QUEUE_HEALTHY && sum->unknown > 0)
+		worst = QUEUE_DEGRADED;		/* no supervisor confirms that it is healthy */
 	line(&metrics_own(s)->statsd, "quredis.health.status:%d|g", worst);
 	line(&metrics_own(s)->statsd, "quredis.health.stuck.count:%" PRId64 "|g", sum->stuck);
 }

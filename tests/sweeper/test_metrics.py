@@ -1,5 +1,6 @@
 """Figures for others: datagrams for statsd, a file for Prometheus. Neither ever holds up the sweeper."""
 import collections
+import json
 import os
 import re
 import shutil
@@ -76,6 +77,18 @@ def test_statsd(redis, quredisd, handler):
         wait_for(lambda: s.take().counters["quredis.queue.mail_in.done"] == 22, 30)
         assert d.stop() == 0
         assert s.take().counters["quredis.queue.mail_in.done"] == 22 and max(s.sizes) <= 1432
+
+
+def test_a_queue_that_no_supervisor_confirms_is_not_healthy(redis, quredisd, handler):
+    c = redis.client()
+    with Statsd() as s:
+        d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health={"enabled": True, "interval": "1s"},
+                     metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "1s"})
+        wait_for(lambda: s.take().gauges.get("quredis.health.status") == 0, 30)
+        c.hset("quredis:health", "silent", json.dumps({"queue": "silent", "status": "healthy", "at_ms": c.time()[0] * 1000 - 60000,
+                                                       "interval_ms": 3600000, "node": "far"}))
+        wait_for(lambda: s.take().gauges["quredis.health.status"] == 1, 30)
+        assert d.stop() == 0
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
