@@ -126,7 +126,7 @@ static struct class_figure take_entry(struct failed_class *c)
 	return taken;
 }
 
-static struct class_figure take(struct queue_failed_words *f, size_t i)
+static struct class_figure take_figure(struct queue_failed_words *f, size_t i)
 {
 	if (i < FAILED_NAMES)
 		return take_entry(&f->named[i]);
@@ -142,7 +142,7 @@ static void fill_batch(struct queue_failed_words *f)
 
 		if (atomic_load(&f->sent[i].n) > 0)
 			continue;
-		taken = take(f, i);
+		taken = take_figure(f, i);
 		classes_name_words(words, taken.name);
 		classes_name_store(f->sent[i].name, words);
 		atomic_store(&f->sent[i].n, taken.n);

@@ -25,7 +25,10 @@ struct failed_batch {
 	int64_t minute;		/* by the clock of Redis */
 	struct class_figure figures[FAILED_FIGURES];	/* n is 0 where no name is counted; two may have the same name */
 };
-/* The batch that was not confirmed; or else a new one of all counts since, with this id. False: there is nothing to write. */
+/*
+ * One process at a time calls these two: the sweeper that holds queue_sweeper.failed_sender, or the master when no sweeper knows the queue any more.
+ * failed_begin(): the batch that was not confirmed; or else a new one of all counts since, with this id. False: there is nothing to write.
+ */
 bool failed_begin(struct queue_failed_words *f, int64_t id, int64_t minute, struct failed_batch *out);
 void failed_confirm(struct queue_failed_words *f, int64_t id);
 

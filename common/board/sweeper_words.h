@@ -89,8 +89,11 @@ struct queue_sweeper {
 	_Atomic uint32_t aside_error;		/* queue_error_word(): why Redis refused. It counts only while aside > 0 */
 	_Atomic uint32_t recovered;		/* enum queue_recovered; it only rises. Reader: the next sweeper, which need not do that again */
 	_Atomic uint32_t left_logged;		/* 1: a sweeper has logged what waits in a queue that left; never 0 again. Compare and swap */
-	/* The sweeper that has the archive: generation << 16 | slot + 1; 0: none. Compare and swap, from 0 or from a sweeper that has ended */
-	_Atomic int64_t archiver;
+	/*
+	 * The sweeper that has the archive, and the one that sends a batch of failed attempts: generation << 16 | slot + 1; 0: none. core_hold() takes
+	 * them by compare and swap, from 0 or from a sweeper that has ended.
+	 */
+	_Atomic int64_t archiver, failed_sender;
 	/* By enum counter: what sweepers counted. Each only grows (atomic add). Readers: the sweeper, for metrics; the master, for an heir */
 	_Atomic uint64_t swept[COUNTERS];
 	_Atomic uint64_t lags[SCOREBOARD_BUCKETS], lag_ms;	/* FIGURE_LAGS and their sum in ms, in the same way; board_observe_lag() */

@@ -94,6 +94,11 @@ bool sweeper_goes_on(struct sweeper *s);
 bool core_is_finishing(const struct sweeper *s);	/* the master has ordered it to finish */
 /* True: this sweeper does the periodic work of its supervisor. False: it only finishes, after a reload. */
 bool sweeper_is_active(const struct sweeper *s);
+/*
+ * For what two sweepers of a supervisor must not do at once. True: this one holds the word now, until it stores 0 there. False: it holds the word
+ * already, or another sweeper does that has not ended.
+ */
+bool core_hold(const struct sweeper *s, _Atomic int64_t *holder);
 /* True: health or metrics need the sizes of the queues. */
 bool sweeper_measures_queues(const struct sweeper *s);
 void sweeper_lost_master(struct sweeper *s);	/* the master has closed its end of the socket: the sweeper exits */

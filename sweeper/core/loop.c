@@ -74,6 +74,29 @@ bool sweeper_is_active(const struct sweeper *s)
 	return atomic_load(&s->child->board->master.active_sweeper) == s->child->slot;
 }
 
+static int64_t our_mark(const struct sweeper *s)
+{
+	return (int64_t)(slot_generation(s->slot) << 16) + s->child->slot + 1;
+}
+
+static bool is_alive(const struct sweeper *s, int64_t mark)
+{
+	int64_t index = (mark & 0xffff) - 1;
+	const struct slot *holder;
+
+	if (index < 0 || index >= SCOREBOARD_SLOTS)
+		return false;
+	holder = &s->child->board->slots[index];
+	return slot_state(holder) != SLOT_FREE && slot_generation(holder) == (uint64_t)mark >> 16;
+}
+
+bool core_hold(const struct sweeper *s, _Atomic int64_t *holder)
+{
+	int64_t mark = atomic_load(holder);
+
+	return (mark == 0 || !is_alive(s, mark)) && atomic_compare_exchange_strong(holder, &mark, our_mark(s));
+}
+
 bool sweeper_measures_queues(const struct sweeper *s)
 {
 	return s->conf->health.enabled || s->conf->metrics.statsd != NULL || s->conf->metrics.textfile != NULL;

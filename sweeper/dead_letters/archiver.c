@@ -28,32 +28,12 @@ static struct archiver *archiver_of(const struct sweeper_queue *q)
 
 /* ---- holding the archive: one sweeper of this master for each queue ---- */
 
-static int64_t our_mark(const struct sweeper *s)
-{
-	return (int64_t)(slot_generation(s->slot) << 16) + s->child->slot + 1;
-}
-
-static bool is_alive(const struct sweeper *s, int64_t mark)
-{
-	int64_t index = (mark & 0xffff) - 1;
-	const struct slot *holder;
-
-	if (index < 0 || index >= SCOREBOARD_SLOTS)
-		return false;
-	holder = &s->child->board->slots[index];
-	return slot_state(holder) != SLOT_FREE && slot_generation(holder) == (uint64_t)mark >> 16;
-}
-
 bool archiver_hold(struct sweeper *s, struct sweeper_queue *q)
 {
-	int64_t mark = atomic_load(&q->board->sweeper.archiver);
+	struct archiver *a = archiver_of(q);
 
-	if (archiver_of(q)->holds)
-		return true;
-	if (mark != 0 && is_alive(s, mark))
-		return false;
-	archiver_of(q)->holds = atomic_compare_exchange_strong(&q->board->sweeper.archiver, &mark, our_mark(s));
-	return archiver_of(q)->holds;
+	a->holds = a->holds || core_hold(s, &q->board->sweeper.archiver);
+	return a->holds;
 }
 
 void archiver_forget_batch(struct archiver *a)

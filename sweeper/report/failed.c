@@ -52,15 +52,13 @@ static int64_t new_batch_id(void)
 }
 
 /* tally.c reports an error of the same keys. */
-static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+static enum task_end send_batch(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct failed_batch batch;
 	struct age_clock clock;
 	char latest[LATEST_SIZE];
 	int64_t written;
 
-	(void)budget;
-	(void)now_ms;
 	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock) ||
 	    !failed_begin(&q->board->workers.failed, new_batch_id(), clock.now_ms / MINUTE_MS, &batch))
 		return TASK_DONE;
@@ -71,6 +69,20 @@ static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int 
 		statsd_failed(s, q, &batch);
 	}
 	return s->redis.state == REDIS_CLOSED ? TASK_FAILED : TASK_DONE;
+}
+
+/* After a reload two sweepers live. If both filled, sent and confirmed batches at once, counts would be lost, or count twice. */
+static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	enum task_end end;
+
+	(void)budget;
+	(void)now_ms;
+	if (!core_hold(s, &q->board->sweeper.failed_sender))
+		return TASK_DONE;
+	end = send_batch(s, q);
+	atomic_store(&q->board->sweeper.failed_sender, 0);
+	return end;
 }
 
 /* Writes what the workers, which have all exited, counted last. */
