@@ -89,8 +89,9 @@ static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int 
 static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	(void)arg;
-	if (q->board != NULL && s->redis.state == REDIS_READY && run_failed(s, q, 1, 0) == TASK_FAILED)
-		connection_drain(s);
+	for (int i = 0; i < 2; i++)		/* a batch that Redis has not confirmed, and then what was counted since */
+		if (q->board != NULL && s->redis.state == REDIS_READY && run_failed(s, q, 1, 0) == TASK_FAILED)
+			connection_drain(s);
 }
 
 static void settle_all(struct sweeper *s)

@@ -218,9 +218,12 @@ void statsd_failed(struct sweeper *s, const struct sweeper_queue *q, const struc
 	struct statsd *d = &metrics_own(s)->statsd;
 	char name[QUEUE_NAME_MAX + 1];
 
+	if (!d->connected)
+		return;
 	level_name(q->keys.name, name);
-	for (size_t i = 0; i < FAILED_FIGURES && d->connected; i++)
+	for (size_t i = 0; i < FAILED_FIGURES; i++)
 		send_class(d, name, "failed_class", batch->figures[i]);
+	flush_packet(d);		/* the process may end before the next round */
 }
 
 /* sent: adds up what was sent for all queues */

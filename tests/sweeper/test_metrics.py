@@ -75,8 +75,11 @@ def test_statsd(redis, quredisd, handler):
         d.reload(metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "2s"})
         c.lpush("ingress:mail.in", "n1", "n2")
         wait_for(lambda: s.take().counters["quredis.queue.mail_in.done"] == 22, 30)
+        c.lpush("ingress:mail.in", "bad9")
+        wait_for(lambda: c.llen("escape:mail.in") == 4, 30)
         assert d.stop() == 0
         assert s.take().counters["quredis.queue.mail_in.done"] == 22 and max(s.sizes) <= 1432
+        assert s.counters["quredis.queue.mail_in.failed_class.HandlerExit"] == 8
 
 
 def test_a_queue_that_no_supervisor_confirms_is_not_healthy(redis, quredisd, handler):

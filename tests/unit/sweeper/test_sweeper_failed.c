@@ -1,6 +1,6 @@
 /* links: tests/unit/private_redis.c tests/unit/private_queue.c */
 
-/* The task that writes the classes of failed attempts: one sweeper at a time. */
+/* The task that writes the classes of failed attempts: one sweeper at a time, and at the end of the process all that was counted. */
 #include <signal.h>
 #include <unistd.h>
 
@@ -87,6 +87,18 @@ TEST(one_sweeper_at_a_time_takes_counts, start, stop)
 	failed_count(&q.board->workers.failed, "Refused", 1);
 	assert_int_equal(failed_task.run_queue(&s, &q, 1, 0), TASK_DONE);
 	assert_refused(8);
+	assert_false(failed_any(&q.board->workers.failed));
+}
+
+TEST(the_end_of_the_process_writes_what_was_counted_after_a_batch, start, stop)
+{
+	struct failed_batch batch;
+
+	failed_count(&q.board->workers.failed, "Refused", 7);
+	assert_true(failed_begin(&q.board->workers.failed, 1, 29000000, &batch));		/* Redis did not confirm it */
+	failed_count(&q.board->workers.failed, "Refused", 2);
+	failed_task.settle(&s);
+	assert_refused(9);
 	assert_false(failed_any(&q.board->workers.failed));
 }
 
