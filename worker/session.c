@@ -170,9 +170,11 @@ static bool may_renew(const struct worker *w)
 	    w->session.lease.sent - w->session.lease.answered < RENEWALS_MAX && !w->exit.left && !w->exit.leaving;
 }
 
+#define RENEWALS_A_LOOK 4	/* between two looks at trays that should be empty */
+
 /*
  * Asks whether Redis went back, with the connection still there: by the counts of moves, and by the trays that the worker takes for empty. In one of these
- * a message that was done shows, which no count knows. A worker that has fetched nothing has no such message.
+ * a message that was done shows, which no count knows; once a lease is enough for that. A worker that has fetched nothing has no such message.
  */
 static void ask_trays(struct worker *w, int64_t now_ms)
 {
@@ -183,7 +185,7 @@ static void ask_trays(struct worker *w, int64_t now_ms)
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		if (w->trays.tray[i].state == TRAY_EMPTY)
 			empty[n++] = o->trays[i];
-	if (n > 0 && w->trays.fillings > 0) {
+	if (n > 0 && w->trays.fillings > 0 && w->session.lease.sent % RENEWALS_A_LOOK == 0) {
 		redis_appendf(&w->session.redis, "EXISTS %s %s %s", empty[0], empty[n > 1 ? 1 : 0], empty[n - 1]);
 		session_expect(w, ANSWER_COUNTS, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	}
