@@ -29,6 +29,7 @@ peek mail delayed
 peek mail delayed --text zzz
 peek mail escape --text zzz
 peek mail ingress --text zzz
+operations
 peek mail transit --text zzz
 stale
 stats

@@ -173,7 +173,7 @@ def test_a_huge_letter_is_found_by_its_sum(quredis, huge, how):
 def test_all_huge_letters_leave_with_their_records(quredis, huge, how, options):
     q, letters, _ = huge
     other, = q.dead_letters(b"other", error_class="Other") if options else [None]
-    r = quredis("dlq", how, "mail", "--all", *options, "--yes")
+    r = quredis("dlq", how, "mail", "--all", *options, "--foreground", "--yes")
     assert r.code == 0 and " 4 dead letters of mail" in r.out and r.err == "", r
     assert q.client.lrange(q.escape, 0, -1) == ([b"other"] if options else [])
     assert [i.decode() for i, _ in q.client.xrange(q.log)] == ([other] if options else [])
