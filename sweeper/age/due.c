@@ -150,6 +150,7 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 	if (d->quiet) {
 		sweeper_queue_set_paused(s, q, false);
 		sweeper_queue_set_cancels(s, q, 0);
+		operations_seen(q, false);
 	} else {
 		d->step = DUE_WHICH;
 	}
@@ -209,8 +210,7 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int6
 	sweeper_queue_set_cancels(s, q, n[3]);
 	if (n[2] > 0)
 		pushed_wake(q);
-	if (n[5] > 0)
-		operations_wake(q);
+	operations_seen(q, n[5] > 0);
 	if (n[0] == 0)
 		return end_look(s, q);
 	calculate_share(q, n[4]);

@@ -17,7 +17,7 @@ struct sweeper_queue;
 bool orphans_come_first(const struct sweeper *s, const struct sweeper_queue *q);
 void orphans_begin(struct sweeper_queue *q, int64_t now_ms);
 
-void operations_wake(struct sweeper_queue *q);		/* the queue has operations, and a command may have given one to the sweeper */
+void operations_seen(struct sweeper_queue *q, bool there);	/* whether the queue has operations; a command may have given one to the sweeper */
 bool bounds_are_exceeded(const struct sweeper_queue *q);	/* there are more dead letters than the bounds allow, and nothing can remove them */
 bool bounds_are_stuck(const struct sweeper_queue *q);		/* the oldest dead letter is too long to be read, so none leaves */
 const char *archiver_error(const struct sweeper_queue *q);	/* the last error of the archive, as logged; "": no error */

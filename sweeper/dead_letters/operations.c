@@ -33,6 +33,7 @@ struct operations {
 	struct running running[AT_ONCE];
 	char error[256];		/* why a process failed; "": it is overcome */
 	int64_t next_at_ms;		/* CLOCK_MONOTONIC: no process begins before */
+	bool there;			/* the queue has operations, as the task due last saw */
 };
 
 static struct operations *operations_of(const struct sweeper_queue *q)
@@ -40,9 +41,10 @@ static struct operations *operations_of(const struct sweeper_queue *q)
 	return task_state(q, &operations_task);
 }
 
-void operations_wake(struct sweeper_queue *q)
+void operations_seen(struct sweeper_queue *q, bool there)
 {
-	if (task_at_ms(q, &operations_task) >= TASK_WHEN_WOKEN_MS)
+	operations_of(q)->there = there;
+	if (there && task_at_ms(q, &operations_task) >= TASK_WHEN_WOKEN_MS)
 		task_wake_at(q, &operations_task, 0);
 }
 
@@ -162,10 +164,11 @@ static enum task_end run_operations(struct sweeper *s, struct sweeper_queue *q, 
 	return TASK_FAILED;
 }
 
+/* A queue without operations needs no leader for them. */
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return q->conf->dead_letter.enabled;
+	return operations_of(q)->there && q->conf->dead_letter.enabled;
 }
 
 /* The next leader continues. */

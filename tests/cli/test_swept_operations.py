@@ -22,7 +22,7 @@ def service(quredisd, redis, handler):
     """Its queue is paused: what moves back stays in ingress."""
     Queue(redis.client())       # registers it: begin() has no configuration
     q, wanted = fill(redis.client())
-    d = quredisd(queues=[queue("mail", handler("exit 0"))])
+    d = quredisd(queues=[queue("mail", handler("exit 0"))], health={"enabled": True})        # which needs a leader
     assert d.quredis("pause", "mail").code == 0
     wait_for(lambda: q.client.exists(LEAD), 60)
     return q, wanted, d
