@@ -44,7 +44,7 @@ static struct operations *operations_of(const struct sweeper_queue *q)
 void operations_seen(struct sweeper_queue *q, bool there)
 {
 	operations_of(q)->there = there;
-	if (there && task_at_ms(q, &operations_task) >= TASK_WHEN_WOKEN_MS)
+	if ((there || task_fails(q, &operations_task)) && task_at_ms(q, &operations_task) >= TASK_WHEN_WOKEN_MS)
 		task_wake_at(q, &operations_task, 0);
 }
 
@@ -164,11 +164,11 @@ static enum task_end run_operations(struct sweeper *s, struct sweeper_queue *q, 
 	return TASK_FAILED;
 }
 
-/* A queue without operations needs no leader for them. */
+/* A queue without operations needs no leader for them, unless an error is still shown, which the next look ends. */
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return operations_of(q)->there && q->conf->dead_letter.enabled;
+	return (operations_of(q)->there || task_fails(q, &operations_task)) && q->conf->dead_letter.enabled;
 }
 
 /* The next leader continues. */
