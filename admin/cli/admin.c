@@ -172,15 +172,14 @@ int admin_wait(struct admin *a, struct redis_reply *reply)
 
 	if (redis_wait(&a->redis, reply, ms + a->extra_ms, NULL) == 0)
 		return 0;
+	a->answer_lost = true;
 	return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 }
 
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
 {
-	if (admin_wait(a, reply) == -1) {
-		a->answer_lost = true;
+	if (admin_wait(a, reply) == -1)
 		return -1;
-	}
 	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
 }
 
