@@ -304,7 +304,7 @@ static json_t *workers(const struct master *m, int64_t now_ms)
 	return a;
 }
 
-/* What the log's target does not take. */
+/* The lines that the log's target does not take. */
 static json_t *log_state(const struct master *m)
 {
 	char since[CLOCK_RFC3339_SIZE];

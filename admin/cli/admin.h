@@ -67,7 +67,7 @@ void admin_close(struct admin *a);
 /* The user who logged in, also behind sudo; NULL: not known. Valid until the next call of getpwuid(3) or getlogin(3) */
 const char *admin_user(void);
 
-/* Who gives an order, as a line of text: "ann@web1"; of the console "ann@web1 (console)". A new string of at most max_columns */
+/* The operator who gives an order, as a line of text: "ann@web1"; of the console "ann@web1 (console)". A new string of at most max_columns */
 char *admin_name(const struct admin *a, size_t max_columns);
 
 /* Prints one line on standard error and sets the exit status. Returns -1. */

@@ -128,7 +128,7 @@ static int list_all(struct admin *a)
 	return rc;
 }
 
-/* What operation_stop.lua would answer. -1: error */
+/* The answer that operation_stop.lua would give. -1: error */
 static int look_whether_it_stops(struct admin *a, const char *id, int64_t *stopped)
 {
 	const char *text[OPERATION_FIELDS];

@@ -1,5 +1,5 @@
 /*
- * What the checks of quredis doctor share: the queue and the connection on which they work. command.c runs them.
+ * The checks of quredis doctor share this: the queue and the connection on which they work. command.c runs them.
  */
 #include <sys/stat.h>
 

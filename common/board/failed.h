@@ -17,7 +17,7 @@ void failed_count(struct queue_failed_words *f, const char *name, uint64_t n);
 bool failed_any(const struct queue_failed_words *f);	/* false: there is nothing to write to Redis */
 
 /*
- * What the sweeper writes to Redis at once. It stays on the scoreboard, unchanged, until Redis has confirmed it: a sweeper that follows one that was
+ * The sweeper writes this to Redis at once. It stays on the scoreboard, unchanged, until Redis has confirmed it: a sweeper that follows one that was
  * killed sends the same batch again, and Redis counts it once (failed.lua).
  */
 struct failed_batch {
