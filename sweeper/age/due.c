@@ -185,11 +185,11 @@ static void calculate_share(struct sweeper_queue *q, int64_t waiting)
 }
 
 /* A look ends with retries that are due, since their share has moved. If no worker settles anything, none of them is urgent. */
-static enum task_end end_share(struct sweeper_queue *q, int64_t now_ms)
+static enum task_end end_share(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	if (due_of(q)->since > 0)
 		task_wake_at(q, &due_task, now_ms + FAIR_MS);
-	return TASK_DONE;
+	return end_look(s, q);
 }
 
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
@@ -215,7 +215,7 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int6
 		return end_look(s, q);
 	calculate_share(q, n[4]);
 	if (due_of(q)->share <= 0)
-		return end_share(q, now_ms);
+		return end_share(s, q, now_ms);
 	begin_move(q);
 	return TASK_ASK;
 }
@@ -262,7 +262,7 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q, int6
 		return end_look(s, q);
 	due_of(q)->share -= due.moved;
 	if (due_of(q)->share <= 0)
-		return end_share(q, now_ms);
+		return end_share(s, q, now_ms);
 	begin_move(q);		/* there may be more: one step may carry fewer than the budget allows */
 	if (due.moved + due.lost == 0)
 		due_of(q)->step = DUE_GLANCE;
