@@ -41,8 +41,9 @@ static bool reader_has_gone(void)
 }
 
 /*
- * Output that could not be written is an error. A reader that has gone, as of `quredis ls | head -1`, knows that, so nothing is printed. If an
- * earlier write failed, calls after it have changed errno, so the reason is known only if the last write fails, too.
+ * Output that could not be written is an error. A reader that has gone, as of `quredis ls | head -1`, knows that, so
+ * nothing is printed. If an earlier write failed, calls after it have changed errno, so the reason is known only if the
+ * last write fails, too.
  */
 static int finish_output(void)
 {
@@ -52,7 +53,8 @@ static int finish_output(void)
 	if (flushed && !ferror(stdout))
 		return 0;
 	if (!reader_has_gone())
-		fprintf(stderr, "quredis: standard output: %s\n", flushed ? "not all of the output could be written" : strerror(error));
+		fprintf(stderr, "quredis: standard output: %s\n",
+		    flushed ? "not all of the output could be written" : strerror(error));
 	return -1;
 }
 
@@ -61,10 +63,12 @@ int main(int argc, char **argv)
 	struct admin a = { .commands = &commands };
 
 	process_hide_memory(true);
-	json_set_alloc_funcs(alloc_bytes, free);	/* without memory, jansson would leave members out of an object */
+	/* without memory, jansson would leave members out of an object */
+	json_set_alloc_funcs(alloc_bytes, free);
 	setlocale(LC_CTYPE, "");		/* decides which characters a terminal can show */
 	signal(SIGPIPE, SIG_IGN);		/* Redis may close the connection while we write */
-	signal(SIGXFSZ, SIG_IGN);		/* a write beyond the file size limit fails instead, as on a full disk */
+	/* a write beyond the file size limit fails instead, as on a full disk */
+	signal(SIGXFSZ, SIG_IGN);
 	if (options_parse(&a.options, argc, argv) == -1 && a.options.unknown[0] == '\0') {
 		options_free(&a.options);
 		return EX_USAGE;

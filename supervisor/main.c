@@ -1,6 +1,6 @@
 /*
- * quredisd: reads options and configuration, takes the lock, and runs the master. Everything that can make a start fail before
- * the first fork is checked here; the reason goes to stderr and to the log.
+ * quredisd: reads options and configuration, takes the lock, and runs the master. Everything that can make a start fail
+ * before the first fork is checked here; the reason goes to stderr and to the log.
  */
 #include <err.h>
 #include <errno.h>
@@ -122,7 +122,8 @@ static int fail_start(const struct master *m, int status, const char *reason)
 	return status;
 }
 
-/* A living supervisor that holds the lock is an error. Workers of a killed supervisor hold the lock until they end, so this waits for them. */
+/* A living supervisor that holds the lock is an error. Workers of a killed supervisor hold the lock until they end, so
+ * this waits for them. */
 static int await_lock(struct master *m)
 {
 	const char *path = m->config.conf->supervisor.lock_file;
@@ -145,7 +146,8 @@ static int await_lock(struct master *m)
 		if (signals_wait_stop(LOCK_EVERY_MS) != 0)
 			return fail_start(m, EX_TEMPFAIL, "stopped by a signal while waiting for the lock");
 		if (clock_monotonic_ms() >= end_ms) {
-			snprintf(error, sizeof(error), "%s: still held by processes of another quredisd (lslocks names them)", path);
+			snprintf(error, sizeof(error),
+			    "%s: still held by processes of another quredisd (lslocks names them)", path);
 			return fail_start(m, EX_TEMPFAIL, error);
 		}
 	}

@@ -1,7 +1,7 @@
 /*
- * The master: one loop that forks children, learns of their ends, and takes orders from signals and the control socket. It
- * never talks to Redis or to a handler, and waits only in ppoll(2). This file has only the order of the steps; master.h lists
- * the files that take them.
+ * The master: one loop that forks children, learns of their ends, and takes orders from signals and the control socket.
+ * It never talks to Redis or to a handler, and waits only in ppoll(2). This file has only the order of the steps;
+ * master.h lists the files that take them.
  */
 #include "supervisor/master.h"
 
@@ -101,7 +101,8 @@ static void await(struct master *m, struct polled *polled)
 
 	*polled = (struct polled){0};
 	polled->fds[0] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
-	for (const struct process *p = NULL; polled->sweepers < SWEEPERS_POLLED && (p = processes_next(&m->processes, p, PROCESS_SWEEPER)) != NULL;)
+	for (const struct process *p = NULL;
+	    polled->sweepers < SWEEPERS_POLLED && (p = processes_next(&m->processes, p, PROCESS_SWEEPER)) != NULL;)
 		if (p->role.socket != -1) {
 			polled->slots[polled->sweepers++] = processes_slot(&m->processes, p);
 			polled->fds[polled->sweepers] = (struct pollfd){ .fd = p->role.socket, .events = POLLIN };
@@ -120,7 +121,8 @@ static void await(struct master *m, struct polled *polled)
 static void hear_sweepers(struct master *m, const struct polled *polled)
 {
 	for (size_t i = 0; i < polled->sweepers; i++)
-		if (polled->fds[1 + i].revents != 0 && m->processes.items[polled->slots[i]].role.socket == polled->fds[1 + i].fd)
+		if (polled->fds[1 + i].revents != 0 &&
+		    m->processes.items[polled->slots[i]].role.socket == polled->fds[1 + i].fd)
 			deaths_answer(&m->deaths, polled->slots[i]);
 }
 
@@ -137,17 +139,20 @@ static void set_title(struct master *m)
 	notify_status(&m->notify, "%s: %d workers", m->stop.phase != STOP_NOT ? "stopping" : "running", workers);
 }
 
-/* Without the lock file another supervisor can start on this host with the same configuration, so the socket may be its own. */
+/* Without the lock file another supervisor can start on this host with the same configuration, so the socket may be its
+ * own. */
 static void look_at_files(struct master *m)
 {
 	const char *lock = m->config.conf->supervisor.lock_file;
 	bool removed = !lock_is_at(&m->lock, lock);
 
 	if (removed && !m->lock_removed)
-		log_error("lock_removed", log_str("path", lock), log_str("advice", "another quredisd can start beside this one: restart this one"));
+		log_error("lock_removed", log_str("path", lock),
+		    log_str("advice", "another quredisd can start beside this one: restart this one"));
 	m->lock_removed = removed;
 	if (!removed && control_restore(&m->control))
-		log_warning("control_restored", log_str("path", m->control.path), log_str("reason", "another process had removed the socket"));
+		log_warning("control_restored", log_str("path", m->control.path),
+		    log_str("reason", "another process had removed the socket"));
 }
 
 static void look_once_a_second(struct master *m, int64_t now_ms)
@@ -264,13 +269,15 @@ static int set_up(struct master *m, char *error, size_t size)
 	if (spawner_open(&m->spawner, m->config.conf->redis.embedded, &what) == -1)
 		return give_up(error, size, what, EX_OSERR);
 	reload_first(m);
-	return control_open(&m->control, m->config.conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
+	return control_open(&m->control, m->config.conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT
+	    : EX_OK;
 }
 
 static void tear_down(struct master *m)
 {
 	control_close(&m->control);
-	/* The master may be PID 1, or may have adopted processes that outlived their worker by a moment: it leaves no process of its own. */
+	/* The master may be PID 1, or may have adopted processes that outlived their worker by a moment: it leaves no
+	 * process of its own. */
 	orphans_kill_last(&m->orphans, LAST_MS);
 	spawner_close(&m->spawner);
 	log_info("stopped", log_int("uptime_ms", clock_monotonic_ms() - m->started_ms));

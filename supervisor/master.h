@@ -12,8 +12,9 @@
 #include "supervisor/stop.h"
 
 /*
- * The master process. It allocates its state once at the start, so that running needs no memory. Each part is a struct that the
- * file of its name owns. The files of this folder get the whole master, and decide what concerns several parts:
+ * The master process. It allocates its state once at the start, so that running needs no memory. Each part is a struct
+ * that the file of its name owns. The files of this folder get the whole master, and decide what concerns several
+ * parts:
  *	main		options, lock and configuration, before the first fork
  *	master		the loop: the steps of a turn, and their order
  *	reload		another configuration
@@ -45,7 +46,8 @@ struct master {
 	int64_t started_ms;
 	bool ready;			/* the event `ready` was logged */
 	int64_t look_ms;		/* when watch, policies and states of queues are due again */
-	bool lock_removed;		/* at the last look the path of the lock named no file, or another one; it was logged */
+	/* at the last look the path of the lock named no file, or another one; it was logged */
+	bool lock_removed;
 	int titled;			/* the number of workers in the process title; -1: no title was set */
 	int64_t wake_ms;		/* when the next turn of the loop is due */
 };
@@ -54,8 +56,8 @@ struct master {
 int master_init(struct master *m);
 
 /*
- * Runs until the master is stopped. Returns the exit status; if the master could not start, the reason is in error. main() has
- * loaded the configuration and holds the lock.
+ * Runs until the master is stopped. Returns the exit status; if the master could not start, the reason is in error.
+ * main() has loaded the configuration and holds the lock.
  */
 int master_run(struct master *m, char *error, size_t size);
 

@@ -1,7 +1,7 @@
 /*
- * Handles the end of a child in the order of docs/design.md: read its status without reaping it, kill the process group of its
- * handler, clear the number of the group, reap the child. As long as the child is a zombie, no other process can get these
- * numbers.
+ * Handles the end of a child in the order of docs/design.md: read its status without reaping it, kill the process group
+ * of its handler, clear the number of the group, reap the child. As long as the child is a zombie, no other process can
+ * get these numbers.
  */
 #include "supervisor/reap.h"
 
@@ -42,7 +42,8 @@ static void reap(pid_t pid)
 
 /* ---- consequences of its end ---- */
 
-static void log_end(const struct process *p, enum log_level level, const char *event, const siginfo_t *info, int64_t now_ms)
+static void log_end(const struct process *p, enum log_level level, const char *event, const siginfo_t *info,
+    int64_t now_ms)
 {
 	struct log_field how = info->si_code == CLD_EXITED ? log_int("exit", info->si_status)
 							   : log_str("signal", process_signal_name(info->si_status));
@@ -66,12 +67,14 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 
 	if (p->state == PROCESS_LEAVING || m->stop.phase != STOP_NOT)
 		return false;
-	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) && now_ms - p->spawned_ms < POLICY_ALIVE_MS);
+	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) &&
+	    now_ms - p->spawned_ms < POLICY_ALIVE_MS);
 }
 
 /*
- * The death charges no message if the worker had the order to stop, even if it was killed before it had ended; if it reports that
- * it left messages unsettled; or if its lease expired. A worker that stood still may have been stopped by anybody, or by its machine: that is an outage.
+ * The death charges no message if the worker had the order to stop, even if it was killed before it had ended; if it
+ * reports that it left messages unsettled; or if its lease expired. A worker that stood still may have been stopped by
+ * anybody, or by its machine: that is an outage.
  */
 static enum blame blame_of(const struct master *m, int slot, const siginfo_t *info)
 {
@@ -86,14 +89,16 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 {
 	bool clean = is_clean(info);
 
-	log_end(&m->processes.items[slot], clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "worker_exited" : "worker_died", info, now_ms);
+	log_end(&m->processes.items[slot], clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
+	    clean ? "worker_exited" : "worker_died", info, now_ms);
 	if (clean) {
 		deaths_clean_exit(&m->deaths, slot);
 	} else {
 		orphans_expect(&m->orphans, now_ms);
 		deaths_add(&m->deaths, slot, blame_of(m, slot, info), now_ms);
 	}
-	queues_note_end(&m->queues, m->processes.items[slot].role.queue, info->si_status, info->si_code != CLD_EXITED, now_ms);
+	queues_note_end(&m->queues, m->processes.items[slot].role.queue, info->si_status, info->si_code != CLD_EXITED,
+	    now_ms);
 	queues_worker_ended(&m->queues, slot, counts_as_death(m, slot, info, now_ms), now_ms, chance());
 	scoreboard_end_trial(m->board, slot);	/* if it had a message on trial, another worker may begin one now */
 }
@@ -129,7 +134,8 @@ static void bury_keeper(struct master *m, int slot, pid_t redis, const siginfo_t
 static void bury(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
 	const struct process *p = &m->processes.items[slot];
-	pid_t handler = (pid_t)atomic_load(&m->board->slots[slot].handler_pgid);	/* of the keeper: its redis-server */
+	/* of the keeper: its redis-server */
+	pid_t handler = (pid_t)atomic_load(&m->board->slots[slot].handler_pgid);
 
 	processes_kill_handler(&m->processes, slot);
 	reap(p->pid);
@@ -144,7 +150,8 @@ static void bury(struct master *m, int slot, const siginfo_t *info, int64_t now_
 
 /* ---- the search for ended processes ---- */
 
-/* Reaps orphans, and processes that were children before the master started. A child that ended a moment ago may be among them. */
+/* Reaps orphans, and processes that were children before the master started. A child that ended a moment ago may be
+ * among them. */
 static void reap_adopted(struct master *m, int64_t now_ms)
 {
 	const struct process *p;
@@ -161,7 +168,8 @@ static void reap_adopted(struct master *m, int64_t now_ms)
 	}
 }
 
-/* Reaps the master's own children first: the number of a handler's process group is valid only until its members are reaped. */
+/* Reaps the master's own children first: the number of a handler's process group is valid only until its members are
+ * reaped. */
 void reap_children(struct master *m, int64_t now_ms)
 {
 	siginfo_t info;

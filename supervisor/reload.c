@@ -1,6 +1,6 @@
 /*
- * Applies another configuration: parse, validate, compare, commit. Queues that did not change keep their processes, and any
- * error keeps the running configuration. queues.c and staffing.c replace the workers of a queue that changed.
+ * Applies another configuration: parse, validate, compare, commit. Queues that did not change keep their processes, and
+ * any error keeps the running configuration. queues.c and staffing.c replace the workers of a queue that changed.
  */
 #include "supervisor/reload.h"
 
@@ -27,15 +27,17 @@ static void log_report(const struct conf_report *report)
 	for (size_t i = 0; i < report->n; i++) {
 		const struct conf_problem *p = &report->problems[i];
 
-		log_event(p->warning ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "config_problem", log_str("reason", p->text));
+		log_event(p->warning ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "config_problem",
+		    log_str("reason", p->text));
 	}
 }
 
 /* ---- at the start ---- */
 
 /*
- * The path as it was given, since a deploy moves a link in it, and a reload must follow that: so it must not be resolved, also not the links in the name of
- * the current directory. A new string, since titles overwrite the arguments.
+ * The path as it was given, since a deploy moves a link in it, and a reload must follow that: so it must not be
+ * resolved, also not the links in the name of the current directory. A new string, since titles overwrite the
+ * arguments.
  */
 static char *absolute_path(const char *path)
 {
@@ -163,7 +165,8 @@ static bool same_list(char *const *a, char *const *b)
 /* Other Sentinels may watch another server under the same name. */
 static bool same_server(const struct conf *a, const struct conf *b)
 {
-	return !differ(a->redis.url, b->redis.url) && !differ(a->redis.master, b->redis.master) && same_list(a->redis.sentinels, b->redis.sentinels);
+	return !differ(a->redis.url, b->redis.url) && !differ(a->redis.master, b->redis.master) &&
+	    same_list(a->redis.sentinels, b->redis.sentinels);
 }
 
 /* ---- what a file lost by accident, such as a deploy on a full disk ---- */
@@ -174,8 +177,9 @@ static void refuse_emptied_files(const struct conf *a, const struct conf *b, str
 		const char *file = conf_queue_place(a->queues[i])->from;
 
 		if (file != NULL && conf_queue_find(b, a->queues[i]->name) == NULL && conf_file_is_empty(b, file))
-			add_problem(report, alloc_format("%s sets nothing any more, and queue %s is from it: restore it, or remove the file",
-			    file, a->queues[i]->name));
+			add_problem(report,
+			    alloc_format("%s sets nothing any more, and queue %s is from it: restore it, or remove the "
+			    "file", file, a->queues[i]->name));
 	}
 }
 
@@ -183,9 +187,12 @@ static void refuse_emptied_files(const struct conf *a, const struct conf *b, str
 static void refuse_accidents(const struct conf *a, const struct conf *b, struct conf_report *report)
 {
 	if (a->nqueues > 0 && b->nqueues == 0)
-		add_problem(report, alloc_string("the configuration has no queue any more: restore one, or stop quredisd if no queue is wanted"));
+		add_problem(report, alloc_string("the configuration has no queue any more: restore one, or stop "
+		    "quredisd if no queue is wanted"));
 	if (!same_server(a, b) && conf_origin(b, "redis.url")->kind == CONF_ORIGIN_DEFAULT)
-		add_problem(report, alloc_format("redis.url is not set any more: restore it, or set it to \"%s\" if that server is wanted", b->redis.url));
+		add_problem(report,
+		    alloc_format("redis.url is not set any more: restore it, or set it to \"%s\" if that server is "
+		    "wanted", b->redis.url));
 	refuse_emptied_files(a, b, report);
 }
 
@@ -195,7 +202,8 @@ int reload_note_users(struct master *m, const struct conf *conf, char *error, si
 		const struct conf_run_as *r = i == conf->nqueues ? &conf->supervisor.as : &conf->queues[i]->run_as;
 
 		if (r->switch_user && lock_text_add_user(&m->lock, r->uid) == -1) {
-			snprintf(error, size, "%s: cannot be written: %s", m->config.conf->supervisor.lock_file, strerror(errno));
+			snprintf(error, size, "%s: cannot be written: %s", m->config.conf->supervisor.lock_file,
+			    strerror(errno));
 			return -1;
 		}
 	}
@@ -214,8 +222,8 @@ static struct conf *load(struct master *m, struct conf_report *report)
 		return NULL;
 	refuse_changes(old, conf, report);
 	refuse_accidents(old, conf, report);
-	if (report->errors == 0 && (differ(old->log.target, conf->log.target) || old->log.format != conf->log.format || old->log.level != conf->log.level) &&
-	    open_log(conf) == -1)
+	if (report->errors == 0 && (differ(old->log.target, conf->log.target) || old->log.format != conf->log.format ||
+	    old->log.level != conf->log.level) && open_log(conf) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
 	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
 		add_problem(report, alloc_string(error));
@@ -237,7 +245,8 @@ struct changes {
 };
 
 /* One queue of the new configuration. Returns -1 if there is no room for it. */
-static int go_over(struct master *m, const struct conf *new, const struct conf_queue *q, struct changes *d, int64_t now_ms)
+static int go_over(struct master *m, const struct conf *new, const struct conf_queue *q, struct changes *d,
+    int64_t now_ms)
 {
 	int queue = queues_find(&m->queues, q->name);
 	const struct conf_queue *old = queue == -1 ? NULL : m->queues.items[queue].conf;
@@ -252,7 +261,8 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 	}
 	d->changed++;
 	if (!same_keys(old, q) || !same_server(m->config.conf, new)) {
-		queues_leave(&m->queues, queue, m->config.epoch, now_ms);	/* the recovery of the old keys proves nothing about the new ones */
+		/* the recovery of the old keys proves nothing about the new ones */
+		queues_leave(&m->queues, queue, m->config.epoch, now_ms);
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
 	queues_recycle(&m->queues, queue, now_ms);
@@ -272,7 +282,8 @@ static void commit(struct master *m, struct conf *new, int64_t now_ms)
 		}
 	for (size_t i = 0; i < new->nqueues; i++)
 		if (go_over(m, new, new->queues[i], &d, now_ms) == -1)
-			log_error("queue_not_started", log_str("queue", new->queues[i]->name), log_str("reason", "no room"));
+			log_error("queue_not_started", log_str("queue", new->queues[i]->name),
+			    log_str("reason", "no room"));
 	if (d.globals || d.entered + d.left + d.changed > 0) {
 		m->config.epoch++;
 		staffing_replace_sweeper(m, now_ms);

@@ -12,21 +12,25 @@ struct master;
 struct configuration {
 	char *path;
 	struct conf *conf;	/* NULL: none was loaded */
-	unsigned epoch;		/* number of this configuration: each one that differs gets the next. A child keeps the epoch with which it was forked */
+	/* number of this configuration: each one that differs gets the next. A child keeps the epoch with which it was
+	 * forked */
+	unsigned epoch;
 };
 
-/* At the start: loads the configuration and opens the log. Returns an exit status; if it is not 0, the reason was printed on stderr. */
+/* At the start: loads the configuration and opens the log. Returns an exit status; if it is not 0, the reason was
+ * printed on stderr. */
 int reload_start(struct configuration *c, const char *path);
 void reload_free(struct configuration *c);
 
 void reload_first(struct master *m);	/* at the start: the queues of the configuration enter */
 
-/* Writes every user that handlers of this configuration can have into the lock file, before any handler starts. -1: the reason is in error */
+/* Writes every user that handlers of this configuration can have into the lock file, before any handler starts. -1: the
+ * reason is in error */
 int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size);
 
 /*
- * Reads the configuration again and applies it. Returns 0; or -1, and keeps the running one: the report gives the reasons. The
- * report is filled and logged in both cases; the caller frees it.
+ * Reads the configuration again and applies it. Returns 0; or -1, and keeps the running one: the report gives the
+ * reasons. The report is filled and logged in both cases; the caller frees it.
  */
 int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
 

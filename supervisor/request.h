@@ -15,8 +15,8 @@
  *	{"command":"quiet"} {"command":"resume"}, of all or of one "queue"	-> {"ok":true}
  *	anything else				-> {"ok":false,"error":…}
  *
- * Executes a line of the control socket; master is a struct master. Returns the answer, a line that the caller frees; NULL:
- * no memory.
+ * Executes a line of the control socket; master is a struct master. Returns the answer, a line that the caller frees;
+ * NULL: no memory.
  */
 char *request_answer(void *master, const char *line, size_t len, int64_t now_ms);
 

@@ -1,13 +1,14 @@
 /*
- * Decides once a turn which children are missing and which are surplus. policy.c decides when a child may be forked, and
- * spawner.c forks it.
+ * Decides once a turn which children are missing and which are surplus. policy.c decides when a child may be forked,
+ * and spawner.c forks it.
  */
 #include "supervisor/staffing.h"
 
 #include "supervisor/master.h"
 
 #define REPLACE_MS 10000	/* after this time a leaving worker finishes, even if it is not replaced */
-#define SWEEPERS_MAX 4		/* sweepers at a time. With more, the oldest finishes, even if it has a report to confirm */
+/* sweepers at a time. With more, the oldest finishes, even if it has a report to confirm */
+#define SWEEPERS_MAX 4
 
 bool staffing_is_complete(const struct master *m)
 {
@@ -22,7 +23,8 @@ static void wake_at(int64_t *due_ms, int64_t at_ms)
 }
 
 /* Returns how many children may be forked now. If none may, lowers *due_ms to the time at which one may. */
-static size_t allowed_forks(const struct master *m, const struct policy *p, int alive, int wanted, int64_t now_ms, int64_t *due_ms)
+static size_t allowed_forks(const struct master *m, const struct policy *p, int alive, int wanted, int64_t now_ms,
+    int64_t *due_ms)
 {
 	size_t n;
 
@@ -45,7 +47,8 @@ static void fill_keeper(struct master *m, int64_t now_ms, int64_t *due_ms)
 	int alive = processes_any(&m->processes, PROCESS_KEEPER) ? 1 : 0;
 
 	policy_tick(policy, (size_t)alive, now_ms);
-	if (!m->config.conf->redis.embedded || m->orphans.redis != 0 || allowed_forks(m, policy, alive, 1, now_ms, due_ms) == 0)
+	if (!m->config.conf->redis.embedded || m->orphans.redis != 0 ||
+	    allowed_forks(m, policy, alive, 1, now_ms, due_ms) == 0)
 		return;
 	if (spawner_fork_keeper(&m->spawner, m->config.conf, m->config.epoch, now_ms) != -1)
 		policy_spawned(policy, now_ms);
@@ -72,15 +75,18 @@ static void fill_queue(struct master *m, const struct queue_workers *q, int64_t 
 			.handler_generation = q->handler_generation, .order = queues_first_order(&m->queues, queue),
 		};
 
-		if (w.index == -1 || spawner_fork_worker(&m->spawner, m->config.conf, m->config.epoch, &w, now_ms) == -1)
+		if (w.index == -1 || spawner_fork_worker(&m->spawner, m->config.conf, m->config.epoch, &w, now_ms) ==
+		    -1)
 			break;
 		queues_worker_forked(&m->queues, queue, now_ms);
 	}
 	if (q->serving < wanted)
-		allowed_forks(m, &q->policy, q->serving, wanted, now_ms, due_ms);	/* sets due_ms for the next worker */
+		/* sets due_ms for the next worker */
+		allowed_forks(m, &q->policy, q->serving, wanted, now_ms, due_ms);
 }
 
-/* A queue that left is unknown to later sweepers, which need not stay for its workers. So it keeps its own, however many reloads follow. */
+/* A queue that left is unknown to later sweepers, which need not stay for its workers. So it keeps its own, however
+ * many reloads follow. */
 static bool serves_an_older_worker(const struct master *m, const struct process *sweeper)
 {
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;) {
@@ -94,18 +100,19 @@ static bool serves_an_older_worker(const struct master *m, const struct process 
 }
 
 /*
- * True: the leaving child may finish. A sweeper stays for workers whose queues or keys its successor does not know. A worker
- * stays until the new ones serve, as far as they may start.
+ * True: the leaving child may finish. A sweeper stays for workers whose queues or keys its successor does not know. A
+ * worker stays until the new ones serve, as far as they may start.
  */
 static bool may_finish(const struct master *m, const struct process *p, int64_t now_ms)
 {
 	const struct queue_workers *q;
 
 	if (p->role.kind == PROCESS_SWEEPER)
-		return processes_sweeper(&m->processes) != NULL && !deaths_need_sweeper(&m->deaths, processes_slot(&m->processes, p)) &&
-		    !serves_an_older_worker(m, p);
+		return processes_sweeper(&m->processes) != NULL &&
+		    !deaths_need_sweeper(&m->deaths, processes_slot(&m->processes, p)) && !serves_an_older_worker(m, p);
 	q = &m->queues.items[p->role.queue];
-	return q->serving >= queues_wanted(q) || queues_free_index(&m->queues, p->role.queue) == -1 || now_ms - p->leaving_ms >= REPLACE_MS;
+	return q->serving >= queues_wanted(q) || queues_free_index(&m->queues, p->role.queue) == -1 ||
+	    now_ms - p->leaving_ms >= REPLACE_MS;
 }
 
 static void limit_sweepers(struct master *m, int64_t now_ms)
@@ -140,7 +147,9 @@ int64_t staffing_step(struct master *m, int64_t now_ms)
 		fill_queue(m, q, now_ms, &due_ms);
 	}
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)
-		if (p->state == PROCESS_LEAVING && !processes_is_finishing(&m->processes, processes_slot(&m->processes, p)) && may_finish(m, p, now_ms))
+		if (p->state == PROCESS_LEAVING &&
+		    !processes_is_finishing(&m->processes, processes_slot(&m->processes, p)) &&
+		    may_finish(m, p, now_ms))
 			processes_order(&m->processes, processes_slot(&m->processes, p), ORDER_FINISH, now_ms);
 	limit_sweepers(m, now_ms);
 	return due_ms;

@@ -4,13 +4,16 @@
  *
  *	{ "version", "pid", "node", "boot": "16 hex digits", "since": RFC 3339, "uptime_ms",
  *	  "state": "running"|"quiet"|"draining", "config",
- *	  "redis": {"url", "embedded", "prefix", "target": the server of the configuration, "tls", "master": its name for the Sentinels or null,
- *	      of the sweeper's connection: "connected", "address" or null, "sentinel": the one that named the server, or null},
+ *	  "redis": {"url", "embedded", "prefix", "target": the server of the configuration, "tls", "master": its name
+ *	  for the Sentinels or null,
+ *	      of the sweeper's connection: "connected", "address" or null, "sentinel": the one that named the server, or
+ *	      null},
  *	  "sweeper": {"pid", "state", "heartbeat_age_ms"} or null, "keeper": {"pid", "redis_pid", "unsaved"} or null,
  *	  "unconfirmed_deaths",
- *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or null,
- *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason" },
- *	      "workers": {"wanted", "alive", "draining"}, "restarts",
+ *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or
+ *	  null,
+ *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason"
+ *	      }, "workers": {"wanted", "alive", "draining"}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -58,7 +61,8 @@ static void add_classes(json_t *to, const struct queue_classes *from)
 	size_t n = classes_sum(from, f);
 
 	for (size_t i = 0; i < n; i++)
-		json_object_set_new(to, f[i].name, json_number((uint64_t)json_integer_value(json_object_get(to, f[i].name)) + f[i].n));
+		json_object_set_new(to, f[i].name,
+		    json_number((uint64_t)json_integer_value(json_object_get(to, f[i].name)) + f[i].n));
 }
 
 /* Those of all places of the queue on the board, as in totals_of(). */
@@ -79,12 +83,12 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 
 	if (reason == NULL)
 		return json_null();
-	return json_pack("{s:o,s:I,s:s}", "messages", json_number(atomic_load(&b->sweeper.aside)), "size", (json_int_t)atomic_load(&b->sweeper.aside_size),
-	    "reason", reason);
+	return json_pack("{s:o,s:I,s:s}", "messages", json_number(atomic_load(&b->sweeper.aside)), "size",
+	    (json_int_t)atomic_load(&b->sweeper.aside_size), "reason", reason);
 }
 
-static json_t *holds(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, const struct judged all[HOLDS], size_t n,
-    int64_t now_ms)
+static json_t *holds(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
+    const struct judged all[HOLDS], size_t n, int64_t now_ms)
 {
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
 	json_t *list = json_array();
@@ -97,12 +101,14 @@ static json_t *holds(const struct master *m, const struct queue_workers *q, cons
 	return list;
 }
 
-static json_t *queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
+static json_t *queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
+    int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
 	struct judged all[HOLDS];
-	size_t n = holds_list(m->board, b, slots, all);		/* read once, since others write the board: the first one is state and reason */
+	/* read once, since others write the board: the first one is state and reason */
+	size_t n = holds_list(m->board, b, slots, all);
 	struct judged judged = holds_worst(m->board, b, slots, all, n);
 	char text[HOLD_TEXT_SIZE];
 
@@ -127,7 +133,8 @@ static const struct slot *slot_of(const struct master *m, const struct process *
 
 static const char *incarnation(const struct master *m, const struct process *p, char out[INCARNATION_SIZE])
 {
-	struct incarnation i = { .boot = m->spawner.boot, .slot = processes_slot(&m->processes, p), .generation = slot_generation(slot_of(m, p)) };
+	struct incarnation i = { .boot = m->spawner.boot, .slot = processes_slot(&m->processes, p),
+	    .generation = slot_generation(slot_of(m, p)) };
 
 	if (i.generation == 0)
 		return NULL;
@@ -150,7 +157,8 @@ static const char *state_name(const struct slot *s)
 	return state <= SLOT_STOPPING ? slot_state_names[state] : "unknown";
 }
 
-/* The text has no control characters. It is torn, and then perhaps no UTF-8, if the worker was killed while it wrote. */
+/* The text has no control characters. It is torn, and then perhaps no UTF-8, if the worker was killed while it
+ * wrote. */
 static json_t *progress(const struct slot *s)
 {
 	struct slot_text_seen p = slot_text_read(&s->progress);
@@ -181,7 +189,8 @@ static json_t *worker(const struct master *m, const struct process *p, int64_t n
 	    "running_ms", running < 0 ? json_null() : json_integer(running),
 	    "progress", progress(s),
 	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&s->heartbeat_ms)),
-	    "draining", p->state == PROCESS_LEAVING || processes_is_finishing(&m->processes, processes_slot(&m->processes, p)),
+	    "draining", p->state == PROCESS_LEAVING ||
+	    processes_is_finishing(&m->processes, processes_slot(&m->processes, p)),
 	    "redis", atomic_load(&s->redis_down) == 0);
 }
 
@@ -211,8 +220,10 @@ static json_t *redis_server(const struct master *m)
 	const struct board_sweeper *words = &m->board->sweeper;
 	const struct process *p = processes_sweeper(&m->processes);
 	const struct redis_options options = conf_redis_options(conf);
-	bool connected = p != NULL && atomic_load(&slot_of(m, p)->redis_down) == 0 && slot_state(slot_of(m, p)) > SLOT_CONNECTING;
-	struct redis_endpoint peer = { atomic_load(&words->peer_high), atomic_load(&words->peer_low), (int)atomic_load(&words->peer_port) };
+	bool connected = p != NULL && atomic_load(&slot_of(m, p)->redis_down) == 0 &&
+	    slot_state(slot_of(m, p)) > SLOT_CONNECTING;
+	struct redis_endpoint peer = { atomic_load(&words->peer_high), atomic_load(&words->peer_low),
+	    (int)atomic_load(&words->peer_port) };
 	char address[REDIS_ENDPOINT_SIZE], error[256];
 	struct redis_target t;
 	json_t *o;
@@ -226,13 +237,15 @@ static json_t *redis_server(const struct master *m)
 	    "tls", t.tls,
 	    "master", text_or_null(t.master),
 	    "connected", connected,
-	    "address", !connected ? json_null() : peer.port != 0 ? json_string(redis_endpoint_format(&peer, address)) : json_path(t.unix_path),
+	    "address", !connected ? json_null() : peer.port != 0 ? json_string(redis_endpoint_format(&peer, address))
+	    : json_path(t.unix_path),
 	    "sentinel", connected ? sentinel_address(&t, atomic_load(&words->peer_sentinel)) : json_null());
 	redis_target_free(&t);
 	return o;
 }
 
-/* Redis has acknowledged these bytes and could not write them to its file, while a stop waits for that. null: no stop waits. */
+/* Redis has acknowledged these bytes and could not write them to its file, while a stop waits for that. null: no stop
+ * waits. */
 static json_t *unsaved(const struct master *m, const struct slot *s)
 {
 	int64_t bytes = atomic_load(&s->unsaved);
@@ -240,8 +253,8 @@ static json_t *unsaved(const struct master *m, const struct slot *s)
 
 	if (bytes == 0)
 		return json_null();
-	return json_pack("{s:o,s:s,s:o}", "bytes", bytes == SLOT_UNSAVED_UNKNOWN ? json_null() : json_integer(bytes), "reason", why.text,
-	    "dir", json_path(m->config.conf->redis.dir));
+	return json_pack("{s:o,s:s,s:o}", "bytes", bytes == SLOT_UNSAVED_UNKNOWN ? json_null() : json_integer(bytes),
+	    "reason", why.text, "dir", json_path(m->config.conf->redis.dir));
 }
 
 static json_t *keeper(const struct master *m)
@@ -250,8 +263,8 @@ static json_t *keeper(const struct master *m)
 
 	if (p == NULL)
 		return json_null();
-	return json_pack("{s:i,s:i,s:o}", "pid", (int)p->pid, "redis_pid", (int)atomic_load(&slot_of(m, p)->handler_pgid),
-	    "unsaved", unsaved(m, slot_of(m, p)));
+	return json_pack("{s:i,s:i,s:o}", "pid", (int)p->pid, "redis_pid",
+	    (int)atomic_load(&slot_of(m, p)->handler_pgid), "unsaved", unsaved(m, slot_of(m, p)));
 }
 
 static const char *state_of_master(const struct master *m)
@@ -312,7 +325,8 @@ static json_t *log_state(const struct master *m)
 
 	log_losses(&l);
 	return json_pack("{s:s,s:I,s:s?,s:s?}", "target", m->config.conf->log.target, "lost", (json_int_t)l.lines,
-	    "since", l.since_ms == 0 ? NULL : clock_rfc3339(l.since_ms, since), "error", l.since_ms == 0 ? NULL : strerror(l.error));
+	    "since", l.since_ms == 0 ? NULL : clock_rfc3339(l.since_ms, since), "error",
+	    l.since_ms == 0 ? NULL : strerror(l.error));
 }
 
 json_t *status_document(struct master *m, int64_t now_ms)
@@ -340,7 +354,8 @@ json_t *status_document(struct master *m, int64_t now_ms)
 	    "workers", workers(m, now_ms));
 }
 
-static void log_queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots, int64_t now_ms)
+static void log_queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
+    int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
@@ -348,7 +363,8 @@ static void log_queue(const struct master *m, const struct queue_workers *q, con
 	char text[HOLD_TEXT_SIZE];
 
 	log_info("status_queue", log_str("queue", q->name), log_str("state", holds_table[judged.hold].name),
-	    log_str("reason", holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)), log_int("wanted", queues_wanted(q)),
+	    log_str("reason", holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)),
+	    log_int("wanted", queues_wanted(q)),
 	    log_int("alive", q->serving), log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),
@@ -373,7 +389,8 @@ void status_log(struct master *m, int64_t now_ms)
 	queues_publish(&m->queues);
 	holds_read_slots(m->board, &slots);
 	log_info("status", log_str("state", state_of_master(m)), log_int("queues", (int64_t)m->config.conf->nqueues),
-	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
+	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n),
+	    log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
 			log_queue(m, &m->queues.items[i], &slots, now_ms);

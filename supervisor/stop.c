@@ -67,7 +67,8 @@ void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms)
 		give_up_unsaved(m, reason, now_ms);
 	if (m->stop.phase >= STOP_HANDING_BACK || (m->stop.phase == STOP_FINISHING && !fast))
 		return;
-	log_info("stopping", log_str("reason", reason), log_str("how", fast ? "fast" : "drain"), log_int("workers", workers));
+	log_info("stopping", log_str("reason", reason), log_str("how", fast ? "fast" : "drain"),
+	    log_int("workers", workers));
 	if (m->stop.phase == STOP_NOT)
 		notify_stopping(&m->notify);
 	notify_status(&m->notify, "stopping: %d workers", workers);

@@ -7,8 +7,8 @@
 struct master;
 
 /*
- * The phases of a stop. Only later ones follow, and each ends after a limited time, but for KEEPER: it lasts while the embedded Redis
- * has acknowledged what it cannot write to its file, until a fast order gives that up:
+ * The phases of a stop. Only later ones follow, and each ends after a limited time, but for KEEPER: it lasts while the
+ * embedded Redis has acknowledged what it cannot write to its file, until a fast order gives that up:
  *
  *	NOT -> FINISHING -> HANDING_BACK -> CONFIRMING -> SWEEPER -> KEEPER -> GONE
  *
@@ -24,7 +24,8 @@ struct stop {
 	int interrupts;		/* SIGINTs so far; only ever rises */
 };
 
-/* Begins a stop, or makes a stop that has begun a fast one; fast, while the keeper waits for room: gives up what is not in the file. */
+/* Begins a stop, or makes a stop that has begun a fast one; fast, while the keeper waits for room: gives up what is not
+ * in the file. */
 void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms);
 void stop_interrupt(struct master *m, int64_t now_ms);	/* SIGINT: the second one makes it fast */
 

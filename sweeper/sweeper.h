@@ -4,7 +4,8 @@
 struct child;
 
 /*
- * The sweeper: one process of a supervisor that moves the messages which no worker has, judges health and reports metrics. The folders below are:
+ * The sweeper: one process of a supervisor that moves the messages which no worker has, judges health and reports
+ * metrics. The folders below are:
  *
  *	core/		the loop, the connection, the contract of a task (core.h, task.h)
  *	registry/	our queues in quredis:queues, and unused entries there
@@ -17,7 +18,8 @@ struct child;
  */
 _Noreturn void sweeper_run(const struct child *child);
 
-/* The process that searches for leftovers of dead supervisors in place of a sweeper without root's rights (rescue/search.h). fd: its end of a stream socket. */
+/* The process that searches for leftovers of dead supervisors in place of a sweeper without root's rights
+ * (rescue/search.h). fd: its end of a stream socket. */
 _Noreturn void sweeper_search(const struct child *child, int fd);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Why the worker requests no message now. A table has the holds by rank, each with a function that says whether it applies, and when it ends. The
- * fetch in each turn, the deadline of the poll, and the state and the hold on the scoreboard all come from this one judgement, so they cannot
- * disagree: the worker never looks again and again for what an event will tell it.
+ * Why the worker requests no message now. A table has the holds by rank, each with a function that says whether it
+ * applies, and when it ends. The fetch in each turn, the deadline of the poll, and the state and the hold on the
+ * scoreboard all come from this one judgement, so they cannot disagree: the worker never looks again and again for what
+ * an event will tell it.
  */
 #include "worker/worker.h"
 
@@ -96,8 +97,10 @@ static int64_t while_notes_are_unknown(const struct worker *w)
 
 int admission_count(const struct worker *w)
 {
-	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
-	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
+	/* a probe, or a handler that starts up */
+	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);
+	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING),
+	    room = w->starter.runner->room(w) - waiting;
 
 	if (tray_none_in_flight(&w->trays))
 		return n;

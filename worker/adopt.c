@@ -1,13 +1,14 @@
 /*
- * After a doubt (a lost connection, a lease that was renewed late, counts that disagree) the worker takes a new name, and Redis moves
- * its trays to that name. Then this file reads each list, and makes the worker's tray equal to it.
+ * After a doubt (a lost connection, a lease that was renewed late, counts that disagree) the worker takes a new name,
+ * and Redis moves its trays to that name. Then this file reads each list, and makes the worker's tray equal to it.
  *
- * After a doubt, each of these may be true. Redis executed a command that it did not answer, or it never will: a late command of the
- * old connection names trays of the old name, which are empty, so it reaches nothing. A sweeper that considered the worker dead has
- * returned messages of its trays, and another worker may run them. Another client has removed a message. Redis has returned to an
- * earlier state (a restart from an older copy, a failover), so that a tray holds a message again that had left it by a retry, a
- * hand-back or an escape. Redis undid that move at both ends, so the tray holds the only copy. The worker therefore trusts nothing
- * that it remembers about a tray before it has read the list:
+ * After a doubt, each of these may be true. Redis executed a command that it did not answer, or it never will: a late
+ * command of the old connection names trays of the old name, which are empty, so it reaches nothing. A sweeper that
+ * considered the worker dead has returned messages of its trays, and another worker may run them. Another client has
+ * removed a message. Redis has returned to an earlier state (a restart from an older copy, a failover), so that a tray
+ * holds a message again that had left it by a retry, a hand-back or an escape. Redis undid that move at both ends, so
+ * the tray holds the only copy. The worker therefore trusts nothing that it remembers about a tray before it has read
+ * the list:
  *
  *	the list has	the worker believes	the worker
  *	it		it is in the tray	keeps the item; sends an unanswered move again
@@ -16,17 +17,18 @@
  *	not		it is in the tray	has lost its claim: another owner has the message
  *	it		no record of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
- * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the same script, and
- * then the reads, all on one connection. Only this worker writes to trays of the new name, and it starts, moves and deletes nothing
- * before session_adopted(), which follows the last list: so each list still holds when it is used. The worker matches messages that are
- * certainly in the tray before messages in doubt, because messages may be equal: if one of two has left, it is the one whose move was
- * under way. It adds unknown messages last, since a message is unknown only if it matched no item. The worker may count a move as done,
- * because the script that copies a message also removes it from its tray. It may count a claim as lost: at worst the sweeper has
- * returned the message, and the message runs a second time.
+ * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the
+ * same script, and then the reads, all on one connection. Only this worker writes to trays of the new name, and it
+ * starts, moves and deletes nothing before session_adopted(), which follows the last list: so each list still holds
+ * when it is used. The worker matches messages that are certainly in the tray before messages in doubt, because
+ * messages may be equal: if one of two has left, it is the one whose move was under way. It adds unknown messages last,
+ * since a message is unknown only if it matched no item. The worker may count a move as done, because the script that
+ * copies a message also removes it from its tray. It may count a claim as lost: at worst the sweeper has returned the
+ * message, and the message runs a second time.
  *
- * A message that reappeared may have run before: it runs again, marked as redelivered, and the worker logs messages_reappeared. The worker
- * never sends a DEL again that it sent before the doubt: the tray may hold other messages now. It reopens the tray instead, and deletes
- * only messages that it has just read there and that are done.
+ * A message that reappeared may have run before: it runs again, marked as redelivered, and the worker logs
+ * messages_reappeared. The worker never sends a DEL again that it sent before the doubt: the tray may hold other
+ * messages now. It reopens the tray instead, and deletes only messages that it has just read there and that are done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,8 @@ static bool match_entry(struct listed *list, const struct tray *t, const struct 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct adopted *entry = &list->all[i];
 
-		if (!list->matched[i] && entry->len == item->len && memcmp(entry->raw, tray_raw(t, item), item->len) == 0) {
+		if (!list->matched[i] && entry->len == item->len &&
+		    memcmp(entry->raw, tray_raw(t, item), item->len) == 0) {
 			list->matched[i] = true;
 			return true;
 		}
@@ -122,8 +125,8 @@ static void match_in_doubt(struct worker *w, int tray, struct listed *list)
 }
 
 /*
- * The tray holds more messages than a worker ever fetches, so another client writes there. exit() leaves the trays as they are, as a death does: the sweeper
- * returns all of it, uncharged.
+ * The tray holds more messages than a worker ever fetches, so another client writes there. exit() leaves the trays as
+ * they are, as a death does: the sweeper returns all of it, uncharged.
  */
 static _Noreturn void unexpected(const struct worker *w, int tray)
 {
@@ -147,9 +150,10 @@ static bool is_same_server(const struct worker *w)
 }
 
 /*
- * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All others
- * (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have returned to an earlier
- * state, a message that a fetch would explain may be one that reappeared, too: all run marked as redelivered.
+ * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All
+ * others (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have
+ * returned to an earlier state, a message that a fetch would explain may be one that reappeared, too: all run marked as
+ * redelivered.
  */
 static void add_unknown(struct worker *w, int tray, const struct listed *list)
 {

@@ -21,7 +21,8 @@ struct adopted {			/* a message that lies in the tray */
 };
 
 void adopt_read_trays(struct worker *w);	/* requests all lists at once */
-void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n);	/* all: what the list holds, oldest first */
+/* all: what the list holds, oldest first */
+void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n);
 void adopt_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 
 #endif

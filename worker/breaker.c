@@ -4,7 +4,8 @@
  *	- the handler could not be executed, or it ended before it read anything: no message can be the cause;
  *	- the handler ended before it answered, and no handler of this generation has answered anything;
  *	- breaker.failures different messages failed in a row, each for the first time.
- * Any other failure is evidence against its message alone. A generation begins with a start, reload or restart of the queue.
+ * Any other failure is evidence against its message alone. A generation begins with a start, reload or restart of the
+ * queue.
  */
 #include "worker/worker.h"
 
@@ -33,11 +34,12 @@ bool breaker_may_fetch(struct board_queue *b, int64_t now_ms)
 
 	if (step == 0)
 		return true;
-	if (until > now_ms || !atomic_compare_exchange_strong(&b->workers.breaker.until_ms, &until, now_ms + pause_ms(step + 1)))
+	if (until > now_ms || !atomic_compare_exchange_strong(&b->workers.breaker.until_ms, &until,
+	    now_ms + pause_ms(step + 1)))
 		return false;
 	/*
-	 * Assumes that the probe fails, since a success closes the breaker. If another worker has just closed it, the exchange
-	 * fails and the breaker stays closed.
+	 * Assumes that the probe fails, since a success closes the breaker. If another worker has just closed it, the
+	 * exchange fails and the breaker stays closed.
 	 */
 	atomic_compare_exchange_strong(&b->workers.breaker.step, &step, step + 1);
 	return true;
@@ -47,7 +49,8 @@ bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms)
 {
 	uint32_t closed = 0;
 
-	atomic_store(&b->workers.breaker.cause, cause);		/* first, so that an open breaker has one. A failed probe renews it */
+	/* first, so that an open breaker has one. A failed probe renews it */
+	atomic_store(&b->workers.breaker.cause, cause);
 	if (!atomic_compare_exchange_strong(&b->workers.breaker.step, &closed, 1))
 		return false;
 	atomic_store(&b->workers.breaker.until_ms, now_ms + pause_ms(1));
@@ -70,7 +73,9 @@ bool breaker_mute(struct board_queue *b, uint64_t cause, int64_t lived_ms, int64
 
 	atomic_store(&b->workers.breaker.cause, cause);
 	opened = atomic_compare_exchange_strong(&b->workers.breaker.step, &step, 1);
-	if (!opened)		/* it can be executed, so the back-off begins anew. If a success has closed the breaker meanwhile, it stays closed */
+	/* it can be executed, so the back-off begins anew. If a success has closed the breaker meanwhile, it stays
+	 * closed */
+	if (!opened)
 		atomic_compare_exchange_strong(&b->workers.breaker.step, &step, 1);
 	atomic_store(&b->workers.breaker.until_ms, now_ms + mute_pause_ms(mute, lived_ms));
 	return opened;
@@ -92,7 +97,8 @@ static bool counted_already(const struct board_queue *b, uint64_t message)
 	return false;
 }
 
-bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, const struct handler_result *last, int64_t now_ms)
+bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, const struct handler_result *last,
+    int64_t now_ms)
 {
 	uint32_t failures = atomic_load(&b->workers.breaker.failures), seen;
 

@@ -1,15 +1,16 @@
 /*
- * Executes the orders of operators to cancel messages (common/queue/cancels.h). The sweeper reads with its look at the queue
- * whether there are any, and writes it on the scoreboard; while there are, each worker of the queue reads them every EVERY_MS.
+ * Executes the orders of operators to cancel messages (common/queue/cancels.h). The sweeper reads with its look at the
+ * queue whether there are any, and writes it on the scoreboard; while there are, each worker of the queue reads them
+ * every EVERY_MS.
  *
- * An order names a message by its bytes, and equal messages are common. So this file ends a run only on evidence that it is the
- * one that the operator saw: the message was in a tray of this worker before the order was written; or another process had it
- * then, and it has been redelivered since. An equal message without this evidence may run, and the order stays, since this worker
- * cannot tell. If no equal message is in flight here, and the order names a tray of this process, the message has ended: the
- * worker writes that as the result.
+ * An order names a message by its bytes, and equal messages are common. So this file ends a run only on evidence that
+ * it is the one that the operator saw: the message was in a tray of this worker before the order was written; or
+ * another process had it then, and it has been redelivered since. An equal message without this evidence may run, and
+ * the order stays, since this worker cannot tell. If no equal message is in flight here, and the order names a tray of
+ * this process, the message has ended: the worker writes that as the result.
  *
- * All of it is a state in Redis: the order stays until its result stands in its place, which the move of the message writes. So whichever process dies,
- * and whenever, the next one reads it again, or its result.
+ * All of it is a state in Redis: the order stays until its result stands in its place, which the move of the message
+ * writes. So whichever process dies, and whenever, the next one reads it again, or its result.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ const struct queue_cancel_end *cancel_end_of(struct worker *w, struct place p, s
 	if (c == NULL || !c->settled || c->undone)
 		return NULL;
 	queue_cancel_format(&c->order, room->order);
-	queue_cancel_format(&(struct queue_cancel){ .result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED }, room->result);
+	queue_cancel_format(&(struct queue_cancel){ .result = c->order.retry ? CANCEL_HANDED_BACK : CANCEL_ESCAPED },
+	    room->result);
 	room->end = (struct queue_cancel_end){ c->field, room->order, room->result };
 	return &room->end;
 }
@@ -156,11 +158,12 @@ static bool is_of_this_process(const struct worker *w, const char *incarnation)
 	const struct incarnation *own = &w->session.id;
 	struct incarnation i;
 
-	return incarnation_parse(&i, incarnation) == 0 && strcmp(i.node, own->node) == 0 && i.boot == own->boot && i.slot == own->slot &&
-	    i.generation > w->cancels.before;
+	return incarnation_parse(&i, incarnation) == 0 && strcmp(i.node, own->node) == 0 && i.boot == own->boot &&
+	    i.slot == own->slot && i.generation > w->cancels.before;
 }
 
-/* The order was written after the message had arrived. Its age is at least age_ms at the moment at which the worker asked for it. */
+/* The order was written after the message had arrived. Its age is at least age_ms at the moment at which the worker
+ * asked for it. */
 static bool arrived_before(const struct worker *w, int tray, const struct seen_order *o)
 {
 	return o->age_ms >= 0 && w->fetcher.received_us[tray] / 1000 <= w->cancels.sent_ms - o->age_ms;
@@ -173,7 +176,8 @@ static enum meant is_meant(struct worker *w, struct place p, const struct seen_o
 	bool moved = queue_cancel_marks(&m->wrapper) > o->c.marks;
 	char field[ENCODE_SHA1_SIZE];
 
-	if (item->lost || m->wrapper.attempts != o->c.attempts || m->wrapper.redriven_ms != o->c.redriven_ms || (!o->ours && !moved))
+	if (item->lost || m->wrapper.attempts != o->c.attempts || m->wrapper.redriven_ms != o->c.redriven_ms ||
+	    (!o->ours && !moved))
 		return MEANT_NO;
 	message_digest(m, field);
 	if (strcmp(field, o->field) != 0)
@@ -190,7 +194,8 @@ static enum meant find_meant(struct worker *w, const struct seen_order *o, struc
 		for (int i = 0; i < w->trays.tray[tray].n; i++) {
 			struct place p = { tray, i };
 			enum item_state state = tray_item(&w->trays, p)->state;
-			enum meant meant = state == ITEM_RUNNING || state == ITEM_WAITING ? is_meant(w, p, o) : MEANT_NO;
+			enum meant meant =
+			    state == ITEM_RUNNING || state == ITEM_WAITING ? is_meant(w, p, o) : MEANT_NO;
 
 			if (meant > best) {
 				best = meant;
@@ -206,7 +211,8 @@ static bool is_unfinished(struct worker *w, const struct cancel *e)
 	const struct tray *t = &w->trays.tray[e->place.tray];
 	const struct item *item = &t->items[e->place.item];
 
-	return t->serial == e->serial && e->place.item < t->n && !item->lost && (item->state == ITEM_RUNNING || item->state == ITEM_MOVING);
+	return t->serial == e->serial && e->place.item < t->n && !item->lost &&
+	    (item->state == ITEM_RUNNING || item->state == ITEM_MOVING);
 }
 
 /* ---- answers ---- */
@@ -246,8 +252,9 @@ static bool is_same_order(const struct queue_cancel *a, const struct queue_cance
 }
 
 /*
- * The move that ends an order also writes its result. So if an order still stands after its run has ended, the worker does not know where its message is:
- * another process has it, or a sweeper will return it. Then the order stays, for the worker that gets the message next.
+ * The move that ends an order also writes its result. So if an order still stands after its run has ended, the worker
+ * does not know where its message is: another process has it, or a sweeper will return it. Then the order stays, for
+ * the worker that gets the message next.
  */
 static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 {
@@ -267,7 +274,8 @@ static void follow(struct worker *w, const struct seen_order *o, int64_t now_ms)
 		note(w, o, &(struct queue_cancel){ .result = CANCEL_HANDED_BACK }, now_ms);
 	} else if (meant == MEANT_YES && o->ours) {
 		execute(w, p, o, now_ms);
-	} else if (meant == MEANT_YES) {	/* one worker executes it, also if there are equal messages: the one whose name it has */
+	} else if (meant == MEANT_YES) {
+		/* One worker executes it, also if there are equal messages: the one whose name it has. */
 		strlcpy(taken.owner, w->session.incarnation, sizeof(taken.owner));
 		note(w, o, &taken, now_ms);
 	} else if (meant == MEANT_NO && o->ours && !in_doubt) {
@@ -295,7 +303,8 @@ static void take_orders(struct worker *w, const struct redis_reply *reply, int64
 	if (!redis_is_strings(reply) || reply->n % 3 != 0)
 		return;			/* the sweeper shows an error of this key */
 	forget_gone(w, reply);
-	/* Redis holds no more, but another program may write more: each one may cost an answer that session.c expects. */
+	/* Redis holds no more, but another program may write more: each one may cost an answer that session.c
+	 * expects. */
 	for (size_t i = 0; i < reply->n && i < (size_t)3 * QUEUE_CANCELS_MAX; i += 3) {
 		struct redis_reply field = redis_element(reply, i), text = redis_element(reply, i + 2);
 		struct seen_order o = { .age_ms = strtoll(redis_element(reply, i + 1).str, NULL, 10) };

@@ -40,8 +40,10 @@ enum cancel_request { CANCEL_READS, CANCEL_NOTES };		/* what an answer is to */
 void cancel_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 int64_t cancel_deadline_ms(const struct worker *w, int64_t now_ms);		/* INT64_MAX: there are no orders */
 struct handler_result;
-void cancel_settle(struct worker *w, struct place p, const struct handler_result *result);	/* result: how its run ended; NULL: it never ran */
-void cancel_undone(struct worker *w, struct place p);		/* Redis refuses the move that cancel_settle() has chosen, and another move follows */
+/* result: how its run ended; NULL: it never ran */
+void cancel_settle(struct worker *w, struct place p, const struct handler_result *result);
+/* Redis refuses the move that cancel_settle() has chosen, and another move follows */
+void cancel_undone(struct worker *w, struct place p);
 void cancel_moved(struct worker *w, struct place p);		/* Redis has answered that the message has moved */
 /* For a move: the order that it executes. NULL: none. */
 struct cancel_end {

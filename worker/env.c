@@ -1,6 +1,6 @@
 /*
- * Everything that the master gives a worker at its start. It does not change afterwards, so the components get it const. Other
- * processes share the memory to which slot and board point.
+ * Everything that the master gives a worker at its start. It does not change afterwards, so the components get it
+ * const. Other processes share the memory to which slot and board point.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ void env_count(const struct env *env, enum counter counter, int n)
 	atomic_fetch_add(&env->slot->counters[counter], (uint64_t)n);
 }
 
-struct record env_record(const struct env *env, const char *incarnation, const struct message *m, const char *class, const char *why)
+struct record env_record(const struct env *env, const char *incarnation, const struct message *m, const char *class,
+    const char *why)
 {
 	const struct wrapper none = {0}, *w = m == NULL ? &none : &m->wrapper;
 

@@ -1,6 +1,7 @@
 /*
- * The errors of Redis that a worker meets. The scoreboard shows the last one; the log has each kind once, until the worker's work succeeds again. A worker
- * with several addresses of Redis meets the reason of another address at each attempt, so it does not compare an error with the last one alone.
+ * The errors of Redis that a worker meets. The scoreboard shows the last one; the log has each kind once, until the
+ * worker's work succeeds again. A worker with several addresses of Redis meets the reason of another address at each
+ * attempt, so it does not compare an error with the last one alone.
  */
 #include <string.h>
 
@@ -20,20 +21,23 @@ static const char *advice_of(enum queue_error error, const char *text, char room
 	case QUEUE_ERROR_NO_PERMISSION:
 		return "check redis.password_file and the user's access list";
 	case QUEUE_ERROR_CLUSTER:
-		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
+		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use "
+		    "database 0";
 	default:
 		return NULL;
 	}
 }
 
 /* text: as it is logged. why: the part of it that names no server. */
-static void show_error(struct worker *w, const char *what, const char *text, const char *why, enum queue_error error, int64_t least_ms, int64_t now_ms)
+static void show_error(struct worker *w, const char *what, const char *text, const char *why, enum queue_error error,
+    int64_t least_ms, int64_t now_ms)
 {
 	char room[QUEUE_ADVICE_SIZE];
 
 	atomic_store(&w->env->slot->error, queue_error_word(error, queue_refused_command(text)));
 	if (redis_outage_is_news(&w->errors.outage, what, why, least_ms, now_ms))
-		log_warning("redis_error", log_str("at", what), log_str("error", text), log_str("advice", advice_of(error, text, room)));
+		log_warning("redis_error", log_str("at", what), log_str("error", text),
+		    log_str("advice", advice_of(error, text, room)));
 }
 
 void errors_report(struct worker *w, const char *what, const struct redis_reply *error)
@@ -41,7 +45,8 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 	const char *text = error->type == REDIS_ERROR ? error->str : "unexpected reply type from Redis";
 
 	slot_text_set(&w->env->slot->redis_why, 0, text, strlen(text), SLOT_TEXT_MAX);
-	show_error(w, what, text, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error)) : QUEUE_ERROR_OTHER, 0, w->now_us / 1000);
+	show_error(w, what, text, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error))
+	    : QUEUE_ERROR_OTHER, 0, w->now_us / 1000);
 }
 
 void errors_of_connection(struct errors *e, const char *what)
@@ -56,7 +61,8 @@ void errors_report_connection(struct worker *w, int64_t now_ms)
 	bool lasts = redis_error_needs_operator(r->error_class);
 
 	slot_lose_redis(w->env->slot, undelivered == NULL ? redis_why(r) : undelivered, w->session.retry.at_ms);
-	show_error(w, "connection", undelivered == NULL ? r->error : undelivered, undelivered == NULL ? redis_why(r) : undelivered,
+	show_error(w, "connection", undelivered == NULL ? r->error : undelivered,
+	    undelivered == NULL ? redis_why(r) : undelivered,
 	    queue_error_of(r->error_class), lasts ? 0 : REDIS_OUTAGE_LEAST_MS, now_ms);
 }
 

@@ -1,13 +1,15 @@
 /*
- * Writes into Redis what a sweeper needs to judge a later death of this worker (docs/design.md, "What a death charges"). Two
- * keys go into the registration of the current name:
+ * Writes into Redis what a sweeper needs to judge a later death of this worker (docs/design.md, "What a death
+ * charges"). Two keys go into the registration of the current name:
  *	stopping	the master ordered the worker to stop. A SIGKILL that follows charges no message.
- *	trial		the message that this worker runs alone. Several outages interrupted it, so it may be their cause.
- * A supervisor has one message on trial at a time, over all its queues, so that the next outage is evidence against this message
- * only. If Redis refuses to move a message whose handler has ended, its trial ends: other messages that need a trial must not wait
- * until Redis is repaired.
+ *	trial		the message that this worker runs alone. Several outages interrupted it, so it may be their
+ *			cause.
+ * A supervisor has one message on trial at a time, over all its queues, so that the next outage is evidence against
+ * this message only. If Redis refuses to move a message whose handler has ended, its trial ends: other messages that
+ * need a trial must not wait until Redis is repaired.
  *
- * A registration is lost with its name and when Redis loses data. So the worker writes both keys again under each new name.
+ * A registration is lost with its name and when Redis loses data. So the worker writes both keys again under each new
+ * name.
  */
 #include <assert.h>
 #include <string.h>
@@ -43,7 +45,8 @@ bool evidence_is_on_trial(const struct worker *w, struct place p)
 	return w->evidence.trial.tray == p.tray && w->evidence.trial.item == p.item;
 }
 
-/* The trial lasts as long as the message lies in its tray: until then an outage charges this message, and must charge no other. */
+/* The trial lasts as long as the message lies in its tray: until then an outage charges this message, and must charge
+ * no other. */
 static bool trial_goes_on(const struct worker *w)
 {
 	const struct tray *t = &w->trays.tray[w->evidence.trial.tray];
@@ -94,13 +97,14 @@ bool evidence_may_start(struct worker *w, struct place p)
 /* A new name gets both keys in the same write as its first renewal, right behind it. */
 static bool may_write(const struct worker *w, int64_t now_ms)
 {
-	return w->session.redis.state == REDIS_READY && (w->session.registered || w->session.renewing) && !w->exit.leaving && !w->exit.left &&
+	return w->session.redis.state == REDIS_READY && (w->session.registered || w->session.renewing) &&
+	    !w->exit.leaving && !w->exit.left &&
 	       now_ms >= w->evidence.at_ms;
 }
 
 /*
- * When the trial of a refused message ends, the message still lies in its tray. So the registration must stop naming it before
- * the next trial begins.
+ * When the trial of a refused message ends, the message still lies in its tray. So the registration must stop naming it
+ * before the next trial begins.
  */
 static void write_trial(struct worker *w, int64_t now_ms)
 {
@@ -158,7 +162,8 @@ void evidence_answer(struct worker *w, struct place of, const struct redis_reply
 
 int64_t evidence_deadline_ms(const struct worker *w, int64_t now_ms)
 {
-	bool trial = w->evidence.trial.tray != -1 && (w->evidence.trial_noted == TRIAL_UNTOLD || (w->evidence.trial_noted == TRIAL_TOLD && is_refused(w)));
+	bool trial = w->evidence.trial.tray != -1 &&
+	    (w->evidence.trial_noted == TRIAL_UNTOLD || (w->evidence.trial_noted == TRIAL_TOLD && is_refused(w)));
 	bool wanted = (w->exit.order >= ORDER_FINISH && !w->evidence.stop_noted) || trial;
 
 	if (!wanted || !may_write(w, INT64_MAX))

@@ -1,8 +1,9 @@
 /*
- * The order of the master, and the end of the process. A worker with the order to finish leaves when its trays are empty: it
- * deregisters its name, and Redis answers whether the name owned anything else. A worker with the order to hand back also stops its
- * handler. If Redis does not answer for longer than the master waits, the worker gives up: unsettled messages stay in its trays,
- * and a sweeper returns them. It also decides whether the end of a handler belongs to a stop that reaches every process.
+ * The order of the master, and the end of the process. A worker with the order to finish leaves when its trays are
+ * empty: it deregisters its name, and Redis answers whether the name owned anything else. A worker with the order to
+ * hand back also stops its handler. If Redis does not answer for longer than the master waits, the worker gives up:
+ * unsettled messages stay in its trays, and a sweeper returns them. It also decides whether the end of a handler
+ * belongs to a stop that reaches every process.
  */
 #include <signal.h>
 
@@ -11,13 +12,15 @@
 #include "common/base/base.h"
 
 #define GIVE_UP_MS 1500			/* at a fast stop, once nothing runs: how long the worker waits for Redis */
-#define OWNS_NOTHING_MS 3000		/* the same at a drain, if the worker knows of no message in flight; longer than a fetch blocks */
+/* the same at a drain, if the worker knows of no message in flight; longer than a fetch blocks */
+#define OWNS_NOTHING_MS 3000
 #define STOP_ARRIVES_MS 500		/* the master may hear of a stop so much later than a handler */
 
 void exit_look_at_order(struct worker *w, int64_t now_ms)
 {
 	const struct child *child = w->env->child;
-	enum order order = w->exit.master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&child->board->master.orders[child->slot]);
+	enum order order = w->exit.master_gone ? ORDER_HAND_BACK
+	    : (enum order)atomic_load(&child->board->master.orders[child->slot]);
 
 	if (order == ORDER_HAND_BACK && w->exit.order != ORDER_HAND_BACK)
 		mover_retry_now(w);
@@ -46,12 +49,14 @@ bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms)
 
 bool exit_gives_up(struct worker *w, int64_t now_ms)
 {
-	bool ordered = w->exit.order == ORDER_HAND_BACK || (w->exit.order == ORDER_FINISH && tray_hold_nothing(&w->trays));
+	bool ordered = w->exit.order == ORDER_HAND_BACK ||
+	    (w->exit.order == ORDER_FINISH && tray_hold_nothing(&w->trays));
 
 	return exit_is_due(&w->exit, ordered && w->starter.runner->dismiss(w, now_ms), now_ms);
 }
 
-/* Its first registration was refused, and there is no name before it: nothing in Redis is under a name of this worker. */
+/* Its first registration was refused, and there is no name before it: nothing in Redis is under a name of this
+ * worker. */
 static bool owned_nothing(const struct session *s)
 {
 	return s->owner.keys == NULL || (s->refused && !s->confirmed && s->previous.keys == NULL);
@@ -59,7 +64,8 @@ static bool owned_nothing(const struct session *s)
 
 void exit_leave(struct worker *w, int64_t now_ms)
 {
-	if (w->exit.order < ORDER_FINISH || !tray_all_empty(&w->trays) || w->exit.leaving || w->exit.left || !w->starter.runner->dismiss(w, now_ms))
+	if (w->exit.order < ORDER_FINISH || !tray_all_empty(&w->trays) || w->exit.leaving || w->exit.left ||
+	    !w->starter.runner->dismiss(w, now_ms))
 		return;
 	if (owned_nothing(&w->session)) {
 		w->exit.left = w->exit.clean = true;
@@ -80,7 +86,8 @@ void exit_answer(struct worker *w, struct place of, const struct redis_reply *re
 	(void)of, (void)now_ms;
 	w->exit.leaving = false;
 	w->exit.left = reply->type == REDIS_INTEGER;
-	/* 0: a tray holds a message that this worker does not know. It exits like a dead worker, so that a sweeper returns the message. */
+	/* 0: a tray holds a message that this worker does not know. It exits like a dead worker, so that a sweeper
+	 * returns the message. */
 	w->exit.clean = w->exit.left && reply->integer == 1;
 	if (!w->exit.left)
 		errors_report(w, "deregister", reply);

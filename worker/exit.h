@@ -16,8 +16,8 @@ struct exit {
 	enum order order;
 	bool master_gone;
 	/*
-	 * CLOCK_MONOTONIC: the order is to leave, and no handler runs. The worker exits at this time even with unsettled
-	 * messages. 0: not set
+	 * CLOCK_MONOTONIC: the order is to leave, and no handler runs. The worker exits at this time even with
+	 * unsettled messages. 0: not set
 	 */
 	int64_t give_up_at_ms;
 	int64_t undecided_until_ms;	/* CLOCK_MONOTONIC: see exit_judge_end(); 0: no end is undecided */
@@ -28,17 +28,21 @@ struct exit {
 
 void exit_look_at_order(struct worker *w, int64_t now_ms);
 void exit_master_gone(struct exit *e);			/* from now on the order is ORDER_HAND_BACK */
-void exit_leave(struct worker *w, int64_t now_ms);	/* sends the deregistration, if the order is to leave and nothing is left to do */
+/* sends the deregistration, if the order is to leave and nothing is left to do */
+void exit_leave(struct worker *w, int64_t now_ms);
 void exit_lost(struct worker *w);
 void exit_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
-bool exit_gives_up(struct worker *w, int64_t now_ms);	/* true: the worker must exit now, even with unsettled messages */
-/* may_give_up: the order is to leave, no handler runs, and a drain has no message in flight. true: that has lasted long enough. */
+/* true: the worker must exit now, even with unsettled messages */
+bool exit_gives_up(struct worker *w, int64_t now_ms);
+/* may_give_up: the order is to leave, no handler runs, and a drain has no message in flight. true: that has lasted long
+ * enough. */
 bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms);
 
 /*
- * What ended a handler that this worker did not stop. A stop may send its SIGTERM to every process (systemctl kill, a container), in any order,
- * so such a death is the stop's once this worker has an order to leave. Without one, the worker waits a moment for it before it charges a message.
- * signal: of its end; 0: none. code: its exit status, as far as it is a failure; a shell reports a signal as 128 + n; -1: none.
+ * What ended a handler that this worker did not stop. A stop may send its SIGTERM to every process (systemctl kill, a
+ * container), in any order, so such a death is the stop's once this worker has an order to leave. Without one, the
+ * worker waits a moment for it before it charges a message. signal: of its end; 0: none. code: its exit status, as far
+ * as it is a failure; a shell reports a signal as 128 + n; -1: none.
  */
 enum exit_cause {
 	EXIT_ITS_OWN,		/* the handler or its message */

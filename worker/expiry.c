@@ -1,7 +1,8 @@
 /*
- * A message that has waited longer than its TTL does not start: it escapes. Its age is computed with the clock of Redis as the sweeper
- * has measured it. Before a message escapes, the worker reads that clock once more, since it may have been set meanwhile; the
- * answer counts for all messages that were fetched before the question. Most messages have no TTL, and cost nothing here.
+ * A message that has waited longer than its TTL does not start: it escapes. Its age is computed with the clock of Redis
+ * as the sweeper has measured it. Before a message escapes, the worker reads that clock once more, since it may have
+ * been set meanwhile; the answer counts for all messages that were fetched before the question. Most messages have no
+ * TTL, and cost nothing here.
  */
 #include "worker/worker.h"
 
@@ -57,7 +58,8 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 
 void expiry_time_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
-	struct server_time t = { .server_ms = queue_time_parse(reply), .sent_ms = w->expiry.sent_ms, .answered_ms = clock_boottime_ms() };
+	struct server_time t = { .server_ms = queue_time_parse(reply), .sent_ms = w->expiry.sent_ms,
+	    .answered_ms = clock_boottime_ms() };
 	struct server_clock known;
 
 	(void)of, (void)now_ms;

@@ -20,8 +20,8 @@ struct expiry {
 };
 
 /*
- * true: the message that starter_describe() described last does not start. It has expired and escapes, or (asking) the worker
- * must wait for the time of Redis.
+ * true: the message that starter_describe() described last does not start. It has expired and escapes, or (asking) the
+ * worker must wait for the time of Redis.
  */
 bool expiry_holds(struct worker *w, struct place p, int64_t now_ms);
 void expiry_lost(struct worker *w);

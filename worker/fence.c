@@ -1,8 +1,8 @@
 /*
- * fence = "kill": a handler ends before the lease can have expired, since from then on another worker may run its message. The handler
- * gets SIGTERM while there is time for kill_grace, and SIGKILL while there is time to die. If this process stands still, the master kills
- * the handler (supervisor/children/watch.c). This file does not settle the message: the worker treats it as after a stop, and adopt.c
- * finds out which process owns it.
+ * fence = "kill": a handler ends before the lease can have expired, since from then on another worker may run its
+ * message. The handler gets SIGTERM while there is time for kill_grace, and SIGKILL while there is time to die. If this
+ * process stands still, the master kills the handler (supervisor/children/watch.c). This file does not settle the
+ * message: the worker treats it as after a stop, and adopt.c finds out which process owns it.
  */
 #include <sys/timerfd.h>
 
@@ -70,7 +70,8 @@ bool fence_may_start(const struct worker *w)
 	return !is_on(w) || clock_boottime_ms() < term_at_ms(w);
 }
 
-/* at_ms 0: disarms the timer. Called each turn; only a change, which each renewal of the lease makes, costs a system call. */
+/* at_ms 0: disarms the timer. Called each turn; only a change, which each renewal of the lease makes, costs a system
+ * call. */
 static void set_timer(struct worker *w, int64_t at_ms)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 } };
@@ -81,7 +82,8 @@ static void set_timer(struct worker *w, int64_t at_ms)
 	timerfd_settime(w->fence.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Publishes when the handler must be dead, or the master kills it. The worker itself has the first half of the margin. at_ms 0: nothing runs. */
+/* Publishes when the handler must be dead, or the master kills it. The worker itself has the first half of the margin.
+ * at_ms 0: nothing runs. */
 static void show_deadline(struct worker *w, int64_t at_ms)
 {
 	if (atomic_load(&w->env->slot->fence_ms) != at_ms)

@@ -20,8 +20,10 @@ void fence_free(struct worker *w);
 void fence_claim_lost(struct fence *f);			/* another worker owns a message that runs here */
 void fence_claims_ended(struct fence *f);		/* no handler runs any more */
 void fence_show_abandoned(struct worker *w);	/* on the scoreboard: nothing of an older name runs any more */
-bool fence_may_start(const struct worker *w);		/* a handler started now has time to run before the fence would end it */
-void fence_announce(struct worker *w);			/* before a start: tells the master by when this worker must be dead */
+/* a handler started now has time to run before the fence would end it */
+bool fence_may_start(const struct worker *w);
+/* before a start: tells the master by when this worker must be dead */
+void fence_announce(struct worker *w);
 void fence_tick(struct worker *w, int64_t now_ms);
 bool fence_pollfd(const struct worker *w, struct pollfd *p);	/* false: nothing to poll for */
 

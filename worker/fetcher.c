@@ -1,7 +1,7 @@
 /*
- * How many messages the worker fetches, into which tray, and how it ends a fetch that blocks; admission.c says when. A fetch blocks only if the worker
- * owns nothing; else it fetches into the next tray while the messages of the last one run. Messages in a tray that may not
- * start now (quiet, paused, a stop) are handed back by starter.c.
+ * How many messages the worker fetches, into which tray, and how it ends a fetch that blocks; admission.c says when. A
+ * fetch blocks only if the worker owns nothing; else it fetches into the next tray while the messages of the last one
+ * run. Messages in a tray that may not start now (quiet, paused, a stop) are handed back by starter.c.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -15,10 +15,12 @@
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define AHEAD_MS 20		/* between checks for more while messages are in flight */
 #define PAUSED_US 500000
-#define WAITED_LONG_US 250000	/* a shorter wait is not long: the sweeper has read the pause flag within the last second */
+/* a shorter wait is not long: the sweeper has read the pause flag within the last second */
+#define WAITED_LONG_US 250000
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
-/* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent would wait, too. */
+/* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent
+ * would wait, too. */
 static bool may_block(const struct worker *w)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++)
@@ -101,13 +103,14 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		return;
 	errors_report(w, "fetch", reply);
 	if (w->pacing.retry.errors > 0 && now_ms < w->pacing.retry.at_ms)
-		return;		/* another answer to the same fetch: several answers are one error, so one step of the back-off */
+		/* another answer to the same fetch: several answers are one error, so one step of the back-off */
+		return;
 	pacing_retry_failed(&w->pacing, now_ms);
 }
 
 /*
- * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads it itself: a
- * message that was pushed after a pause must not run.
+ * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads
+ * it itself: a message that was pushed after a pause must not run.
  */
 static void ask_paused(struct worker *w, int64_t now_ms)
 {
@@ -123,7 +126,8 @@ void fetcher_paused_answer(struct worker *w, struct place of, const struct redis
 	w->fetcher.paused_until_us = reply->type == REDIS_INTEGER && reply->integer > 0 ? w->now_us + PAUSED_US : 0;
 }
 
-/* No message came for as long as a fetch blocks: returns memory to the kernel. A busy worker would need it again at once. */
+/* No message came for as long as a fetch blocks: returns memory to the kernel. A busy worker would need it again at
+ * once. */
 static void free_memory(struct worker *w)
 {
 	if (w->fetcher.memory_freed)
@@ -137,7 +141,8 @@ static void free_memory(struct worker *w)
 static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays.tray[tray];
-	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US, waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
+	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US,
+	    waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
 	int asked = t->asked;
 
 	w->fetcher.busy = at_once && t->n > 0;
@@ -185,7 +190,8 @@ void fetcher_answer(struct worker *w, struct place of, const struct redis_reply 
 		complete_fetch(w, tray, now_ms);
 }
 
-/* A blocked fetch is ended from a second connection, so that the first one's answer is still read. The id of a client counts only on its own server. */
+/* A blocked fetch is ended from a second connection, so that the first one's answer is still read. The id of a client
+ * counts only on its own server. */
 static void unblock_start(struct worker *w, int64_t now_ms)
 {
 	w->fetcher.unblocking = UNBLOCK_DONE;
@@ -195,8 +201,8 @@ static void unblock_start(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Redis 7.0 aborts at a CLIENT UNBLOCK of a client that CLIENT PAUSE holds up, as FAILOVER and some upgrades do. So a write precedes it: Redis holds that up,
- * too, and with it all that follows on its connection.
+ * Redis 7.0 aborts at a CLIENT UNBLOCK of a client that CLIENT PAUSE holds up, as FAILOVER and some upgrades do. So a
+ * write precedes it: Redis holds that up, too, and with it all that follows on its connection.
  */
 static void send_unblock(struct worker *w, int64_t now_ms)
 {

@@ -15,11 +15,13 @@ struct fetcher {
 	int64_t oom_until_ms;		/* until then, fetch by the script that Redis allows at maxmemory */
 	int64_t asked_us;		/* when the fetch under way was sent */
 	int64_t fetched_us;		/* when messages arrived last; 0: never */
-	bool busy;			/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
+	/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
+	bool busy;
 	int64_t received_us[QUEUE_TRAYS];	/* when the newest message of each tray arrived; 0: never */
 	bool memory_freed;		/* unused memory was freed since fetched_us */
 	bool asking_paused;		/* no message starts before Redis answers whether the queue is paused */
-	int64_t paused_until_us;	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */
+	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */
+	int64_t paused_until_us;
 	struct redis unblock;		/* second connection: ends a blocked fetch at a stop */
 	enum { UNBLOCK_IDLE, UNBLOCK_OPENING, UNBLOCK_SENT, UNBLOCK_DONE } unblocking;
 };
@@ -29,7 +31,8 @@ void fetcher_free(struct worker *w);
 void fetcher_lost(struct worker *w);
 void fetcher_adopted(struct worker *w);
 void fetcher_received(struct worker *w, int tray, size_t len);	/* counts a message that arrived in a tray */
-void fetcher_tick(struct worker *w, int64_t now_ms);		/* fetches, unless admission.c knows a hold; ends a fetch that must not block any more */
+/* fetches, unless admission.c knows a hold; ends a fetch that must not block any more */
+void fetcher_tick(struct worker *w, int64_t now_ms);
 void fetcher_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 void fetcher_paused_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 

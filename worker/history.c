@@ -1,10 +1,9 @@
 /*
- * Acknowledges the messages of a tray that are done. If the queue keeps a history, the write that acknowledges also adds the
- * entries, and in a shared queue it deletes the notes of these messages. One script does all of that, so history and
- * acknowledgement cannot disagree.
- * The same script acknowledges a tray from which messages were moved (retry, escape, hand-back). It deletes the tray only if
- * the lease has counted as many moves as the worker has. If the counts differ, Redis has returned to an earlier state, and a
- * message that was moved may lie in the tray again.
+ * Acknowledges the messages of a tray that are done. If the queue keeps a history, the write that acknowledges also
+ * adds the entries, and in a shared queue it deletes the notes of these messages. One script does all of that, so
+ * history and acknowledgement cannot disagree. The same script acknowledges a tray from which messages were moved
+ * (retry, escape, hand-back). It deletes the tray only if the lease has counted as many moves as the worker has. If the
+ * counts differ, Redis has returned to an earlier state, and a message that was moved may lie in the tray again.
  */
 #include "worker/worker.h"
 
@@ -23,7 +22,8 @@ static void add_done(struct worker *w, struct queue_history *h, struct place p)
 
 static void send_acknowledgement(struct worker *w, int tray, const struct queue_entry *one, struct queue_history *h)
 {
-	queue_history_done(&w->session.redis, &w->session.owner, tray, one, h, w->env->conf->done.keep, w->env->child->conf->supervisor.node);
+	queue_history_done(&w->session.redis, &w->session.owner, tray, one, h, w->env->conf->done.keep,
+	    w->env->child->conf->supervisor.node);
 	queue_history_free(h);
 }
 
@@ -51,8 +51,8 @@ static const struct item *single_small(const struct tray *t)
 }
 
 /*
- * Deletes exactly the messages that are done. Without history, notes and earlier moves a plain DEL or LREM does that, and the
- * script is not needed.
+ * Deletes exactly the messages that are done. Without history, notes and earlier moves a plain DEL or LREM does that,
+ * and the script is not needed.
  */
 void history_done(struct worker *w, int tray)
 {
@@ -98,6 +98,7 @@ void history_answer(struct worker *w, const struct redis_reply *reply)
 	if (w->env->conf->done.keep <= 0 || reply->integer <= 0)
 		return;
 	if (failed && !w->history.failed)
-		log_warning("history_failed", log_str("error", "what is done could not be added to the history: check the type of its key"));
+		log_warning("history_failed",
+		    log_str("error", "what is done could not be added to the history: check the type of its key"));
 	w->history.failed = failed;
 }

@@ -15,8 +15,10 @@ struct history {
 	bool failed;			/* Redis could not add to the history the last time, and this was logged */
 };
 
-void history_done(struct worker *w, int tray);		/* sends the acknowledgement of a tray, by queue_done() or with history and notes */
+/* sends the acknowledgement of a tray, by queue_done() or with history and notes */
+void history_done(struct worker *w, int tray);
 void history_done_one(struct worker *w, struct place p, const struct queue_entry *entry);
-void history_answer(struct worker *w, const struct redis_reply *reply);	/* the answer to such an acknowledgement, an integer */
+/* the answer to such an acknowledgement, an integer */
+void history_answer(struct worker *w, const struct redis_reply *reply);
 
 #endif

@@ -3,11 +3,11 @@
  * whose messages all succeeded. If Redis refuses a move, the worker holds it: it sends the move again after a back-off,
  * does not run the handler again, and fetches nothing meanwhile.
  *
- * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may lie
- * there again. So the lease in Redis counts the messages that left each tray alive, and owner.moved counts the answers: as
- * long as both counts are equal, Redis undid no such move. The script that acknowledges such a tray compares them, and so
- * does the worker at each renewal of the lease. Every other message that left a tray is done, and may be deleted as often
- * as it returns.
+ * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may
+ * lie there again. So the lease in Redis counts the messages that left each tray alive, and owner.moved counts the
+ * answers: as long as both counts are equal, Redis undid no such move. The script that acknowledges such a tray
+ * compares them, and so does the worker at each renewal of the lease. Every other message that left a tray is done, and
+ * may be deleted as often as it returns.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ static bool is_large(const struct item *item)
 	return item->len > QUEUE_BY_VALUE_MAX;
 }
 
-/* Returns the index from the pop end, where the oldest message lies. It is certain only while no move out of this tray is unanswered. */
+/* Returns the index from the pop end, where the oldest message lies. It is certain only while no move out of this tray
+ * is unanswered. */
 static int64_t place_in_list(const struct tray *t, const struct item *item)
 {
 	int64_t at = -1;
@@ -59,7 +60,8 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	struct message *message = o == NULL ? NULL : tray_message(&w->trays, p);
 	const struct queue_change change = { o == NULL ? NULL : &o->line, message == NULL ? 0 : message->wrapper_len };
 	const bool rewritten = o != NULL && o->rewritten;
-	struct queue_move m = { QUEUE_FROM_TRAY(&w->session.owner, p.tray), .entry = &entry, .change = rewritten ? &change : NULL, .message = message };
+	struct queue_move m = { QUEUE_FROM_TRAY(&w->session.owner, p.tray), .entry = &entry,
+	    .change = rewritten ? &change : NULL, .message = message };
 	struct cancel_end cancelled;
 	struct queue_note note;
 
@@ -113,8 +115,8 @@ static bool holds_large(const struct tray *t)
 }
 
 /*
- * A move that Redis refuses may stay refused for long, so it must not hold up other moves. Called twice a turn for each tray, so it
- * must not read all messages of a tray in which nothing moves.
+ * A move that Redis refuses may stay refused for long, so it must not hold up other moves. Called twice a turn for each
+ * tray, so it must not read all messages of a tray in which nothing moves.
  */
 static bool hand_back_waits(const struct tray *t)
 {
@@ -139,9 +141,9 @@ bool mover_hand_back_waits(const struct worker *w)
 
 /*
  * Sends the newest message first: a worker fetches first the message that went back to the pop end last, so the order
- * stays. A script finds a large message by its place, which is certain only while no move out of its tray is unanswered,
- * so messages leave such a tray one by one. newer_waits: a message of a newer tray must go back first, so no message of
- * this tray may go back yet.
+ * stays. A script finds a large message by its place, which is certain only while no move out of its tray is
+ * unanswered, so messages leave such a tray one by one. newer_waits: a message of a newer tray must go back first, so
+ * no message of this tray may go back yet.
  */
 static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
 {
@@ -154,7 +156,8 @@ static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now
 	if (one_by_one && unanswered(t) > 0)
 		return;
 	for (int i = t->n - 1; i >= 0; i--) {
-		if (t->items[i].state != ITEM_MOVING || t->items[i].sent || (newer_waits && t->items[i].move == MOVE_HAND_BACK))
+		if (t->items[i].state != ITEM_MOVING || t->items[i].sent ||
+		    (newer_waits && t->items[i].move == MOVE_HAND_BACK))
 			continue;
 		send_move(w, (struct place){ tray, i }, now_ms);
 		if (one_by_one)
@@ -218,8 +221,9 @@ static void count_moved(struct worker *w, const struct item *item)
 }
 
 /*
- * A refused move stays refused until Redis answers it, or until its message is no longer there to be moved; other successes do
- * not clear the error. When no refused move is left, the back-off ends: a worker without a move to send again must fetch.
+ * A refused move stays refused until Redis answers it, or until its message is no longer there to be moved; other
+ * successes do not clear the error. When no refused move is left, the back-off ends: a worker without a move to send
+ * again must fetch.
  */
 static void refusals_changed(struct worker *w)
 {
@@ -229,7 +233,8 @@ static void refusals_changed(struct worker *w)
 	retry_not_before(&w->mover.retry, 0);
 }
 
-/* If Redis refuses several moves of one write, only the first refusal counts, so that one error is one step of the back-off. */
+/* If Redis refuses several moves of one write, only the first refusal counts, so that one error is one step of the
+ * back-off. */
 static void note_refusal(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	errors_report(w, "settle", reply);
@@ -269,9 +274,9 @@ void mover_retry_now(struct worker *w)
 }
 
 /*
- * True: set this message aside, because Redis refuses to move it, but executes other commands. A sweeper returns it later. A message
- * that is done is never set aside, since it would run again. After the first such message, those with the same move are set aside at
- * the first refusal, until such a move succeeds.
+ * True: set this message aside, because Redis refuses to move it, but executes other commands. A sweeper returns it
+ * later. A message that is done is never set aside, since it would run again. After the first such message, those with
+ * the same move are set aside at the first refusal, until such a move succeeds.
  */
 static bool is_hopeless(struct worker *w, struct place p, const struct redis_reply *reply)
 {
@@ -299,8 +304,8 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
 	} else if (is_hopeless(w, p, reply)) {
 		/*
-		 * At a stop, Redis may refuse to set the message aside, too, and then this function is called again and again:
-		 * from then on the back-off counts.
+		 * At a stop, Redis may refuse to set the message aside, too, and then this function is called again and
+		 * again: from then on the back-off counts.
 		 */
 		if (item->refusals <= MOVE_ATTEMPTS)
 			retry_not_before(&w->mover.retry, 0);
@@ -311,12 +316,14 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 
 void mover_record_failed(void)
 {
-	log_warning("record_failed", log_str("error", "the stream of records could not be written: check the type of its key"));
+	log_warning("record_failed", log_str("error",
+	    "the stream of records could not be written: check the type of its key"));
 }
 
 /*
- * The lease has run out, or Redis has returned to an earlier state: nothing has moved, and the message may still be ours. The move is sent again under
- * the next name if adopt.c finds the message in its tray; then by its value, since the order of the tray is in doubt, too.
+ * The lease has run out, or Redis has returned to an earlier state: nothing has moved, and the message may still be
+ * ours. The move is sent again under the next name if adopt.c finds the message in its tray; then by its value, since
+ * the order of the tray is in doubt, too.
  */
 static void place_in_doubt(struct worker *w, struct place p)
 {
@@ -388,5 +395,6 @@ void mover_delete_answer(struct worker *w, struct place of, const struct redis_r
 /* When the back-off ends; the moves that were held are sent then. */
 int64_t mover_deadline_ms(const struct worker *w, int64_t now_ms)
 {
-	return w->mover.retry.errors > 0 && w->session.registered && w->mover.retry.at_ms > now_ms ? w->mover.retry.at_ms : INT64_MAX;
+	return w->mover.retry.errors > 0 && w->session.registered && w->mover.retry.at_ms > now_ms
+	    ? w->mover.retry.at_ms : INT64_MAX;
 }

@@ -1,12 +1,13 @@
 /*
- * Reads the notes of messages in a shared queue. Other programs also consume such a queue, so quredis stores what it remembers
- * of a message beside it in Redis, not in a wrapper before it. The worker asks for the notes of a tray when its messages have
- * arrived, and treats each note as if the message had carried it. Until Redis answers, the worker starts no message of that
- * tray and fetches no other. In a queue that is not shared it asks nothing.
+ * Reads the notes of messages in a shared queue. Other programs also consume such a queue, so quredis stores what it
+ * remembers of a message beside it in Redis, not in a wrapper before it. The worker asks for the notes of a tray when
+ * its messages have arrived, and treats each note as if the message had carried it. Until Redis answers, the worker
+ * starts no message of that tray and fetches no other. In a queue that is not shared it asks nothing.
  *
- * The worker also holds each message, of any queue, that begins with a line in the form of a wrapper whose seal it cannot
- * verify, until it has read the secrets again. Redis has a secret before it has anything sealed with that secret
- * (common/queue/secret.c). A message with a line that still cannot be verified then does not run: it escapes (settle_unreadable()).
+ * The worker also holds each message, of any queue, that begins with a line in the form of a wrapper whose seal it
+ * cannot verify, until it has read the secrets again. Redis has a secret before it has anything sealed with that secret
+ * (common/queue/secret.c). A message with a line that still cannot be verified then does not run: it escapes
+ * (settle_unreadable()).
  */
 #include <stdlib.h>
 
@@ -74,7 +75,8 @@ bool notes_wanted(const struct worker *w)
 
 int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms)
 {
-	return w->session.registered && notes_wanted(w) && w->notes.retry.at_ms > now_ms ? w->notes.retry.at_ms : INT64_MAX;
+	return w->session.registered && notes_wanted(w) && w->notes.retry.at_ms > now_ms ? w->notes.retry.at_ms
+	    : INT64_MAX;
 }
 
 /* ---- answers ---- */
@@ -110,8 +112,8 @@ void notes_secret_answer(struct worker *w, struct place of, const struct redis_r
 }
 
 /*
- * Only waiting messages get their note. A message in another state was started before the connection was lost, with the note
- * that it had then.
+ * Only waiting messages get their note. A message in another state was started before the connection was lost, with the
+ * note that it had then.
  */
 void notes_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {

@@ -1,7 +1,7 @@
 /*
- * Decides how many messages a worker fetches at once: as many as it is expected to finish within half of batch.time. The other half
- * belongs to the tray that it fetches ahead. So a worker with a slow handler holds one message, a fast one runs at full speed, and no
- * operator tunes anything.
+ * Decides how many messages a worker fetches at once: as many as it is expected to finish within half of batch.time.
+ * The other half belongs to the tray that it fetches ahead. So a worker with a slow handler holds one message, a fast
+ * one runs at full speed, and no operator tunes anything.
  */
 #include "worker/pacing.h"
 

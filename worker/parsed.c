@@ -1,6 +1,7 @@
 /*
- * Parsed messages, kept in a pool. message_parse() initializes some 500 bytes; a batch of 1000 messages that each had memory of its own
- * for it would push its payload out of the processor's cache. The pool hands out what was dropped last.
+ * Parsed messages, kept in a pool. message_parse() initializes some 500 bytes; a batch of 1000 messages that each had
+ * memory of its own for it would push its payload out of the processor's cache. The pool hands out what was dropped
+ * last.
  */
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 #include "common/message/message.h"
 
 /*
- * Owner: parsed.c. A message that was parsed once and is kept as long as its item needs it. Most items need it only while they
- * run, so a few of these structs serve a whole batch: the pool reuses them.
+ * Owner: parsed.c. A message that was parsed once and is kept as long as its item needs it. Most items need it only
+ * while they run, so a few of these structs serve a whole batch: the pool reuses them.
  */
 struct parsed {
 	struct message message;		/* has views into the bytes of its item */

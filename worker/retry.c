@@ -1,6 +1,6 @@
 /*
- * The back-off of all components of a worker: it doubles with each error in a row, up to a cap, and some of it is random, so that
- * the workers of a host do not all come back in the same instant.
+ * The back-off of all components of a worker: it doubles with each error in a row, up to a cap, and some of it is
+ * random, so that the workers of a host do not all come back in the same instant.
  */
 #include <stdlib.h>
 

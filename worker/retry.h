@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 /*
- * Owner: retry.c. The back-off after errors of one kind. The component that holds the struct makes no attempt before at_ms, and calls
- * one of the functions after each attempt. errors == 0 if and only if no attempt failed since the last one that succeeded.
+ * Owner: retry.c. The back-off after errors of one kind. The component that holds the struct makes no attempt before
+ * at_ms, and calls one of the functions after each attempt. errors == 0 if and only if no attempt failed since the last
+ * one that succeeded.
  */
 struct retry {
 	int64_t at_ms;		/* CLOCK_MONOTONIC; 0: at once */
@@ -16,7 +17,8 @@ struct retry {
 struct retry_backoff {
 	int64_t base_ms;	/* after the first error; each further error doubles it */
 	int64_t cap_ms;
-	double jitter;		/* fraction that is random: with 0.5 a wait is between half and all of the computed time */
+	/* fraction that is random: with 0.5 a wait is between half and all of the computed time */
+	double jitter;
 };
 
 void retry_failed(struct retry *r, const struct retry_backoff *b, int64_t now_ms);

@@ -12,24 +12,33 @@ struct handler;
 struct worker;
 struct persistent;
 
-/* A runner runs one kind of handler: runner_exec.c or runner_persistent.c. It polls at most RUNNER_POLLFDS descriptors. */
+/* A runner runs one kind of handler: runner_exec.c or runner_persistent.c. It polls at most RUNNER_POLLFDS
+ * descriptors. */
 struct runner {
 	void (*init)(struct worker *w);
 	void (*free)(struct worker *w);
 	int (*room)(const struct worker *w);			/* how many more messages it takes now */
 	bool (*ready)(const struct worker *w);			/* false: the handler is still starting up */
-	bool (*fresh)(struct worker *w, int64_t now_ms);	/* the next message is the first of its process; false: the used one was told to end */
-	void (*start)(struct worker *w, int64_t now_ms);	/* starts waiting messages, as many as the runner takes */
+	/* the next message is the first of its process; false: the used one was told to end */
+	bool (*fresh)(struct worker *w, int64_t now_ms);
+	/* starts waiting messages, as many as the runner takes */
+	void (*start)(struct worker *w, int64_t now_ms);
 	void (*end)(struct worker *w, int64_t now_ms);		/* settles messages whose run has ended */
 	void (*flush)(struct worker *w);			/* at most one write in a turn */
-	bool (*go_on)(struct worker *w);			/* continues without a poll in between. True: some message was answered */
-	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, and KILL after kill_grace. A second call does nothing */
-	void (*cancel)(struct worker *w, int64_t now_ms);	/* ends the run of a message that cancel_of() knows, as a timeout does */
+	/* continues without a poll in between. True: some message was answered */
+	bool (*go_on)(struct worker *w);
+	/* TERM, and KILL after kill_grace. A second call does nothing */
+	void (*stop)(struct worker *w, int64_t now_ms);
+	/* ends the run of a message that cancel_of() knows, as a timeout does */
+	void (*cancel)(struct worker *w, int64_t now_ms);
 	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL at once */
-	void (*forgive)(struct worker *w, int64_t ms);		/* the worker stood still: deadlines of what runs move by that time */
-	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* no message runs: ends an idle process. True: no process is left */
+	/* the worker stood still: deadlines of what runs move by that time */
+	void (*forgive)(struct worker *w, int64_t ms);
+	/* no message runs: ends an idle process. True: no process is left */
+	bool (*dismiss)(struct worker *w, int64_t now_ms);
 	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
-	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);	/* p NULL: the poll found no event */
+	/* p NULL: the poll found no event */
+	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);
 	int64_t (*deadline_ms)(const struct worker *w);
 };
 #define RUNNER_POLLFDS 4
@@ -44,9 +53,11 @@ struct runner_exec {
 /* Owner: runner_persistent.c. */
 struct runner_persistent {
 	struct persistent *process;
-	struct persistent_end end;	/* undecided: of the process that has ended; no other starts until it is settled */
+	/* undecided: of the process that has ended; no other starts until it is settled */
+	struct persistent_end end;
 	bool undecided;			/* whether that end was a stop's: exit_judge_end() */
-	struct place *given;		/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
+	/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
+	struct place *given;
 	unsigned given_size;
 	uint64_t next_serial;
 	uint64_t progress_serial;	/* the job whose progress the slot shows; 0: none */

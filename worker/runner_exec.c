@@ -1,7 +1,7 @@
 /*
- * The runner of exec handlers: one process for each message, and one message at a time. It starts the handler with the next
- * message that may run, passes stop and kill on to it, and hands its end to verdict.c. handler.c creates the process, feeds it
- * and kills it.
+ * The runner of exec handlers: one process for each message, and one message at a time. It starts the handler with the
+ * next message that may run, passes stop and kill on to it, and hands its end to verdict.c. handler.c creates the
+ * process, feeds it and kills it.
  */
 #include "worker/worker.h"
 
@@ -55,7 +55,8 @@ static void note_progress(struct worker *w)
 	const struct handler_reply *progress = handler_progress(w->exec.handler);
 
 	if (progress != NULL)
-		slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len, PROGRESS_SHOWN);
+		slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len,
+		    PROGRESS_SHOWN);
 }
 
 static void note_ended(struct worker *w, int64_t now_ms)
@@ -68,8 +69,8 @@ static void note_ended(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Describes and returns the next message that may run. It escapes the messages on its way that have an unknown version or seal, are
- * too large, or have expired. tray -1: none may run now.
+ * Describes and returns the next message that may run. It escapes the messages on its way that have an unknown version
+ * or seal, are too large, or have expired. tray -1: none may run now.
  */
 static struct place next_known(struct worker *w, int64_t now_ms)
 {

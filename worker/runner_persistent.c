@@ -1,9 +1,10 @@
 /*
- * The runner of persistent handlers: it gives the process as many jobs as its window takes, and settles the answers, which may
- * come in any order. common/handler/persistent.c manages the process itself. This file decides which message is charged when
- * the process ends with unanswered jobs: only one that the process alone has read. Of several jobs none is charged, and each runs alone the
- * next time. A process may die of a job that it has answered, or be held up by it, so a job that was alone there, but not the first, and the
- * oldest one at a timeout, run in a new process the next time.
+ * The runner of persistent handlers: it gives the process as many jobs as its window takes, and settles the answers,
+ * which may come in any order. common/handler/persistent.c manages the process itself. This file decides which message
+ * is charged when the process ends with unanswered jobs: only one that the process alone has read. Of several jobs none
+ * is charged, and each runs alone the next time. A process may die of a job that it has answered, or be held up by it,
+ * so a job that was alone there, but not the first, and the oldest one at a timeout, run in a new process the next
+ * time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static void free_persistent(struct worker *w)
 	free(w->persistent.given);
 }
 
-/* The place of the message with this serial. Unanswered serials are less than given_size apart, so each has an entry of its own. */
+/* The place of the message with this serial. Unanswered serials are less than given_size apart, so each has an entry of
+ * its own. */
 static struct place *place_of_serial(struct worker *w, uint64_t serial)
 {
 	return &w->persistent.given[serial & (w->persistent.given_size - 1)];
@@ -47,7 +49,8 @@ static struct place *place_of_serial(struct worker *w, uint64_t serial)
 static void note_process(struct worker *w)
 {
 	int64_t at = persistent_timeout_at_ms(w->persistent.process), grace = w->env->conf->kill_grace_ms;
-	int64_t deadline = persistent_unanswered(w->persistent.process) == 0 ? 0 : at > INT64_MAX - grace ? INT64_MAX : at + grace;
+	int64_t deadline = persistent_unanswered(w->persistent.process) == 0 ? 0 : at > INT64_MAX - grace ? INT64_MAX
+	    : at + grace;
 
 	if (atomic_load(&w->env->slot->deadline_ms) != deadline)
 		atomic_store(&w->env->slot->deadline_ms, deadline);
@@ -98,8 +101,8 @@ static bool give(struct worker *w, struct place p, int64_t now_ms)
 	w->persistent.next_serial++;
 	starter_started(w, p);
 	/*
-	 * Most answers are OK, and settling them does not need the parsed message. A window of parsed messages would not fit into
-	 * the first cache of the processor.
+	 * Most answers are OK, and settling them does not need the parsed message. A window of parsed messages would
+	 * not fit into the first cache of the processor.
 	 */
 	tray_forget_message(&w->trays, p);
 	if (atomic_load(&w->env->slot->started_ms) == 0)
@@ -113,7 +116,8 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 
 	if (w->persistent.undecided)
 		return;
-	if (!persistent_running(w->persistent.process) && persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
+	if (!persistent_running(w->persistent.process) &&
+	    persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);
 		return;
 	}
@@ -124,8 +128,8 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush_jobs() calls this before every
- * write. A message taken back waits again; if its claim was lost meanwhile, it is gone.
+ * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush_jobs() calls this
+ * before every write. A message taken back waits again; if its claim was lost meanwhile, it is gone.
  */
 static void recall_unwritten(struct worker *w)
 {
@@ -189,7 +193,8 @@ static void note_progress(struct worker *w)
 	    place_of_serial(w, progress->serial)->tray == -1)
 		return;
 	w->persistent.progress_serial = progress->serial;
-	slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len, PROGRESS_SHOWN);
+	slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len,
+	    PROGRESS_SHOWN);
 }
 
 static void answered(struct worker *w, const struct handler_reply *r, int64_t now_ms)
@@ -237,18 +242,20 @@ static bool is_broken(const struct persistent_end *e)
 }
 
 /*
- * It read a job and ended without any answer, and no handler of the queue has answered since the start, reload or restart: each handler
- * may do so, or only this message may be the cause. A timeout is about its message.
+ * It read a job and ended without any answer, and no handler of the queue has answered since the start, reload or
+ * restart: each handler may do so, or only this message may be the cause. A timeout is about its message.
  */
 static bool ended_mute(const struct worker *w, const struct persistent_end *e)
 {
-	return e->read_any && !e->answered_any && !e->asked && (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
+	return e->read_any && !e->answered_any && !e->asked &&
+	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
 	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
 }
 
 /*
- * The process ended by itself. A message is charged only if everything else is excluded: other messages, since the process has read no
- * other; its input that was closed; and the handler itself, since handlers of the queue have answered.
+ * The process ended by itself. A message is charged only if everything else is excluded: other messages, since the
+ * process has read no other; its input that was closed; and the handler itself, since handlers of the queue have
+ * answered.
  */
 static void settle_suspect(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
 {
@@ -262,7 +269,8 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 		settle_failed_end(w, p, e, now_ms);
 }
 
-static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)
+static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e,
+    int64_t now_ms)
 {
 	const struct handler_result result = verdict_result(e);
 
@@ -275,7 +283,8 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	else if (e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
-		e->jobs_read == 1 ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, serial == e->oldest ? SETTLE_FRESH : SETTLE_SOLO);
+		e->jobs_read == 1 ? settle_failed_end(w, p, e, now_ms)
+		    : settle_hand_back(w, p, serial == e->oldest ? SETTLE_FRESH : SETTLE_SOLO);
 	else
 		settle_suspect(w, p, e, now_ms);
 	tray_close(&w->trays, p.tray);
@@ -285,16 +294,19 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 {
 	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
-	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
+	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG
+	    : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
-	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_CANCELLED ? "cancelled" : NULL),
-	    log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_CANCELLED ? "cancelled"
+	    : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
 	if (is_broken(e) || ended_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (e->how == PERSISTENT_UNRUNNABLE)
-		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
+		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
+		    now_ms);
 	else if (is_broken(e))
-		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer", "it ended before its first answer", now_ms);
+		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
+		    "it ended before its first answer", now_ms);
 	else if (ended_mute(w, e))
 		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
 }
@@ -302,7 +314,8 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
 	note_end(w, e, now_ms);
-	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size; serial != w->persistent.next_serial; serial++) {
+	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size;
+	    serial != w->persistent.next_serial; serial++) {
 		struct place *place = place_of_serial(w, serial), p = *place;
 
 		place->tray = -1;
@@ -356,16 +369,17 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Serves a handler that answers while the worker still writes to it: the kernel often switches to the reader at once. The
- * worker takes the answer without a poll, and gives the next job without a turn of its loop. With one job at a time, poll and
- * turn would double the cost of a message. Other events wait GO_ON_US at most.
+ * Serves a handler that answers while the worker still writes to it: the kernel often switches to the reader at once.
+ * The worker takes the answer without a poll, and gives the next job without a turn of its loop. With one job at a
+ * time, poll and turn would double the cost of a message. Other events wait GO_ON_US at most.
  */
 static bool go_on(struct worker *w)
 {
 	int64_t until_us = w->now_us + GO_ON_US;
 	bool any = false;
 
-	while (persistent_unanswered(w->persistent.process) > 0 && w->now_us < until_us && persistent_read(w->persistent.process, w->now_us / 1000)) {
+	while (persistent_unanswered(w->persistent.process) > 0 && w->now_us < until_us &&
+	    persistent_read(w->persistent.process, w->now_us / 1000)) {
 		worker_look_at_clock(w);
 		settle_ended_process(w, w->now_us / 1000);
 		starter_tick(w, w->now_us / 1000);

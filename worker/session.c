@@ -1,7 +1,8 @@
 /*
- * A worker's connection to Redis. The worker opens it again whenever it is lost, each time as a new incarnation that takes over
- * the trays of the one before, so that a late command of the old connection can reach nothing. This file renews the
- * lease, and passes each reply to the component that sent the command. Other components decide which messages to fetch or move.
+ * A worker's connection to Redis. The worker opens it again whenever it is lost, each time as a new incarnation that
+ * takes over the trays of the one before, so that a late command of the old connection can reach nothing. This file
+ * renews the lease, and passes each reply to the component that sent the command. Other components decide which
+ * messages to fetch or move.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ void session_init(struct worker *w, const struct components *components)
 	char error[256];
 
 	if (redis_target_parse(&w->session.target, &options, error, sizeof(error)) == -1) {
-		log_error("redis_url", log_str("error", error));	/* cannot happen: the configuration was checked */
+		/* cannot happen: the configuration was checked */
+		log_error("redis_url", log_str("error", error));
 		exit(1);
 	}
 	w->session.components = components;
@@ -34,7 +36,8 @@ void session_init(struct worker *w, const struct components *components)
 	strlcpy(w->session.id.node, conf->supervisor.node, sizeof(w->session.id.node));
 	w->session.id.boot = w->env->child->boot;
 	w->session.id.slot = w->env->child->slot;
-	snprintf(w->session.client_name, sizeof(w->session.client_name), "quredisd:%s:%s", w->session.id.node, w->env->name);
+	snprintf(w->session.client_name, sizeof(w->session.client_name), "quredisd:%s:%s", w->session.id.node,
+	    w->env->name);
 	redis_init(&w->session.redis, &w->session.target, w->session.client_name);
 	w->session.target_mark = redis_target_mark(&w->session.target, "");
 	w->session.announced_master = atomic_load(&w->env->child->board->sweeper.announced_master);
@@ -64,7 +67,8 @@ void session_expect(struct worker *w, enum answer answer, int tray, int item, in
 	redis_expect_by(&w->session.redis, due_ms);
 }
 
-/* The worker must be back well before a sweeper of another host, which may have reconnected sooner, finds its lease run out. */
+/* The worker must be back well before a sweeper of another host, which may have reconnected sooner, finds its lease run
+ * out. */
 static int64_t reconnect_cap_ms(const struct worker *w)
 {
 	int64_t cap = w->env->child->conf->supervisor.lease_ms / 4;
@@ -81,7 +85,8 @@ static int64_t reconnect_cap_ms(const struct worker *w)
 		if ((w)->session.components->all[i].function != NULL)	\
 			(w)->session.components->all[i].function(w)
 
-/* Commands on a lost connection get no answer. The worker reads its trays under its next name, and learns what became of them. */
+/* Commands on a lost connection get no answer. The worker reads its trays under its next name, and learns what became
+ * of them. */
 static void forget_asked(struct worker *w)
 {
 	FOR_COMPONENTS(w, lost);
@@ -111,7 +116,8 @@ static void take_new_name(struct worker *w)
 	w->session.previous = w->session.owner;
 	w->session.id.generation = slot_next_generation(w->env->slot);
 	incarnation_format(&w->session.id, w->session.incarnation);
-	queue_owner_init(&w->session.owner, &w->env->keys, w->session.incarnation, w->env->child->conf->supervisor.lease_ms);
+	queue_owner_init(&w->session.owner, &w->env->keys, w->session.incarnation,
+	    w->env->child->conf->supervisor.lease_ms);
 	w->session.confirmed = false;
 }
 
@@ -136,10 +142,11 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	char *registration;
 
 	take_new_name(w);
-	registration = queue_registration(w->env->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms(),
-	    conf->supervisor.lease_ms, w->env->keys.shared);
+	registration = queue_registration(w->env->child->lock_identity, conf->supervisor.node, (int)getpid(),
+	    clock_realtime_ms(), conf->supervisor.lease_ms, w->env->keys.shared);
 	ask_server(w, now_ms);
-	queue_renew(&w->session.redis, &w->session.owner, w->session.previous.keys == NULL ? NULL : &w->session.previous, registration);
+	queue_renew(&w->session.redis, &w->session.owner,
+	    w->session.previous.keys == NULL ? NULL : &w->session.previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	note_renewal_sent(w, now_ms);
 	w->session.renewing = true;
@@ -150,7 +157,8 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 
 void session_renew_incarnation(struct worker *w, const char *why)
 {
-	/* A worker that is leaving needs no new name. It would not deregister that name, so sweepers would miss the lease of its worker. */
+	/* A worker that is leaving needs no new name. It would not deregister that name, so sweepers would miss the
+	 * lease of its worker. */
 	if (w->session.redis.state != REDIS_READY || !w->session.registered || w->exit.leaving || w->exit.left)
 		return;
 	log_warning("incarnation_renewed", log_str("incarnation", w->session.incarnation), log_str("reason", why));
@@ -160,7 +168,8 @@ void session_renew_incarnation(struct worker *w, const char *why)
 /* True only if the worker expects no other answer: a fetch under way would fill a tray of the old name. */
 static bool may_register(const struct worker *w)
 {
-	return w->session.redis.state == REDIS_READY && !w->session.registered && !w->session.renewing && w->session.answers.first == w->session.answers.next;
+	return w->session.redis.state == REDIS_READY && !w->session.registered && !w->session.renewing &&
+	    w->session.answers.first == w->session.answers.next;
 }
 
 /* The worker also renews its lease while it reads the trays: a large message can make that long. */
@@ -173,8 +182,9 @@ static bool may_renew(const struct worker *w)
 #define RENEWALS_A_LOOK 4	/* between two looks at trays that should be empty */
 
 /*
- * Asks whether Redis went back, with the connection still there: by the counts of moves, and by the trays that the worker takes for empty. In one of these
- * a message that was done shows, which no count knows; once a lease is enough for that. A worker that has fetched nothing has no such message.
+ * Asks whether Redis went back, with the connection still there: by the counts of moves, and by the trays that the
+ * worker takes for empty. In one of these a message that was done shows, which no count knows; once a lease is enough
+ * for that. A worker that has fetched nothing has no such message.
  */
 static void ask_trays(struct worker *w, int64_t now_ms)
 {
@@ -201,7 +211,8 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 
 	if (!may_renew(w) || now_ms < w->session.lease.next_ms)
 		return;
-	/* While a renewal is unanswered, the worker does not know whether the lease has expired; session_usable() is false meanwhile. */
+	/* While a renewal is unanswered, the worker does not know whether the lease has expired; session_usable() is
+	 * false meanwhile. */
 	if (w->session.registered && unanswered == 0 && clock_boottime_ms() >= w->session.lease.until_ms) {
 		session_renew_incarnation(w, "the lease was renewed too late");
 		return;
@@ -213,9 +224,9 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 }
 
 /*
- * The worker asks one Sentinel, and one that was cut off with the old master names that one. No error ends a connection to
- * such a master, so the worker compares what it has with what most Sentinels name. A server that hides its run_id cannot be
- * compared.
+ * The worker asks one Sentinel, and one that was cut off with the old master names that one. No error ends a connection
+ * to such a master, so the worker compares what it has with what most Sentinels name. A server that hides its run_id
+ * cannot be compared.
  */
 static void leave_other_master(struct worker *w, int64_t now_ms)
 {
@@ -234,7 +245,8 @@ static void leave_other_master(struct worker *w, int64_t now_ms)
 	route_prefer(&w->session.redis.route, &w->session.target, sentinel);
 }
 
-/* A server that was cut off from its Sentinels still answers as a master, so the worker would not notice that another one was promoted. */
+/* A server that was cut off from its Sentinels still answers as a master, so the worker would not notice that another
+ * one was promoted. */
 static void follow_master(struct worker *w, int64_t now_ms)
 {
 	uint32_t announced = atomic_load(&w->env->child->board->sweeper.announced_master);
@@ -278,13 +290,15 @@ void session_tick(struct worker *w, int64_t now_ms)
 
 bool session_usable(const struct worker *w)
 {
-	return w->session.redis.state == REDIS_READY && w->session.registered && clock_boottime_ms() < w->session.lease.until_ms;
+	return w->session.redis.state == REDIS_READY && w->session.registered &&
+	    clock_boottime_ms() < w->session.lease.until_ms;
 }
 
 /* Redis executed the oldest renewal that was not answered yet, at some time after it was sent. */
 static void lease_granted(struct worker *w)
 {
-	w->session.lease.until_ms = w->session.lease.sent_ms[w->session.lease.answered++ % RENEWALS_MAX] + w->session.owner.lease_ms;
+	w->session.lease.until_ms = w->session.lease.sent_ms[w->session.lease.answered++ % RENEWALS_MAX] +
+	    w->session.owner.lease_ms;
 }
 
 /* A server that hides INFO stays unknown. */
@@ -312,15 +326,18 @@ void session_lease_answer(struct worker *w, struct place of, const struct redis_
 	w->session.lease.next_ms = now_ms + 1000;
 }
 
-/* Moves sent before the question are answered, those sent after it are not: owner.moved is of the same moment as the counts. */
+/* Moves sent before the question are answered, those sent after it are not: owner.moved is of the same moment as the
+ * counts. */
 void session_counts_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
-	bool differ = reply->type == REDIS_ARRAY && reply->n == QUEUE_TRAYS && !queue_lease_agrees(&w->session.owner, reply);
+	bool differ = reply->type == REDIS_ARRAY && reply->n == QUEUE_TRAYS &&
+	    !queue_lease_agrees(&w->session.owner, reply);
 	bool unexpected = reply->type == REDIS_INTEGER && reply->integer > 0;	/* of ask_trays() */
 
 	(void)of, (void)now_ms;
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
-		session_renew_incarnation(w, "the lease has another type");	/* the next name has a lease of its own */
+		/* the next name has a lease of its own */
+		session_renew_incarnation(w, "the lease has another type");
 	else if (differ || unexpected)
 		session_renew_incarnation(w, "Redis returned to an earlier state");
 }
@@ -342,8 +359,9 @@ void session_renew_answer(struct worker *w, struct place of, const struct redis_
 	w->session.confirmed = true;
 	queue_owner_free(&w->session.previous);
 	/*
-	 * -1: Redis executed an earlier registration of this name, its answer was lost, and the lease has run out since: a sweeper may consider its owner
-	 * dead. The trays lie under it, so the next connection takes them over under a new name.
+	 * -1: Redis executed an earlier registration of this name, its answer was lost, and the lease has run out
+	 * since: a sweeper may consider its owner dead. The trays lie under it, so the next connection takes them over
+	 * under a new name.
 	 */
 	if (reply->integer == -1) {
 		redis_close(&w->session.redis, "the lease of a new incarnation ran out before its answer came");
@@ -380,7 +398,8 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 static bool is_refused(struct worker *w)
 {
 	for (size_t i = 0; i < w->session.components->n; i++)
-		if (w->session.components->all[i].refuses_arriving != NULL && w->session.components->all[i].refuses_arriving(w))
+		if (w->session.components->all[i].refuses_arriving != NULL &&
+		    w->session.components->all[i].refuses_arriving(w))
 			return true;
 	return false;
 }
@@ -390,7 +409,8 @@ void session_io(struct worker *w, int64_t now_ms)
 	struct redis_reply reply;
 	int rc;
 
-	if (w->session.redis.state == REDIS_CLOSED || (!w->session.readable && (w->session.redis.deadline_ms == 0 || now_ms <= w->session.redis.deadline_ms)))
+	if (w->session.redis.state == REDIS_CLOSED ||
+	    (!w->session.readable && (w->session.redis.deadline_ms == 0 || now_ms <= w->session.redis.deadline_ms)))
 		return;
 	w->session.readable = false;
 	if (redis_pump(&w->session.redis, now_ms) == -1) {
@@ -421,7 +441,8 @@ int64_t session_deadline_ms(const struct worker *w, int64_t now_ms)
 		return w->session.retry.at_ms < look_ms ? w->session.retry.at_ms : look_ms;
 	}
 	if (may_renew(w))
-		return w->session.redis.deadline_ms != 0 && w->session.redis.deadline_ms < w->session.lease.next_ms ? w->session.redis.deadline_ms
+		return w->session.redis.deadline_ms != 0 && w->session.redis.deadline_ms < w->session.lease.next_ms
+		    ? w->session.redis.deadline_ms
 											    : w->session.lease.next_ms;
 	return w->session.redis.deadline_ms != 0 ? w->session.redis.deadline_ms : INT64_MAX;
 }

@@ -12,7 +12,8 @@
 #include "worker/env.h"
 #include "worker/retry.h"
 
-#define ANSWERS_MAX 4096		/* Requests without an answer. A power of two: three trays of at most BATCH_MAX messages, and a few more. */
+/* Requests without an answer. A power of two: three trays of at most BATCH_MAX messages, and a few more. */
+#define ANSWERS_MAX 4096
 
 struct expected {
 	uint8_t answer;
@@ -25,14 +26,17 @@ struct answers {
 	unsigned first, next;		/* never decrease; next - first <= ANSWERS_MAX */
 };
 
-/* Renewals without an answer. A power of two. With four renewals in a lease, a message may take sixteen leases to arrive. */
+/* Renewals without an answer. A power of two. With four renewals in a lease, a message may take sixteen leases to
+ * arrive. */
 #define RENEWALS_MAX 64
 
 struct lease {
-	int64_t until_ms;		/* CLOCK_BOOTTIME: end of the lease, counted from the last renewal that was sent and answered */
+	/* CLOCK_BOOTTIME: end of the lease, counted from the last renewal that was sent and answered */
+	int64_t until_ms;
 	/*
-	 * A ring: the CLOCK_BOOTTIME at which each renewal without an answer was sent. There may be several: while a large
-	 * message arrives over a slow link, Redis executes the renewals at once, but their answers follow the message.
+	 * A ring: the CLOCK_BOOTTIME at which each renewal without an answer was sent. There may be several: while a
+	 * large message arrives over a slow link, Redis executes the renewals at once, but their answers follow the
+	 * message.
 	 */
 	int64_t sent_ms[RENEWALS_MAX];
 	unsigned answered, sent;	/* never decrease; sent - answered <= RENEWALS_MAX */
@@ -47,7 +51,8 @@ struct session {
 	struct redis redis;
 	uint32_t announced_master;	/* the word of the scoreboard when the connection was opened last */
 	uint64_t target_mark;		/* redis_target_mark() of the target alone */
-	uint32_t reached;		/* the word of the scoreboard at the last attempt, or when the connection was usable */
+	/* the word of the scoreboard at the last attempt, or when the connection was usable */
+	uint32_t reached;
 	int64_t opened_ms;		/* CLOCK_MONOTONIC: the last attempt */
 	bool readable;			/* the last poll found input */
 	struct incarnation id;
@@ -55,7 +60,8 @@ struct session {
 	struct queue_owner owner;	/* names, lease and trays of the current incarnation; keys NULL: none yet */
 	bool confirmed;			/* the first renewal of owner was answered: it may have trays */
 	struct queue_owner previous;	/* until owner is confirmed: the last confirmed owner; keys NULL: none */
-	bool registered;		/* a renewal of owner was answered on this connection, and its trays were read */
+	/* a renewal of owner was answered on this connection, and its trays were read */
+	bool registered;
 	bool renewing;			/* the renewal of this connection was sent */
 	bool refused;			/* Redis refused the renewal: it has nothing of owner */
 	struct lease lease;
@@ -67,12 +73,15 @@ struct session {
 void session_init(struct worker *w, const struct components *components);	/* keeps components */
 void session_tick(struct worker *w, int64_t now_ms);		/* opens, registers, and renews the lease */
 void session_polled(struct session *s, bool readable);
-void session_io(struct worker *w, int64_t now_ms);		/* receives, and passes each answer to the component that waits for it */
+/* receives, and passes each answer to the component that waits for it */
+void session_io(struct worker *w, int64_t now_ms);
 void session_flush(struct worker *w, int64_t now_ms);		/* sends */
 void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms);
-bool session_usable(const struct worker *w);			/* true: registered, and the lease cannot have expired */
+/* true: registered, and the lease cannot have expired */
+bool session_usable(const struct worker *w);
 void session_renew_incarnation(struct worker *w, const char *why);
-void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);	/* closes the connection because of the error */
+/* closes the connection because of the error */
+void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);
 void session_adopted(struct worker *w);				/* every tray has been read */
 int64_t session_deadline_ms(const struct worker *w, int64_t now_ms);
 answer_taker session_server_answer, session_renew_answer, session_lease_answer, session_counts_answer;

@@ -1,9 +1,9 @@
 /*
- * Decides which move a message gets: after its handler has ended, or because the message must not run. Each settle_ function
- * chooses one move (retry, escape, hand back, put off, set aside) or marks the message as done, and stores with the item
- * whatever that move needs besides the message. Nothing is sent to Redis here: mover.c sends the moves, and history.c the
- * acknowledgements. verdict.c calls this file with what the end of a handler means. The functions also count failures, inform
- * the breaker, and log retries and escapes.
+ * Decides which move a message gets: after its handler has ended, or because the message must not run. Each settle_
+ * function chooses one move (retry, escape, hand back, put off, set aside) or marks the message as done, and stores
+ * with the item whatever that move needs besides the message. Nothing is sent to Redis here: mover.c sends the moves,
+ * and history.c the acknowledgements. verdict.c calls this file with what the end of a handler means. The functions
+ * also count failures, inform the breaker, and log retries and escapes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ static void remember(const struct worker *w, struct outcome *o, const struct mes
 }
 
 /*
- * A message that did not start goes back unchanged. In a shared queue it loses its wrapper, which was written while the queue
- * was not shared: other programs would receive it as payload.
+ * A message that did not start goes back unchanged. In a shared queue it loses its wrapper, which was written while the
+ * queue was not shared: other programs would receive it as payload.
  */
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 {
@@ -43,14 +43,15 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 		remember(w, tray_outcome(&w->trays, p), m, &wrapper);
 		tray_outcome(&w->trays, p)->last = how == SETTLE_LAST;
 	} else if (tray_item(&w->trays, p)->outcome != NULL) {
-		tray_item(&w->trays, p)->outcome->rewritten = tray_item(&w->trays, p)->outcome->last = false;	/* its line was for a move that Redis refused */
+		/* its line was for a move that Redis refused */
+		tray_item(&w->trays, p)->outcome->rewritten = tray_item(&w->trays, p)->outcome->last = false;
 	}
 	tray_move(&w->trays, p, MOVE_HAND_BACK);
 }
 
 /*
- * The payload of a long message is stored apart from its new line while the message is delayed. Otherwise Redis would copy it
- * at each move.
+ * The payload of a long message is stored apart from its new line while the message is delayed. Otherwise Redis would
+ * copy it at each move.
  */
 static bool is_stored_apart(const struct message *m)
 {
@@ -108,7 +109,8 @@ static void fill_record(struct worker *w, struct outcome *t, const struct messag
 	t->record.duration_ms = result->duration_ms;
 }
 
-void settle_escape(struct worker *w, struct place p, const char *class, const char *message, const struct handler_result *result)
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message,
+    const struct handler_result *result)
 {
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
@@ -121,7 +123,8 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 
 void settle_set_aside(struct worker *w, struct place p, const char *error)
 {
-	static const char *const names[MOVES] = { [MOVE_RETRY] = "retry", [MOVE_ESCAPE] = "escape", [MOVE_HAND_BACK] = "hand back",
+	static const char *const names[MOVES] =
+	    { [MOVE_RETRY] = "retry", [MOVE_ESCAPE] = "escape", [MOVE_HAND_BACK] = "hand back",
 		[MOVE_PUT_OFF] = "put off" };
 	const char *move = names[tray_item(&w->trays, p)->move];
 	struct outcome *o = tray_outcome(&w->trays, p);
@@ -135,20 +138,23 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	    log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
 }
 
-/* notes.c has read the secrets again since the message arrived: a seal that is still unknown is not known to Redis either. */
+/* notes.c has read the secrets again since the message arrived: a seal that is still unknown is not known to Redis
+ * either. */
 bool settle_unreadable(struct worker *w, struct place p)
 {
 	if (w->starter.job.message->doubtful)
 		settle_escape(w, p, MESSAGE_UNKNOWN_SEAL, MESSAGE_UNKNOWN_SEAL_WHY, NULL);
 	else if (w->starter.job.message->unknown_version)
-		settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know", NULL);
+		settle_escape(w, p, "UnknownVersion",
+		    "the message's header is of a version this quredisd does not know", NULL);
 	else
 		return false;
 	tray_close(&w->trays, p.tray);
 	return true;
 }
 
-/* The worker fetched the message after its ttl had run out. It waited in ingress, so the record says that it left ingress, not the tray. */
+/* The worker fetched the message after its ttl had run out. It waited in ingress, so the record says that it left
+ * ingress, not the tray. */
 void settle_expired(struct worker *w, struct place p, const char *message)
 {
 	settle_escape(w, p, "TTLExpired", message, NULL);
@@ -162,7 +168,8 @@ static void remember_failure(struct wrapper *wrapper, const struct failure *f)
 	const struct handler_result *r = f->result;
 	const char *signal = r == NULL || r->signal == 0 ? NULL : process_signal_name(r->signal);
 
-	message_failure_set(&wrapper->failure, clock_realtime_ms(), f->class, r == NULL || signal != NULL ? -1 : r->code, signal, f->text);
+	message_failure_set(&wrapper->failure, clock_realtime_ms(), f->class,
+	    r == NULL || signal != NULL ? -1 : r->code, signal, f->text);
 }
 
 static void retry(struct worker *w, struct place p, const struct message *m, const struct failure *f)
@@ -187,7 +194,8 @@ static void retry(struct worker *w, struct place p, const struct message *m, con
 
 int settle_max_attempts(const struct worker *w, const struct message *m)
 {
-	return m->max_attempts > 0 && m->max_attempts < w->env->conf->max_attempts ? m->max_attempts : w->env->conf->max_attempts;
+	return m->max_attempts > 0 && m->max_attempts < w->env->conf->max_attempts ? m->max_attempts
+	    : w->env->conf->max_attempts;
 }
 
 /* Any answer proves that the handler works, even an answer that rejects the message. */
@@ -196,7 +204,8 @@ static void answered(struct worker *w, bool success)
 	if (!breaker_concerns(w->env->board, w->env->child->handler_generation))
 		return;
 	breaker_note_answer(w->env->board, w->env->child->handler_generation);
-	if (success ? breaker_succeeded(w->env->board) : breaker_answered(w->env->board, w->env->conf->breaker.failures))
+	if (success ? breaker_succeeded(w->env->board)
+	    : breaker_answered(w->env->board, w->env->conf->breaker.failures))
 		log_info("breaker_closed");
 }
 
@@ -221,13 +230,14 @@ static void log_failure(struct message *m, const struct failure *f, bool escapes
 	struct log_field how = r == NULL ? none : r->signal != 0 ? log_str("signal", process_signal_name(r->signal))
 			       : r->code >= 0 ? log_int("exit", r->code) : none;
 
-	log_info(event, log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1), log_str("class", f->class), how,
+	log_info(event, log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1),
+	    log_str("class", f->class), how,
 	    r == NULL ? none : log_int("duration_ms", r->duration_ms), log_str("error", f->text));
 }
 
 /*
- * A shared queue has no retries: the count of attempts would have to travel with the message, and other programs would read it
- * as payload.
+ * A shared queue has no retries: the count of attempts would have to travel with the message, and other programs would
+ * read it as payload.
  */
 static struct failure without_retry(const struct failure *f)
 {
@@ -332,11 +342,12 @@ static void end_unrunnable(struct worker *w, bool opened, const char *stage, con
 
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)
 {
-	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_mute(w->env->board, cause, lived_ms, now_ms),
-	    "answer", "it ended before its first answer");
+	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) &&
+	    breaker_mute(w->env->board, cause, lived_ms, now_ms), "answer", "it ended before its first answer");
 }
 
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)
 {
-	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_open(w->env->board, cause, now_ms), stage, error);
+	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) &&
+	    breaker_open(w->env->board, cause, now_ms), stage, error);
 }

@@ -14,13 +14,15 @@ struct worker;
 
 /* Owner: settle.c. The data that a move other than DONE needs besides the message. */
 struct outcome {
-	/* the wrapper changes: RETRY, PUT_OFF, HAND_BACK if the message does not go back unchanged, ASIDE in place of a RETRY */
+	/* the wrapper changes: RETRY, PUT_OFF, HAND_BACK if the message does not go back unchanged, ASIDE in place of a
+	 * RETRY */
 	bool rewritten;
 	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
 	struct queue_note note;		/* the new note of the message; text "": none */
 	int64_t delay_ms;		/* RETRY, PUT_OFF */
 	bool last;			/* HAND_BACK: to the push end of ingress */
-	struct record record;		/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
+	/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
+	struct record record;
 	char error_class[HANDLER_CLASS_MAX + 1];
 	char error_message[320];
 	struct buffer stderr_tail;
@@ -28,51 +30,64 @@ struct outcome {
 
 struct failure {			/* why a message is not done */
 	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
-	const char *class;		/* never NULL: the same in the log, the wrapper, the record, the counters and the scoreboard */
+	/* never NULL: the same in the log, the wrapper, the record, the counters and the scoreboard */
+	const char *class;
 	char named[HANDLER_CLASS_MAX + 1];	/* the class that the handler named, if it did */
 	char text[320];
 	size_t verb_len;		/* bytes of text that repeat the verb of a reply, before its reason */
 	/*
-	 * The handler's own: the reason of its reply, or the last line of its stderr. Not NUL-terminated; points into result or the reply, valid as long
-	 * as these.
+	 * The handler's own: the reason of its reply, or the last line of its stderr. Not NUL-terminated; points into
+	 * result or the reply, valid as long as these.
 	 */
 	const char *words;
 	size_t words_len;		/* 0: it said nothing */
 	int64_t delay_ms;		/* RETRY: -1: by back-off */
-	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
+	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
+	const struct handler_result *result;
 	bool mute;			/* a persistent handler ended without any answer */
 };
-/* Notes the last line of a handler that has ended, for the reason of an open breaker. stderr_tail: the end of its stderr */
+/* Notes the last line of a handler that has ended, for the reason of an open breaker. stderr_tail: the end of its
+ * stderr */
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
-size_t settle_last_line(const char *data, size_t len, const char **line);	/* of a stderr, without its newline; at most 200 bytes. Returns its length */
+/* of a stderr, without its newline; at most 200 bytes. Returns its length */
+size_t settle_last_line(const char *data, size_t len, const char **line);
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
-/* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after lived_ms. The next probe follows soon. */
+/* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after
+ * lived_ms. The next probe follows soon. */
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
 /* result: how its run ended; NULL: it never ran */
-void settle_escape(struct worker *w, struct place p, const char *class, const char *message, const struct handler_result *result);
-bool settle_unreadable(struct worker *w, struct place p);	/* true: its lines cannot be read, so it escapes; the job of w->starter is this message */
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message,
+    const struct handler_result *result);
+/* true: its lines cannot be read, so it escapes; the job of w->starter is this message */
+bool settle_unreadable(struct worker *w, struct place p);
 void settle_expired(struct worker *w, struct place p, const char *message);
-/* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different messages test the handler */
+/* FRESH: as SOLO, and in a new process. LAST: as SOLO, but to the push end of ingress, behind all others: different
+ * messages test the handler */
 enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO, SETTLE_FRESH, SETTLE_LAST };
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
-/* The message did not run and must not run yet: it moves to delayed. Not for a shared queue, which has no delayed set. */
+/* The message did not run and must not run yet: it moves to delayed. Not for a shared queue, which has no delayed
+ * set. */
 void settle_put_off(struct worker *w, struct place p, int64_t delay_ms);
 /* Redis refuses the move that was chosen for the message; error is the reason from Redis. */
 void settle_set_aside(struct worker *w, struct place p, const char *error);
-/* Empties the trays except for running messages and `but` (tray -1: none): done messages are acknowledged, waiting ones handed back. */
+/* Empties the trays except for running messages and `but` (tray -1: none): done messages are acknowledged, waiting ones
+ * handed back. */
 void settle_relieve(struct worker *w, struct place but);
 int settle_max_attempts(const struct worker *w, const struct message *m);
 
 /* ---- verdict.c ---- */
-/* False: whether a stop ended the handler is undecided; call again in the next turn. An end by a stop becomes HANDLER_STOPPED. */
+/* False: whether a stop ended the handler is undecided; call again in the next turn. An end by a stop becomes
+ * HANDLER_STOPPED. */
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms);
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
-struct handler_result verdict_result(const struct persistent_end *e);	/* the end of a persistent handler, as that of a run */
+/* the end of a persistent handler, as that of a run */
+struct handler_result verdict_result(const struct persistent_end *e);
 /* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
-void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text, words and result of f; depends on its verdict */
+/* sets class, text, words and result of f; depends on its verdict */
+void verdict_describe(struct failure *f, const struct handler_result *result);
 
 #endif

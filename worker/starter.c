@@ -1,6 +1,6 @@
 /*
- * Decides when a message starts, in either mode: which message may start, which one must run alone, and which ones the worker
- * hands back from behind a slow one. The runners (runner_exec.c, runner_persistent.c) run the handler.
+ * Decides when a message starts, in either mode: which message may start, which one must run alone, and which ones the
+ * worker hands back from behind a slow one. The runners (runner_exec.c, runner_persistent.c) run the handler.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,12 @@
 
 #include "common/base/base.h"
 
-#define OCCUPIED_MS 1000	/* while another trial is under way, a message that needs one waits this long between checks */
+/* while another trial is under way, a message that needs one waits this long between checks */
+#define OCCUPIED_MS 1000
 #define RELIEVED_BASE_MS 20
 #define RELIEVED_CAP_MS 10000
-#define PUT_OFF_MAX 4		/* failed starts in a row, 0.35 to 0.7 s after the first one: then the worker hands its messages back */
+/* failed starts in a row, 0.35 to 0.7 s after the first one: then the worker hands its messages back */
+#define PUT_OFF_MAX 4
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
 
@@ -79,8 +81,8 @@ void starter_succeeded(struct worker *w)
 }
 
 /*
- * Other workers may have handlers already, or get the next process that the system allows. So this one does not keep messages
- * that it cannot start.
+ * Other workers may have handlers already, or get the next process that the system allows. So this one does not keep
+ * messages that it cannot start.
  */
 void starter_put_off(struct worker *w, int64_t now_ms)
 {
@@ -136,7 +138,8 @@ struct place starter_next(struct worker *w)
 	if (p.tray == -1 || w->starter.solo_running)
 		return none;
 	if (tray_item(&w->trays, p)->solo && !is_alone(w, p)) {
-		pacing_full(&w->pacing, false);	/* more such messages may follow: fetch one at a time, not to hand them back again and again */
+		/* more such messages may follow: fetch one at a time, not to hand them back again and again */
+		pacing_full(&w->pacing, false);
 		settle_relieve(w, p);
 		return none;
 	}
@@ -151,9 +154,9 @@ struct place starter_next(struct worker *w)
 }
 
 /*
- * True: settle_relieve() has a message to move. While a fetch is under way it has none: Redis may have taken the next message for
- * it already, and a message handed back now would come after that one. A fetch beside messages in flight never blocks, so its
- * answer comes soon.
+ * True: settle_relieve() has a message to move. While a fetch is under way it has none: Redis may have taken the next
+ * message for it already, and a message handed back now would come after that one. A fetch beside messages in flight
+ * never blocks, so its answer comes soon.
  */
 static bool is_relievable(const struct worker *w)
 {
@@ -161,15 +164,16 @@ static bool is_relievable(const struct worker *w)
 		if (w->trays.tray[i].state == TRAY_FETCHING)
 			return false;
 	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays.tray[i].state == TRAY_FILLED && w->trays.tray[i].count[ITEM_DONE] + w->trays.tray[i].count[ITEM_WAITING] > 0)
+		if (w->trays.tray[i].state == TRAY_FILLED &&
+		    w->trays.tray[i].count[ITEM_DONE] + w->trays.tray[i].count[ITEM_WAITING] > 0)
 			return true;
 	return false;
 }
 
 /*
- * Hands back messages that wait behind a slow one, so that another worker can fetch them. If no other worker is idle, they are
- * still the next in ingress: this worker must not fetch them at once, only to hand them back again. It pauses until a
- * message ends, longer after each hand-back.
+ * Hands back messages that wait behind a slow one, so that another worker can fetch them. If no other worker is idle,
+ * they are still the next in ingress: this worker must not fetch them at once, only to hand them back again. It pauses
+ * until a message ends, longer after each hand-back.
  */
 static void relieve_slow(struct worker *w, int64_t now_ms)
 {
@@ -177,14 +181,15 @@ static void relieve_slow(struct worker *w, int64_t now_ms)
 
 	if (tray_count(&w->trays, ITEM_WAITING) > 0) {
 		w->starter.relieved++;
-		pacing_pause_ahead(&w->pacing, now_ms + clock_backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->starter.relieved, 0));
+		pacing_pause_ahead(&w->pacing,
+		    now_ms + clock_backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->starter.relieved, 0));
 	}
 	settle_relieve(w, none);
 }
 
 /*
- * When a waiting message may start: 0: now; INT64_MAX: after an event. A message that may start now, and did not, waits for an event, too: the end
- * of a message that runs alone, answers to moves, notes or evidence.
+ * When a waiting message may start: 0: now; INT64_MAX: after an event. A message that may start now, and did not, waits
+ * for an event, too: the end of a message that runs alone, answers to moves, notes or evidence.
  */
 static int64_t start_at_ms(const struct worker *w, int64_t now_ms)
 {

@@ -1,9 +1,9 @@
 /*
- * Moves messages that are longer than message_max to escape, without receiving them. The worker reads the length of a message
- * in the first line of the reply, and closes the connection there, so the payload does not cross the network. On the next
- * connection Redis moves all such messages out of that tray to escape. One script call moves one message, so that each blocks
- * Redis only as long as its own length requires. The worker reads its trays after that. If Redis keeps refusing to move a
- * message to escape, the message is set aside instead.
+ * Moves messages that are longer than message_max to escape, without receiving them. The worker reads the length of a
+ * message in the first line of the reply, and closes the connection there, so the payload does not cross the network.
+ * On the next connection Redis moves all such messages out of that tray to escape. One script call moves one message,
+ * so that each blocks Redis only as long as its own length requires. The worker reads its trays after that. If Redis
+ * keeps refusing to move a message to escape, the message is set aside instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ bool too_large_arriving(struct worker *w)
 	const struct expected *e = &w->session.answers.ring[w->session.answers.first % ANSWERS_MAX];
 	const char *begin;
 	size_t arrived;
-	int64_t len = w->session.answers.first == w->session.answers.next ? -1 : redis_arriving(&w->session.redis, &begin, &arrived);
+	int64_t len = w->session.answers.first == w->session.answers.next ? -1
+	    : redis_arriving(&w->session.redis, &begin, &arrived);
 	bool wrapped;
 
 	if (len <= w->env->conf->message_max || (e->answer != ANSWER_FETCH && e->answer != ANSWER_ADOPT))
@@ -59,7 +60,8 @@ static void describe_unread(char *out, size_t size, const struct worker *w, cons
 	if (head != NULL && head->doubtful && !aside)
 		snprintf(out, size, "bytes: " MESSAGE_UNKNOWN_SEAL_WHY);
 	else
-		snprintf(out, size, aside ? "bytes: escape refused it; message_max is %" PRId64 : "bytes; message_max is %" PRId64, w->env->conf->message_max);
+		snprintf(out, size, aside ? "bytes: escape refused it; message_max is %" PRId64
+		    : "bytes; message_max is %" PRId64, w->env->conf->message_max);
 }
 
 static void send_question(struct worker *w, const struct message *head, int64_t now_ms)
@@ -74,11 +76,11 @@ static void send_question(struct worker *w, const struct message *head, int64_t 
 	if (aside)
 		w->too_large.seen = 0;
 	if (w->too_large.seen > 0)
-		queue_too_large_seen(&w->session.redis, &w->session.owner, w->too_large.tray, w->env->conf->message_max, w->too_large.seen,
-		    w->env->conf->dead_letter.enabled ? &record : NULL);
+		queue_too_large_seen(&w->session.redis, &w->session.owner, w->too_large.tray, w->env->conf->message_max,
+		    w->too_large.seen, w->env->conf->dead_letter.enabled ? &record : NULL);
 	else
-		queue_too_large(&w->session.redis, &w->session.owner, w->too_large.tray, w->env->conf->message_max, head,
-		    aside || w->env->conf->dead_letter.enabled ? &record : NULL, aside);
+		queue_too_large(&w->session.redis, &w->session.owner, w->too_large.tray, w->env->conf->message_max,
+		    head, aside || w->env->conf->dead_letter.enabled ? &record : NULL, aside);
 	session_expect(w, ANSWER_TOO_LARGE, w->too_large.tray, 0, now_ms + REDIS_TIMEOUT_MS);
 }
 
@@ -114,7 +116,8 @@ static void escaped(struct worker *w, int64_t len, bool record_failed)
 	atomic_fetch_add(&w->env->slot->counters[COUNT_ESCAPED], 1);
 	atomic_fetch_add(&w->env->slot->counters[unknown ? COUNT_UNKNOWN_SEAL : COUNT_TOO_LARGE], 1);
 	atomic_fetch_add(&w->env->board->workers.done, 1);
-	log_info("message_escaped", log_str("class", unknown ? MESSAGE_UNKNOWN_SEAL : "TooLarge"), log_str("error", unknown ? MESSAGE_UNKNOWN_SEAL_WHY : why));
+	log_info("message_escaped", log_str("class", unknown ? MESSAGE_UNKNOWN_SEAL : "TooLarge"),
+	    log_str("error", unknown ? MESSAGE_UNKNOWN_SEAL_WHY : why));
 }
 
 void too_large_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
@@ -127,7 +130,8 @@ void too_large_answer(struct worker *w, struct place of, const struct redis_repl
 	w->too_large.seen = 0;
 	if (reply->type != REDIS_ARRAY || reply->n != 3) {
 		w->too_large.refusals += !redis_error_is_transient(reply);
-		session_drop(w, reply, now_ms);		/* opens again after the back-off: the tray cannot be read before the message has left it */
+		/* opens again after the back-off: the tray cannot be read before the message has left it */
+		session_drop(w, reply, now_ms);
 		return;
 	}
 	len = redis_element(reply, 0);
@@ -158,8 +162,8 @@ void too_large_answer(struct worker *w, struct place of, const struct redis_repl
 }
 
 /*
- * For a message that too_large_arriving() has let pass: it arrived whole, together with its length; or it only seemed to have a
- * wrapper; or it was delayed while message_max was larger.
+ * For a message that too_large_arriving() has let pass: it arrived whole, together with its length; or it only seemed
+ * to have a wrapper; or it was delayed while message_max was larger.
  */
 bool too_large_escapes(struct worker *w, struct place p)
 {

@@ -24,6 +24,7 @@ bool too_large_arriving(struct worker *w);	/* true: the message under way is too
 void too_large_named(struct worker *w);
 void too_large_confirmed(struct worker *w);
 void too_large_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
-bool too_large_escapes(struct worker *w, struct place p);	/* true: the message that starter_describe() described last escapes */
+/* true: the message that starter_describe() described last escapes */
+bool too_large_escapes(struct worker *w, struct place p);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Trays and the messages in them: memory, states and counts, nothing else. No function here sends anything. A tray mirrors the list of
- * the same number in Redis, except for GONE items. Only this file assigns the fields of trays and items. It also owns the memory of an
- * outcome, which settle.c fills.
+ * Trays and the messages in them: memory, states and counts, nothing else. No function here sends anything. A tray
+ * mirrors the list of the same number in Redis, except for GONE items. Only this file assigns the fields of trays and
+ * items. It also owns the memory of an outcome, which settle.c fills.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "worker/settle.h"
 
 /*
- * Bytes that an empty tray keeps: enough for a batch (about 1 MiB, pacing.c), since the kernel would have to clear each page
- * anew for the next one. tray_free_memory() frees more when no message comes.
+ * Bytes that an empty tray keeps: enough for a batch (about 1 MiB, pacing.c), since the kernel would have to clear each
+ * page anew for the next one. tray_free_memory() frees more when no message comes.
  */
 #define KEPT_MAX (2 * 1024 * 1024)
 #define KEPT_IDLE_MAX (256 * 1024)
@@ -43,7 +43,8 @@ static void change_tray(struct tray *t, enum tray_state to)
 	t->state = to;
 }
 
-/* Keeps the counts. WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was chosen. */
+/* Keeps the counts. WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was
+ * chosen. */
 static void change_item(struct tray *t, struct item *item, enum item_state to)
 {
 	static const unsigned legal[ITEM_STATES] = {
@@ -111,7 +112,8 @@ static void read_wrapper(struct trays *ts, struct tray *t, struct item *item)
 
 /* ---- adding ---- */
 
-/* A handler reads its message from these bytes until it ends (common/handler/handler.h). So they must not move: keep them, and let a copy grow. */
+/* A handler reads its message from these bytes until it ends (common/handler/handler.h). So they must not move: keep
+ * them, and let a copy grow. */
 static void keep_for_running(struct tray *t, size_t more)
 {
 	struct buffer copy = {0};
@@ -405,7 +407,8 @@ struct place tray_next(struct trays *ts)
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		struct tray *t = &ts->tray[i];
 
-		if (t->state == TRAY_FILLED && t->count[ITEM_WAITING] > 0 && (oldest == NULL || t->serial < oldest->serial))
+		if (t->state == TRAY_FILLED && t->count[ITEM_WAITING] > 0 &&
+		    (oldest == NULL || t->serial < oldest->serial))
 			oldest = t;
 	}
 	if (oldest == NULL || oldest->notes != NOTES_KNOWN)

@@ -14,17 +14,17 @@
 struct outcome;
 
 /*
- * Owner: tray.c. A tray mirrors the list with the same number in Redis: the items are the messages that the worker knows to lie
- * there, and GONE items are those that have left it.
+ * Owner: tray.c. A tray mirrors the list with the same number in Redis: the items are the messages that the worker
+ * knows to lie there, and GONE items are those that have left it.
  *
  * Life of a tray, and of each message in it:
  *	EMPTY -asked-> FETCHING -all answered-> FILLED -all done or gone-> DELETING -answered-> EMPTY
  *	WAITING -start-> RUNNING -success-> DONE (goes with its tray)
  *	   └─hand back─┐    └─failure─> MOVING -answered-> GONE
  *	               └───────────────^
- * After a doubt adopt.c corrects both: an EMPTY tray in which messages reappeared becomes FILLED, a DELETING one FILLED again,
- * and a message that is not in the list becomes GONE from any state. Each change goes through one function of tray.c, which
- * asserts that it is legal by the tables there. The tables are complete: no other change happens.
+ * After a doubt adopt.c corrects both: an EMPTY tray in which messages reappeared becomes FILLED, a DELETING one FILLED
+ * again, and a message that is not in the list becomes GONE from any state. Each change goes through one function of
+ * tray.c, which asserts that it is legal by the tables there. The tables are complete: no other change happens.
  */
 enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_FILLED, TRAY_DELETING, TRAY_STATES };
 enum item_state { ITEM_WAITING, ITEM_RUNNING, ITEM_DONE, ITEM_MOVING, ITEM_GONE, ITEM_STATES };
@@ -35,22 +35,25 @@ enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MO
 
 struct item {
 	size_t at, len;			/* offset and length in the bytes of its tray, if kept is NULL */
-	void *kept;			/* large message: the reply of Redis that holds it, instead of a copy; owned. NULL: none */
+	/* large message: the reply of Redis that holds it, instead of a copy; owned. NULL: none */
+	void *kept;
 	const char *kept_raw;		/* in kept */
 	enum item_state state;
 	bool solo;			/* run it alone: it may be what killed its worker or handler */
 	bool fresh;			/* and in a new process: it may be what killed a handler that had read others */
 	bool again;			/* the message reappeared in its tray (adopt.c), so it may have run before */
-	bool lost;			/* RUNNING: another process took the message; its end changes nothing in Redis */
+	/* RUNNING: another process took the message; its end changes nothing in Redis */
+	bool lost;
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
 	/*
-	 * MOVING: number of the move, counted over all moves that were sent. It is unanswered; after a lost connection, in
-	 * doubt. 0: not sent
+	 * MOVING: number of the move, counted over all moves that were sent. It is unanswered; after a lost connection,
+	 * in doubt. 0: not sent
 	 */
 	uint64_t sent;
 	bool refused;			/* MOVING: Redis refused the move the last time */
-	uint8_t refusals;		/* MOVING: how often Redis refused it because of this message or its destination */
+	/* MOVING: how often Redis refused it because of this message or its destination */
+	uint8_t refusals;
 	struct outcome *outcome;	/* owned; NULL: none. settle.c owns its contents */
 	struct wrapper *note;		/* the note of a shared queue; owned; NULL: none */
 	struct parsed *parsed;		/* owned; NULL: not parsed, or not needed any more */
@@ -59,18 +62,22 @@ struct item {
 struct tray {
 	enum tray_state state;
 	struct buffer bytes;
-	struct buffer *outgrown;	/* earlier buffers that running handlers still read; freed when the tray is empty */
+	/* earlier buffers that running handlers still read; freed when the tray is empty */
+	struct buffer *outgrown;
 	size_t noutgrown;
 	struct item *items;		/* oldest first */
 	int n, cap;
 	int count[ITEM_STATES];		/* items in each state; their sum is n */
 	int next;			/* no item before this index is WAITING */
 	int solos;			/* WAITING items that must run alone */
-	int asked, answered;		/* FETCHING: messages requested, and answers so far; answered < asked. In other states 0 */
+	/* FETCHING: messages requested, and answers so far; answered < asked. In other states 0 */
+	int asked, answered;
 	bool sent, refused;		/* DELETING: as for an item */
 	bool mixed;			/* the items are in another order than the list, since some reappeared */
-	enum tray_notes { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;	/* no message of the tray starts before its notes are known */
-	bool doubtful;			/* a message has a seal that cannot be verified: the secrets are read before any message of the tray starts */
+	/* no message of the tray starts before its notes are known */
+	enum tray_notes { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;
+	/* a message has a seal that cannot be verified: the secrets are read before any message of the tray starts */
+	bool doubtful;
 	uint64_t serial;		/* increases with each filling: the tray with the lowest serial is the oldest */
 };
 
@@ -103,12 +110,13 @@ static inline const char *tray_raw(const struct tray *t, const struct item *item
 }
 
 /*
- * The message of an item, with its note, parsed at the first call. Valid until the item is done or gone. Callers may call
- * message_id() on it, and must not change it otherwise.
+ * The message of an item, with its note, parsed at the first call. Valid until the item is done or gone. Callers may
+ * call message_id() on it, and must not change it otherwise.
  */
 struct message *tray_message(struct trays *ts, struct place p);
 void tray_forget_message(struct trays *ts, struct place p);	/* tray_message() parses it again */
-struct place tray_next(struct trays *ts);			/* the oldest WAITING message; tray -1: none, or its notes are not known */
+/* the oldest WAITING message; tray -1: none, or its notes are not known */
+struct place tray_next(struct trays *ts);
 int tray_find_empty(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
 
 static inline int tray_count(const struct trays *ts, enum item_state state)
@@ -153,30 +161,40 @@ static inline bool tray_hold_nothing(const struct trays *ts)
 
 /* ---- a tray ---- */
 void tray_ask(struct trays *ts, int tray, int n);		/* EMPTY: n messages were requested */
-bool tray_answered(struct trays *ts, int tray);			/* FETCHING: one more answer arrived. true: it was the last */
-void tray_filled(struct trays *ts, int tray);			/* no more answers come: FILLED, or EMPTY if no message arrived */
-void tray_close(struct trays *ts, int tray);			/* FILLED: becomes DELETING, or EMPTY, if no message of it waits, runs or moves */
+/* FETCHING: one more answer arrived. true: it was the last */
+bool tray_answered(struct trays *ts, int tray);
+/* no more answers come: FILLED, or EMPTY if no message arrived */
+void tray_filled(struct trays *ts, int tray);
+/* FILLED: becomes DELETING, or EMPTY, if no message of it waits, runs or moves */
+void tray_close(struct trays *ts, int tray);
 void tray_reopen(struct trays *ts, int tray);			/* a DELETING one, after its list was read: FILLED */
-void tray_delete_sent(struct trays *ts, int tray, bool sent);	/* DELETING: the acknowledgement is under way; false: it must be sent again */
+/* DELETING: the acknowledgement is under way; false: it must be sent again */
+void tray_delete_sent(struct trays *ts, int tray, bool sent);
 void tray_delete_refused(struct trays *ts, int tray, bool refused);
 void tray_empty(struct trays *ts, int tray);			/* Redis deleted the list */
 void tray_mix(struct trays *ts, int tray);			/* its items are in another order than the list */
 void tray_set_notes(struct trays *ts, int tray, enum tray_notes notes);
 void tray_secrets_learnt(struct trays *ts, int tray);		/* parses its waiting messages again */
-void tray_free_memory(struct trays *ts);			/* frees the memory of empty trays, if large batches needed it */
+/* frees the memory of empty trays, if large batches needed it */
+void tray_free_memory(struct trays *ts);
 
 /* ---- an item ---- */
 void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again);	/* as WAITING, the newest */
-void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply);	/* the same; takes the reply over if it is large */
+/* the same; takes the reply over if it is large */
+void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply);
 void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note);	/* WAITING: sets the note */
 void tray_start(struct trays *ts, struct place p);		/* WAITING: the message runs */
-void tray_unstart(struct trays *ts, struct place p);		/* RUNNING: its handler had not read it, so it waits again */
+/* RUNNING: its handler had not read it, so it waits again */
+void tray_unstart(struct trays *ts, struct place p);
 void tray_lose(struct trays *ts, struct place p);		/* RUNNING: another process took the message */
-void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t duration_ms);	/* RUNNING: done_ms 0: no history needs it */
+/* RUNNING: done_ms 0: no history needs it */
+void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t duration_ms);
 void tray_move(struct trays *ts, struct place p, enum move move);	/* the move is chosen, and not sent yet */
-void tray_move_sent(struct trays *ts, struct place p, bool sent);	/* MOVING: the move is under way; false: it must be sent again */
+/* MOVING: the move is under way; false: it must be sent again */
+void tray_move_sent(struct trays *ts, struct place p, bool sent);
 void tray_move_refused(struct trays *ts, struct place p, bool refused);
-int tray_count_refusal(struct trays *ts, struct place p);	/* counts a refusal because of this message; returns how many there are */
+/* counts a refusal because of this message; returns how many there are */
+int tray_count_refusal(struct trays *ts, struct place p);
 void tray_gone(struct trays *ts, struct place p);		/* the message is not in the list any more */
 struct outcome *tray_outcome(struct trays *ts, struct place p);	/* the outcome of the item; zeroed at the first call */
 

@@ -1,12 +1,15 @@
 /*
- * A message that Redis does not deliver. If an answer is longer than client-output-buffer-limit allows (or maxmemory-clients, or a proxy between), the
- * server closes the connection instead. The message is in a tray then, and every later attempt to read that tray ends in the same way.
+ * A message that Redis does not deliver. If an answer is longer than client-output-buffer-limit allows (or
+ * maxmemory-clients, or a proxy between), the server closes the connection instead. The message is in a tray then, and
+ * every later attempt to read that tray ends in the same way.
  *
- * After LOSSES connections that the server closed while the trays were read, the worker reads them one message at a time: first the size, the
- * beginning and the end of a message (look.lua), then all of it, alone. Redis must break the connection ALONE times in a row, each time while only this
- * message was awaited, before the message escapes, unread, as Undeliverable. That excludes the other suspects: on each of these connections, and on the
- * one after, the server has answered other requests; it has not restarted meanwhile (its identity); and a standstill does not count, since
- * the server must have closed the connection. A server that hides its identity cannot be told from one that restarts, so there nothing escapes.
+ * After LOSSES connections that the server closed while the trays were read, the worker reads them one message at a
+ * time: first the size, the beginning and the end of a message (look.lua), then all of it, alone. Redis must break the
+ * connection ALONE times in a row, each time while only this message was awaited, before the message escapes, unread,
+ * as Undeliverable. That excludes the other suspects: on each of these connections, and on the one after, the server
+ * has answered other requests; it has not restarted meanwhile (its identity); and a standstill does not count, since
+ * the server must have closed the connection. A server that hides its identity cannot be told from one that restarts,
+ * so there nothing escapes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +41,8 @@ static bool is_known_server(const struct worker *w, const struct redis_identity 
 /* The operator may have raised the limit since: one more failure must confirm it. */
 static bool is_proved(const struct worker *w, size_t size)
 {
-	return w->undeliverable.proved.size > 0 && size >= w->undeliverable.proved.size && is_known_server(w, &w->undeliverable.proved.server);
+	return w->undeliverable.proved.size > 0 && size >= w->undeliverable.proved.size &&
+	    is_known_server(w, &w->undeliverable.proved.server);
 }
 
 static bool exceeds_limit(const struct worker *w)
@@ -66,12 +70,14 @@ static bool is_suspect(const struct worker *w)
 {
 	const struct undeliverable *u = &w->undeliverable;
 
-	return u->suspect.times > 0 && u->suspect.size == u->size && u->suspect.sum == sum_of_ends(u) && is_known_server(w, &u->suspect.server);
+	return u->suspect.times > 0 && u->suspect.size == u->size && u->suspect.sum == sum_of_ends(u) &&
+	    is_known_server(w, &u->suspect.server);
 }
 
 static bool is_proved_undeliverable(const struct worker *w)
 {
-	return is_suspect(w) && w->undeliverable.suspect.times >= (is_proved(w, w->undeliverable.size) || exceeds_limit(w) ? 1 : ALONE);
+	return is_suspect(w) && w->undeliverable.suspect.times >=
+	    (is_proved(w, w->undeliverable.size) || exceeds_limit(w) ? 1 : ALONE);
 }
 
 static void count_loss(struct worker *w)
@@ -79,7 +85,8 @@ static void count_loss(struct worker *w)
 	struct undeliverable *u = &w->undeliverable;
 	int before = is_suspect(w) ? u->suspect.times : 0;
 
-	u->suspect = (struct suspect){ .size = u->size, .sum = sum_of_ends(u), .times = before + 1, .server = w->session.server };
+	u->suspect = (struct suspect){ .size = u->size, .sum = sum_of_ends(u), .times = before + 1,
+	    .server = w->session.server };
 }
 
 static void forget_read(struct undeliverable *u)
@@ -149,8 +156,8 @@ static const char *list_of(const struct worker *w)
 
 static void look_at_next(struct worker *w, int64_t now_ms)
 {
-	queue_look(&w->session.redis, &(struct queue_look){ .key = list_of(w), .first = w->undeliverable.at, .backwards = true, .most = 1, .bytes = 1,
-	    .shown = QUEUE_BY_VALUE_MAX, .ends = QUEUE_ENTRY_ENDS });
+	queue_look(&w->session.redis, &(struct queue_look){ .key = list_of(w), .first = w->undeliverable.at,
+	    .backwards = true, .most = 1, .bytes = 1, .shown = QUEUE_BY_VALUE_MAX, .ends = QUEUE_ENTRY_ENDS });
 	expect_step(w, STEP_LOOK, now_ms);
 }
 
@@ -178,7 +185,8 @@ void undeliverable_read_trays(struct worker *w)
 /* The answer: "normal HARD SOFT SECONDS slave ..." A server that refuses CONFIG tells nothing. */
 static void limit_answer(struct worker *w, const struct redis_reply *reply)
 {
-	struct redis_reply value = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1) : (struct redis_reply){0};
+	struct redis_reply value = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1)
+	    : (struct redis_reply){0};
 	const char *normal = value.type == REDIS_STRING && value.str != NULL ? strstr(value.str, "normal ") : NULL;
 
 	w->undeliverable.limit = normal == NULL ? 0 : strtoll(normal + strlen("normal "), NULL, 10);
@@ -229,13 +237,15 @@ static void parse_known(struct worker *w, struct message *m)
 
 static struct queue_entry entry_of(const struct undeliverable *u)
 {
-	return (struct queue_entry){ .raw = u->head.data, .len = u->size, .at = u->at, .tail = u->tail.len > 0 ? u->tail.data : NULL };
+	return (struct queue_entry){ .raw = u->head.data, .len = u->size, .at = u->at,
+	    .tail = u->tail.len > 0 ? u->tail.data : NULL };
 }
 
 static void describe_reason(const struct worker *w, const struct message *m, char *out, size_t size)
 {
 	const struct undeliverable *u = &w->undeliverable;
-	long long len = (long long)(m->raw_len - m->wrapper_len), max = (long long)w->env->conf->message_max, limit = (long long)u->limit;
+	long long len = (long long)(m->raw_len - m->wrapper_len), max = (long long)w->env->conf->message_max,
+	    limit = (long long)u->limit;
 
 	if (u->too_large && m->doubtful)
 		snprintf(out, size, "%lld bytes: " MESSAGE_UNKNOWN_SEAL_WHY, len);
@@ -244,10 +254,12 @@ static void describe_reason(const struct worker *w, const struct message *m, cha
 	else if (exceeds_limit(w))
 		snprintf(out, size, "%lld bytes; client-output-buffer-limit of Redis is %lld", len, limit);
 	else if (u->suspect.times == 1)
-		snprintf(out, size, "the server closed the connection while it sent only this message of %lld bytes, as before with one of %zu bytes", len,
-		    u->proved.size);
+		snprintf(out, size, "the server closed the connection while it sent only this message of %lld bytes, "
+		    "as before with one of %zu bytes", len, u->proved.size);
 	else
-		snprintf(out, size, "the server closed the connection %d times while it sent only this message of %lld bytes", u->suspect.times, len);
+		snprintf(out, size,
+		    "the server closed the connection %d times while it sent only this message of %lld bytes",
+		    u->suspect.times, len);
 }
 
 /* Redis computes the SHA1, which the record needs. */
@@ -258,7 +270,8 @@ static void ask_digest(struct worker *w, int64_t now_ms)
 	struct message m;
 
 	parse_known(w, &m);
-	queue_digest(&w->session.redis, no_lease, list_of(w), &e, (const size_t[]){ m.wrapper_len, m.wrapper_len + m.header_len }, 2);
+	queue_digest(&w->session.redis, no_lease, list_of(w), &e,
+	    (const size_t[]){ m.wrapper_len, m.wrapper_len + m.header_len }, 2);
 	expect_step(w, STEP_DIGEST, now_ms);
 	free(no_lease);
 }
@@ -274,14 +287,16 @@ static void send_escape(struct worker *w, struct message *m, int64_t now_ms)
 	const struct queue_entry e = entry_of(&w->undeliverable);
 	const struct queue_keys *keys = &w->env->keys;
 	struct queue_note note;
-	const struct record record = env_record(w->env, w->session.incarnation, m, class_of(&w->undeliverable, m), w->undeliverable.why);
+	const struct record record = env_record(w->env, w->session.incarnation, m, class_of(&w->undeliverable, m),
+	    w->undeliverable.why);
 
 	w->undeliverable.class = record.error_class;
 	describe_reason(w, m, w->undeliverable.why, sizeof(w->undeliverable.why));
 	strlcpy(w->undeliverable.id, m->id, sizeof(w->undeliverable.id));
 	if (keys->shared)
 		queue_note_of(&note, m, NULL);
-	queue_escape(&w->session.redis, &(struct queue_move){ QUEUE_FROM_TRAY(&w->session.owner, w->undeliverable.tray), .entry = &e, .message = m,
+	queue_escape(&w->session.redis, &(struct queue_move){ QUEUE_FROM_TRAY(&w->session.owner, w->undeliverable.tray),
+	    .entry = &e, .message = m,
 	    .note = keys->shared ? &note : NULL, .record = w->env->conf->dead_letter.enabled ? &record : NULL });
 	expect_step(w, STEP_ESCAPE, now_ms);
 }
@@ -314,7 +329,8 @@ static void take_escaped(struct worker *w, int64_t answer)
 	env_count(w->env, COUNT_ESCAPED, 1);
 	atomic_fetch_add(&w->env->board->workers.done, 1);
 	if (u->too_large) {
-		env_count(w->env, strcmp(u->class, MESSAGE_UNKNOWN_SEAL) == 0 ? COUNT_UNKNOWN_SEAL : COUNT_TOO_LARGE, 1);
+		env_count(w->env, strcmp(u->class, MESSAGE_UNKNOWN_SEAL) == 0 ? COUNT_UNKNOWN_SEAL : COUNT_TOO_LARGE,
+		    1);
 		return;
 	}
 	classes_count(&w->env->board->workers.classes, u->class, 1);
@@ -331,7 +347,8 @@ static bool is_too_large(const struct worker *w)
 {
 	size_t most = (size_t)w->env->conf->message_max;
 
-	return w->undeliverable.size > most + (message_may_be_wrapped(w->undeliverable.head.data, w->undeliverable.head.len) ? MESSAGE_LINE_MAX : 0);
+	return w->undeliverable.size > most +
+	    (message_may_be_wrapped(w->undeliverable.head.data, w->undeliverable.head.len) ? MESSAGE_LINE_MAX : 0);
 }
 
 static void look_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
@@ -381,7 +398,8 @@ void undeliverable_answer(struct worker *w, struct place of, const struct redis_
 
 	if (step == STEP_LIMIT) {
 		limit_answer(w, reply);
-	} else if (number ? reply->type != REDIS_INTEGER : !redis_is_strings(reply) || (step == STEP_LOOK && queue_look_count(reply) == SIZE_MAX)) {
+	} else if (number ? reply->type != REDIS_INTEGER
+	    : !redis_is_strings(reply) || (step == STEP_LOOK && queue_look_count(reply) == SIZE_MAX)) {
 		session_drop(w, reply, now_ms);
 	} else if (step == STEP_LOOK) {
 		look_answer(w, reply, now_ms);

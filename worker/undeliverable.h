@@ -11,10 +11,12 @@
 
 struct worker;
 
-/* Owner: undeliverable.c. The reading of the trays one message at a time, and the message that may not be deliverable. */
+/* Owner: undeliverable.c. The reading of the trays one message at a time, and the message that may not be
+ * deliverable. */
 struct undeliverable {
 	bool last_was_closed;		/* the last connection was lost in that way */
-	/* connections that the server closed between a renewal and the last answer about the trays, since they were read last */
+	/* connections that the server closed between a renewal and the last answer about the trays, since they were
+	 * read last */
 	int losses;
 	int tray, at;			/* what is read now: a tray, and an index from the pop end, -1 the oldest */
 	struct buffer head, tail;	/* of that message */
@@ -25,22 +27,26 @@ struct undeliverable {
 	char id[MESSAGE_ID_MAX + 1], why[256];	/* of that message: for the log */
 	struct adopted *read;		/* messages of the tray that have arrived, oldest first; owned */
 	size_t nread;
-	/* The message on which the connection broke while only its bytes were awaited, how often in a row, and on which server. */
+	/* The message on which the connection broke while only its bytes were awaited, how often in a row, and on which
+	 * server. */
 	struct suspect {
 		size_t size;
 		uint64_t sum;		/* of its ends */
 		int times;
 		struct redis_identity server;
 	} suspect;
-	struct {			/* the smallest message that this server could not send; size 0: none is known */
+	/* the smallest message that this server could not send; size 0: none is known */
+	struct {
 		size_t size;
 		struct redis_identity server;
 	} proved;
-	int64_t limit;			/* client-output-buffer-limit of normal clients, bytes; 0: none, or Redis does not tell */
+	/* client-output-buffer-limit of normal clients, bytes; 0: none, or Redis does not tell */
+	int64_t limit;
 };
 
 void undeliverable_lost(struct worker *w);
-bool undeliverable_reads_singly(const struct worker *w);	/* the next reading of the trays is one by one; not before Redis has answered the renewal */
+/* the next reading of the trays is one by one; not before Redis has answered the renewal */
+bool undeliverable_reads_singly(const struct worker *w);
 void undeliverable_read_trays(struct worker *w);		/* singly, or as adopt_read_trays() */
 void undeliverable_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);
 void undeliverable_adopted(struct worker *w);

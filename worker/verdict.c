@@ -1,7 +1,7 @@
 /*
- * Translates the end of a handler into a verdict about its message: done, a failure with its class and text, or a hand-back.
- * The input is an exit status, a signal, a timeout, or the error that prevented the start. settle.c decides what follows from a
- * verdict. A run whose claim was lost changes nothing in Redis, whatever its end.
+ * Translates the end of a handler into a verdict about its message: done, a failure with its class and text, or a
+ * hand-back. The input is an exit status, a signal, a timeout, or the error that prevented the start. settle.c decides
+ * what follows from a verdict. A run whose claim was lost changes nothing in Redis, whatever its end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 struct handler_result verdict_result(const struct persistent_end *e)
 {
 	return (struct handler_result){
-		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
+		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED
+		    : HANDLER_EXITED,
 		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms, .limit = e->limit,
 		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
 	};
@@ -82,10 +83,12 @@ static enum conf_outcome outcome_of(const struct worker *w, const struct handler
 /* A handler that was ordered to stop may still have finished its message: its exit status then means done. */
 static bool finished_after_stop(const struct worker *w, const struct handler_result *result)
 {
-	return result->exit_after_stop && result->code >= 0 && w->env->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
+	return result->exit_after_stop && result->code >= 0 &&
+	    w->env->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
 }
 
-/* The handler exited by itself, so its last reply decides, whatever the exit status. Without a reason the last line of stderr is the reason. */
+/* The handler exited by itself, so its last reply decides, whatever the exit status. Without a reason the last line of
+ * stderr is the reason. */
 static void settle_replied(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	struct failure f = { .result = result };
@@ -108,7 +111,8 @@ static void settle_failed_run(struct worker *w, struct place p, const struct han
 
 bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now_ms)
 {
-	bool failed = result->end == HANDLER_EXITED && result->verdict == NULL && outcome_of(w, result) == CONF_OUTCOME_FAIL;
+	bool failed = result->end == HANDLER_EXITED && result->verdict == NULL &&
+	    outcome_of(w, result) == CONF_OUTCOME_FAIL;
 	enum exit_cause cause = EXIT_ITS_OWN;
 
 	if (failed || result->end == HANDLER_SIGNALED)
@@ -128,7 +132,8 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"", NULL);
 	} else if (result->end == HANDLER_UNRUNNABLE) {
-		settle_unrunnable(w, handler_cause_unrunnable(result->stage, result->error), result->stage, strerror(result->error), now_ms);
+		settle_unrunnable(w, handler_cause_unrunnable(result->stage, result->error), result->stage,
+		    strerror(result->error), now_ms);
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	} else if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
 		settle_hand_back(w, p, SETTLE_REDELIVERED);

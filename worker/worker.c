@@ -16,9 +16,11 @@
 
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
 #define STANDSTILL_MS 1000	/* a turn that begins so late is more than a busy machine */
-#define CATCH_UP_MS 500		/* for a handler that waited for the worker: until its output is read, and it has answered */
+/* for a handler that waited for the worker: until its output is read, and it has answered */
+#define CATCH_UP_MS 500
 #define MAPPED_MIN (1024 * 1024)	/* bytes; memory for a larger message is mapped */
-#define HEAP_FREE_MAX (4 * 1024 * 1024)	/* free bytes that the end of the heap keeps: buffers of two messages that are not mapped */
+/* free bytes that the end of the heap keeps: buffers of two messages that are not mapped */
+#define HEAP_FREE_MAX (4 * 1024 * 1024)
 
 /* Signals only end the poll. */
 static void on_signal(int sig)
@@ -69,25 +71,29 @@ static void free_runner(struct worker *w)
 }
 
 /*
- * In this order they work in a turn: messages whose handlers have ended are settled, messages start from the trays, and then more are requested,
- * so that the acknowledgement of one message and the request for the next leave in one write.
+ * In this order they work in a turn: messages whose handlers have ended are settled, messages start from the trays, and
+ * then more are requested, so that the acknowledgement of one message and the request for the next leave in one write.
  */
 static const struct component components[] = {
 	{ "tray", .init = init_trays, .free = free_trays },
 	{ "pacing", .init = init_pacing },
-	{ "session", .init = init_session, .tick = session_tick, .deadline_ms = session_deadline_ms, .free = session_free },
+	{ "session", .init = init_session, .tick = session_tick, .deadline_ms = session_deadline_ms,
+	    .free = session_free },
 	{ "evidence", .init = evidence_init, .tick = evidence_tick, .named = evidence_lost, .lost = evidence_lost,
 	  .deadline_ms = evidence_deadline_ms },
 	{ "notes", .tick = notes_tick, .lost = notes_lost, .deadline_ms = notes_deadline_ms },
-	{ "cancel", .init = cancel_init, .tick = cancel_tick, .lost = cancel_lost, .deadline_ms = cancel_deadline_ms, .free = cancel_free },
+	{ "cancel", .init = cancel_init, .tick = cancel_tick, .lost = cancel_lost, .deadline_ms = cancel_deadline_ms,
+	    .free = cancel_free },
 	{ "expiry", .lost = expiry_lost },
-	{ "starter", .init = init_runner, .tick = starter_tick, .deadline_ms = starter_deadline_ms, .free = free_runner },
+	{ "starter", .init = init_runner, .tick = starter_tick, .deadline_ms = starter_deadline_ms,
+	    .free = free_runner },
 	{ "fence", .init = fence_init, .tick = fence_tick, .free = fence_free },
 	{ "mover", .tick = mover_tick, .adopted = mover_retry_now, .deadline_ms = mover_deadline_ms },
 	{ "undeliverable", .adopted = undeliverable_adopted, .lost = undeliverable_lost, .free = undeliverable_free },
 	{ "too_large", .init = too_large_init, .named = too_large_named, .confirmed = too_large_confirmed,
 	  .refuses_arriving = too_large_arriving },
-	{ "fetcher", .init = fetcher_init, .tick = fetcher_tick, .adopted = fetcher_adopted, .lost = fetcher_lost, .free = fetcher_free },
+	{ "fetcher", .init = fetcher_init, .tick = fetcher_tick, .adopted = fetcher_adopted, .lost = fetcher_lost,
+	    .free = fetcher_free },
 	{ "admission", .deadline_ms = admission_deadline_ms },
 	{ "exit", .tick = exit_leave, .lost = exit_lost, .deadline_ms = exit_deadline_ms },
 };
@@ -197,8 +203,9 @@ static void run_turn(struct worker *w, int64_t now_ms)
 }
 
 /*
- * The process or the whole machine stood still. Meanwhile handlers could not be heard, and may have waited until the worker reads their output. So that time
- * counts for none of their deadlines, and the worker reads before it judges them. Leases and fences go on: other hosts did not stand still.
+ * The process or the whole machine stood still. Meanwhile handlers could not be heard, and may have waited until the
+ * worker reads their output. So that time counts for none of their deadlines, and the worker reads before it judges
+ * them. Leases and fences go on: other hosts did not stand still.
  */
 static void forgive_standstill(struct worker *w, int64_t now_ms)
 {
@@ -214,9 +221,9 @@ static void forgive_standstill(struct worker *w, int64_t now_ms)
 static void worker_init(struct worker *w, const struct env *env)
 {
 	/*
-	 * Map large messages, so that free() returns their memory: by default glibc raises the threshold and keeps them on its heap. A
-	 * mapping costs a page fault for each page, which makes a message of 400 kB twice as expensive, so smaller ones use the
-	 * heap, and fetcher.c returns what the heap has kept when no message comes.
+	 * Map large messages, so that free() returns their memory: by default glibc raises the threshold and keeps them
+	 * on its heap. A mapping costs a page fault for each page, which makes a message of 400 kB twice as expensive,
+	 * so smaller ones use the heap, and fetcher.c returns what the heap has kept when no message comes.
 	 */
 	alloc_set_thresholds(MAPPED_MIN, HEAP_FREE_MAX);
 	w->env = env;

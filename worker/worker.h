@@ -31,17 +31,20 @@
  *	retry, parsed	shared by several components: a back-off; a message that is parsed once
  *	session		the connection to Redis, incarnation, lease, answers in order
  *	errors		what the log and the scoreboard show of errors of Redis
- *	adopt		reads what a tray really holds after a doubt, for example after Redis returned to an earlier state
+ *	adopt		reads what a tray really holds after a doubt, for example after Redis returned to an earlier
+ *			state
  *	too_large	messages longer than message_max
  *	undeliverable	messages that Redis cannot send
  *	tray		the trays and the messages in them
  *	admission	whether the worker fetches now; if not, why, and until when
  *	fetcher		how the worker fetches messages
  *	pacing		how many it fetches: by how long the last ones took
- *	notes		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be verified
+ *	notes		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be
+ *			verified
  *	evidence	reports stops and trials to Redis, so that a sweeper can judge a death of this worker
  *	starter		which message starts, and when
- *	runner		runner_exec.c: a process for each message; runner_persistent.c: a persistent handler (common/handler/)
+ *	runner		runner_exec.c: a process for each message; runner_persistent.c: a persistent handler
+ *			(common/handler/)
  *	fence		ends running handlers before the lease expires, if fence = "kill"
  *	cancel		ends messages that an operator has cancelled
  *	expiry		keeps a message that has waited longer than its TTL from starting
@@ -75,7 +78,8 @@ struct worker {
 	struct history history;
 	struct exit exit;
 	int64_t now_us;			/* CLOCK_MONOTONIC at the beginning of this turn; worker_look_at_clock() */
-	int64_t turn_by_ms;		/* CLOCK_MONOTONIC: when this turn was to begin at the latest; 0: the first one */
+	/* CLOCK_MONOTONIC: when this turn was to begin at the latest; 0: the first one */
+	int64_t turn_by_ms;
 };
 
 /* Reads the clock; sets and returns now_us. */

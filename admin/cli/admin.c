@@ -1,6 +1,6 @@
 /*
- * Prepares a command: loads the configuration, connects to Redis (connection.c), and finds the queue that the operand names. It also
- * prints the errors of all commands.
+ * Prepares a command: loads the configuration, connects to Redis (connection.c), and finds the queue that the operand
+ * names. It also prints the errors of all commands.
  */
 #include <pwd.h>
 #include <stdarg.h>
@@ -87,8 +87,8 @@ static void note_what_works(const struct admin *a)
 		if (a->commands->all[i].need == NEED_CONTROL || a->commands->all[i].need == NEED_SOCKET)
 			buffer_format(&names, "%s%s", names.len == 0 ? "" : ", ", a->commands->all[i].name);
 	buffer_append(&names, "", 1);
-	admin_note("quredis: these commands work in spite of errors in the configuration, with -s SOCKET if the supervisor has another control socket: %s",
-	    names.data);
+	admin_note("quredis: these commands work in spite of errors in the configuration, with -s SOCKET if the "
+	    "supervisor has another control socket: %s", names.data);
 	buffer_free(&names);
 }
 
@@ -107,7 +107,8 @@ static int loaded(struct admin *a, struct conf_report *report)
 /* -u may ask for TLS where the configuration does not: its files are needed then. */
 unsigned admin_load_flags(const struct admin *a)
 {
-	return CONF_LENIENT_HANDLERS | (a->options.url != NULL && strncmp(a->options.url, "rediss://", 9) == 0 ? CONF_TLS : 0);
+	return CONF_LENIENT_HANDLERS | (a->options.url != NULL && strncmp(a->options.url, "rediss://", 9) == 0
+	    ? CONF_TLS : 0);
 }
 
 int admin_load(struct admin *a)
@@ -143,22 +144,28 @@ int admin_load_to_run(struct admin *a, const char *queue)
 
 int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key)
 {
-	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200), room[QUEUE_ADVICE_SIZE];
+	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200),
+	    room[QUEUE_ADVICE_SIZE];
 	const char *advice = queue_refusal_advice(reply->str, room);
 	const char *before = shown == NULL ? "Redis" : shown;
 	int rc;
 
-	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE && strstr(reply->str, "script") != NULL)	/* it uses several keys */
-		rc = admin_fail(a, EX_CONFIG, "%s, or another key of this queue, has the wrong type (WRONGTYPE) and was not changed: quredis doctor names it",
-		    before);
+	/* it uses several keys */
+	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE && strstr(reply->str, "script") != NULL)
+		rc = admin_fail(a, EX_CONFIG, "%s, or another key of this queue, has the wrong type (WRONGTYPE) and "
+		    "was not changed: quredis doctor names it", before);
 	else if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
 	else if (redis_error_class(reply) == REDIS_ERROR_SCHEMA)
-		rc = admin_fail(a, EX_CONFIG, "%s: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", before, text);
+		rc = admin_fail(a, EX_CONFIG,
+		    "%s: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", before,
+		    text);
 	else if (redis_error_class(reply) == REDIS_ERROR_SECRET)
 		rc = admin_fail(a, EX_CONFIG, "%s: %s", before, text);
-	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION || redis_error_class(reply) == REDIS_ERROR_NO_COMMAND)
-		rc = admin_fail(a, EX_NOPERM, "%s: %s%s%s", before, text, advice == NULL ? "" : ": ", advice == NULL ? "" : advice);
+	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION ||
+	    redis_error_class(reply) == REDIS_ERROR_NO_COMMAND)
+		rc = admin_fail(a, EX_NOPERM, "%s: %s%s%s", before, text, advice == NULL ? "" : ": ",
+		    advice == NULL ? "" : advice);
 	else
 		rc = admin_fail(a, EX_TEMPFAIL, "%s: %s", before, text);
 	free(text);
@@ -214,14 +221,16 @@ int admin_seals(struct admin *a)
 		if (admin_reply(a, &reply, NULL) == -1)
 			return -1;
 	while (queue_secret_ask_again(&a->redis, true, &a->keys, &reply));
-	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
+	return queue_secret_learn(&reply) == -1
+	    ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
 }
 
 int64_t admin_count_in(const json_t *object, const char *key)
 {
 	const json_t *n = json_object_get(object, key);
 
-	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
+	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= ADMIN_COUNT_MAX
+	    ? json_integer_value(n) : -1;
 }
 
 int admin_server_time(struct admin *a, int64_t *ms)
@@ -244,7 +253,8 @@ int admin_since(struct admin *a, const char *text, int64_t *server_ms, int64_t *
 	if (moment_parse(text, *server_ms, since_ms) == -1 || *since_ms > *server_ms)
 		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
 	if (*server_ms - *since_ms > QUEUE_RATE_KEPT_MS && !a->served)
-		admin_note("figures are kept for three days: there are none before %s", clock_rfc3339(*server_ms - QUEUE_RATE_KEPT_MS, stamp));
+		admin_note("figures are kept for three days: there are none before %s",
+		    clock_rfc3339(*server_ms - QUEUE_RATE_KEPT_MS, stamp));
 	return 0;
 }
 
@@ -262,8 +272,9 @@ static void note_lost_registry(struct admin *a, const char *registry)
 
 	a->status = EX_CONFIG;
 	if (!noted && a->complaint == NULL)
-		admin_note("quredis: %s has the wrong type (WRONGTYPE): queues that are not in the configuration here are not known. "
-		    "Give the key another name (RENAME); each supervisor then enters its queues again within a minute", registry);
+		admin_note("quredis: %s has the wrong type (WRONGTYPE): queues that are not in the configuration here "
+		    "are not known. Give the key another name (RENAME); each supervisor then enters its queues again "
+		    "within a minute", registry);
 	noted = true;
 }
 
@@ -318,7 +329,8 @@ static int no_such_queue(struct admin *a, const char *name)
 		return -1;
 	}
 	if (a->status == EX_CONFIG) {		/* nothing was read */
-		admin_fail(a, EX_CONFIG, "queue %s is not in the configuration, and the registry has the wrong type", shown);
+		admin_fail(a, EX_CONFIG, "queue %s is not in the configuration, and the registry has the wrong type",
+		    shown);
 		free(shown);
 		return -1;
 	}
@@ -342,8 +354,8 @@ static int no_such_queue(struct admin *a, const char *name)
 	return -1;
 }
 
-/* The gem rewrites entries of the registry without the shared flag. Workers repeat the flag when they register, so it is read there, too.
- * If this user may not read that, the entry decides. */
+/* The gem rewrites entries of the registry without the shared flag. Workers repeat the flag when they register, so it
+ * is read there, too. If this user may not read that, the entry decides. */
 static int learn_shared(struct admin *a, struct queue_keys *k)
 {
 	struct queue_worker *workers;
@@ -377,7 +389,8 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 	rc = admin_wait(a, &reply);
 	if (rc == 0 && redis_error_class(&reply) == REDIS_ERROR_PERMISSION)
 		rc = admin_fail(a, EX_NOPERM,
-		    "no queue %s in this configuration, and the user of Redis may not look it up (%s): name the queue in the configuration", name, reply.str);
+		    "no queue %s in this configuration, and the user of Redis may not look it up (%s): name the queue "
+		    "in the configuration", name, reply.str);
 	else if (rc == 0 && reply.type == REDIS_ERROR)
 		rc = admin_refused(a, &reply, key);
 	free(key);
@@ -386,7 +399,8 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 	if (reply.type != REDIS_STRING)
 		return no_such_queue(a, name);
 	if (queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str, reply.len) == -1)
-		return admin_fail(a, EX_CONFIG, "the entry of this queue in the registry is invalid (no JSON with ingress, transit and escape)");
+		return admin_fail(a, EX_CONFIG, "the entry of this queue in the registry is invalid (no JSON with "
+		    "ingress, transit and escape)");
 	return learn_shared(a, keys);
 }
 
@@ -396,7 +410,8 @@ int admin_prepare(struct admin *a, enum admin_need need)
 		load_for_control(a, need);
 	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
-	a->lpush_only = need == NEED_INGRESS && (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;
+	a->lpush_only = need == NEED_INGRESS &&
+	    (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;
 	if (need >= NEED_REDIS && connection_open(a) == -1)
 		return -1;
 	if (need < NEED_QUEUE)
@@ -441,8 +456,10 @@ int admin_list_parse(struct admin *a, const char *word, unsigned allowed, enum a
 	if (near != NULL && strcmp(near, word) != 0)
 		admin_fail(a, EX_USAGE, "no such type: %s (did you mean %s?)", shown, near);
 	else
-		admin_fail(a, EX_USAGE, "type %s is not one of %s%s%s%s", shown, allowed & LIST_BIT(LIST_INGRESS) ? "ingress " : "",
-		    allowed & LIST_BIT(LIST_TRANSIT) ? "transit " : "", allowed & LIST_BIT(LIST_ESCAPE) ? "escape " : "",
+		admin_fail(a, EX_USAGE, "type %s is not one of %s%s%s%s", shown,
+		    allowed & LIST_BIT(LIST_INGRESS) ? "ingress " : "",
+		    allowed & LIST_BIT(LIST_TRANSIT) ? "transit " : "",
+		    allowed & LIST_BIT(LIST_ESCAPE) ? "escape " : "",
 		    allowed & LIST_BIT(LIST_DELAYED) ? "delayed" : "");
 	free(shown);
 	return -1;

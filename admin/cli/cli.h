@@ -3,13 +3,20 @@
 
 /*
  * The parts that all commands of quredis share. Read admin.h first, then command.h.
- *	admin		configuration, queue, replies, errors	command		a command and its table
- *	options		the command line					control		the socket of the supervisor here
- *	confirm		questions to the operator				interrupt	INT and TERM during long work
- *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
- *	progress	how far long work is					visible		text of strangers, made safe for a terminal
- *	moment		times as options					colour		colours by meaning
- *	notice		notices, errors and suggestions				wrap		lines that are broken at words
+ *	admin		configuration, queue, replies, errors
+ *	command		a command and its table
+ *	options		the command line
+ *	control		the socket of the supervisor here
+ *	confirm		questions to the operator
+ *	interrupt	INT and TERM during long work
+ *	output		tables and JSON, one row at a time
+ *	outcome		the last line: how many messages
+ *	progress	how far long work is
+ *	visible		text of strangers, made safe for a terminal
+ *	moment		times as options
+ *	colour		colours by meaning
+ *	notice		notices, errors and suggestions
+ *	wrap		lines that are broken at words
  *	connection	which Redis, and the options that choose it
  */
 #include "admin/cli/admin.h"

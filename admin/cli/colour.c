@@ -1,4 +1,5 @@
-/* Colours of a terminal, by meaning. All output with colours takes them from here, so that one meaning has one colour in every command. */
+/* Colours of a terminal, by meaning. All output with colours takes them from here, so that one meaning has one colour
+ * in every command. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,9 +9,11 @@
 #include "common/base/base.h"
 #include "common/holds/holds.h"
 
-const char *const colour_choices[COLOUR_CHOICES] = { [COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never" };
+const char *const colour_choices[COLOUR_CHOICES] =
+    { [COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never" };
 
-/* Of the eight colours that every terminal has, those that can be read on black and on white. The operator's theme decides how they look. */
+/* Of the eight colours that every terminal has, those that can be read on black and on white. The operator's theme
+ * decides how they look. */
 static const char *const sequences[MEANINGS] = {
 	[MEANING_NONE] = "",
 	[MEANING_GOOD] = "\033[32m",		/* green */
@@ -62,7 +65,8 @@ const char *colour_end(bool wanted, enum colour_meaning meaning)
 enum colour_meaning colour_meaning_of(const char *word)
 {
 	static const enum colour_meaning of_levels[] = {
-		[HOLD_WELL] = MEANING_GOOD, [HOLD_ORDERED] = MEANING_WARNING, [HOLD_PASSING] = MEANING_WARNING, [HOLD_WARNING] = MEANING_WARNING,
+		[HOLD_WELL] = MEANING_GOOD, [HOLD_ORDERED] = MEANING_WARNING, [HOLD_PASSING] = MEANING_WARNING,
+		    [HOLD_WARNING] = MEANING_WARNING,
 		[HOLD_BAD] = MEANING_BAD
 	};
 	enum hold hold = holds_by_name(word);

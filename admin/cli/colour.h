@@ -4,16 +4,18 @@
 #include <stdbool.h>
 
 /*
- * What a text on a terminal means to the operator. colour.c has the colour of each meaning, and the meaning of each word of a state. A colour is never the only
- * sign: the text says the same.
+ * What a text on a terminal means to the operator. colour.c has the colour of each meaning, and the meaning of each
+ * word of a state. A colour is never the only sign: the text says the same.
  */
-enum colour_meaning { MEANING_NONE, MEANING_GOOD, MEANING_WARNING, MEANING_BAD, MEANING_FAINT, MEANING_HEADING, MEANINGS };
+enum colour_meaning { MEANING_NONE, MEANING_GOOD, MEANING_WARNING, MEANING_BAD, MEANING_FAINT, MEANING_HEADING,
+    MEANINGS };
 
 /* --color=WHEN */
 enum colour_choice { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER, COLOUR_CHOICES };
 extern const char *const colour_choices[COLOUR_CHOICES];		/* "auto", … */
 
-/* Auto: fd is a terminal that can show colours, and $NO_COLOR is not set or empty. An explicit choice overrides all of these. */
+/* Auto: fd is a terminal that can show colours, and $NO_COLOR is not set or empty. An explicit choice overrides all of
+ * these. */
 bool colour_is_wanted(enum colour_choice choice, int fd);
 
 /* True: $TERM names a terminal that obeys escape sequences. */

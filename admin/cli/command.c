@@ -1,6 +1,6 @@
 /*
- * Finds the command that the operands name, checks its operands and options, and prints its help. The table of commands belongs
- * to the program that reads the command line (admin->commands), so that no command has to know the others.
+ * Finds the command that the operands name, checks its operands and options, and prints its help. The table of commands
+ * belongs to the program that reads the command line (admin->commands), so that no command has to know the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,8 @@ static void no_such_command(struct admin *a)
 	if (hint[0] != '\0')
 		admin_fail(a, EX_USAGE, "no command %s%s", shown, hint);
 	else
-		admin_fail(a, EX_USAGE, "no command %s; quredis help%s%s lists them", shown, pair ? " " : "", pair ? group : "");
+		admin_fail(a, EX_USAGE, "no command %s; quredis help%s%s lists them", shown, pair ? " " : "",
+		    pair ? group : "");
 	free(shown);
 	free(asked);
 	free(hint);
@@ -151,10 +152,12 @@ int command_unknown_option(struct admin *a)
 	if (hint[0] != '\0')
 		admin_fail(a, EX_USAGE, "unknown option %s%s", unknown, hint);
 	else if (own[0] == '\0')
-		admin_fail(a, EX_USAGE, "unknown option %s; %s%sthe options of every command: quredis help options", unknown, c == NULL ? "" : c->name,
-		    c == NULL ? "" : " takes only ");
+		admin_fail(a, EX_USAGE, "unknown option %s; %s%sthe options of every command: quredis help options",
+		    unknown, c == NULL ? "" : c->name, c == NULL ? "" : " takes only ");
 	else
-		admin_fail(a, EX_USAGE, "unknown option %s; %s takes %s, and the options of every command: quredis help options", unknown, c->name, own);
+		admin_fail(a, EX_USAGE,
+		    "unknown option %s; %s takes %s, and the options of every command: quredis help options", unknown,
+		    c->name, own);
 	free(own);
 	free(hint);
 	free(name);
@@ -163,15 +166,18 @@ int command_unknown_option(struct admin *a)
 
 /* ---- the line ---- */
 
-/* "; TYPE is ingress, transit, escape or delayed": what the description says first, if it is about an operand. A new string. */
+/* "; TYPE is ingress, transit, escape or delayed": what the description says first, if it is about an operand. A new
+ * string. */
 static char *explain_operand(const struct command *c)
 {
 	size_t word = c->details == NULL ? 0 : strcspn(c->details, " "), end;
 	char *name = alloc_copy(c->details, word), *text;
 
-	for (end = word; word > 0 && c->details[end] != '\0' && strncmp(c->details + end, ". ", 2) != 0 && strncmp(c->details + end, ".\n", 2) != 0;)
+	for (end = word; word > 0 && c->details[end] != '\0' && strncmp(c->details + end, ". ", 2) != 0 &&
+	    strncmp(c->details + end, ".\n", 2) != 0;)
 		end++;
-	text = word > 0 && strstr(c->arguments, name) != NULL ? alloc_format("; %.*s", (int)end, c->details) : alloc_string("");
+	text = word > 0 && strstr(c->arguments, name) != NULL ? alloc_format("; %.*s", (int)end, c->details)
+	    : alloc_string("");
 	free(name);
 	return text;
 }
@@ -180,7 +186,8 @@ static int wrong_usage(struct admin *a, const struct command *c, const char *une
 {
 	char *operand = unexpected != NULL ? alloc_string("") : explain_operand(c);
 
-	admin_fail(a, EX_USAGE, "%s%.100s%susage: quredis %s%s%s%s", unexpected == NULL ? "" : "unexpected argument ", unexpected == NULL ? "" : unexpected,
+	admin_fail(a, EX_USAGE, "%s%.100s%susage: quredis %s%s%s%s", unexpected == NULL ? "" : "unexpected argument ",
+	    unexpected == NULL ? "" : unexpected,
 	    unexpected == NULL ? "" : "; ", c->name, *c->arguments == '\0' ? "" : " ", c->arguments, operand);
 	free(operand);
 	return -1;
@@ -202,8 +209,9 @@ static size_t operands_before_ids(const struct command *c)
 }
 
 /*
- * Producers choose ids, so a script passes words that it does not know. None of them may become an option: an id begins with a letter or a digit,
- * and behind the first one no option is read but --help. words: of the name of the command, which stand before the operands
+ * Producers choose ids, so a script passes words that it does not know. None of them may become an option: an id begins
+ * with a letter or a digit, and behind the first one no option is read but --help. words: of the name of the command,
+ * which stand before the operands
  */
 static int check_ids(struct admin *a, const struct command *c)
 {
@@ -213,12 +221,13 @@ static int check_ids(struct admin *a, const struct command *c)
 	if (before == 0)
 		return 0;
 	if (a->options.last != NULL && a->options.before_last > words + before)
-		return admin_fail(a, EX_USAGE, "%s reads no option behind an ID: write %.60s before the first ID, or -- before it if it is one", c->name,
-		    a->options.last);
+		return admin_fail(a, EX_USAGE, "%s reads no option behind an ID: write %.60s before the first ID, or "
+		    "-- before it if it is one", c->name, a->options.last);
 	for (size_t i = before; i < a->noperands; i++)
 		if (!identifier_is(IDENTIFIER_ID, a->operands[i], strlen(a->operands[i]))) {
 			shown = visible(a->operands[i], strlen(a->operands[i]), 100);
-			admin_fail(a, EX_USAGE, "\"%s\" cannot be an ID, which has %s", shown, identifier_form(IDENTIFIER_ID));
+			admin_fail(a, EX_USAGE, "\"%s\" cannot be an ID, which has %s", shown,
+			    identifier_form(IDENTIFIER_ID));
 			free(shown);
 			return -1;
 		}
@@ -230,7 +239,8 @@ static int check_line(struct admin *a, const struct command *c)
 	uint64_t strange = a->options.given & ~c->options;
 
 	if (strange != 0)
-		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);
+		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name,
+		    option_of_bit(strange & -strange)->name);
 	if (a->noperands > c->max)
 		return wrong_usage(a, c, a->operands[c->max]);
 	return a->noperands < c->min ? wrong_usage(a, c, NULL) : 0;
@@ -249,7 +259,8 @@ int command_run(struct admin *a, const struct command *c)
 }
 
 static const char *const task_titles[TASKS] = {
-	[TASK_LOOK] = "What is going on", [TASK_DEAD_LETTERS] = "Dead letters", [TASK_MESSAGES] = "Messages", [TASK_QUEUES] = "Queues and workers",
+	[TASK_LOOK] = "What is going on", [TASK_DEAD_LETTERS] = "Dead letters", [TASK_MESSAGES] = "Messages",
+	    [TASK_QUEUES] = "Queues and workers",
 	[TASK_SUPERVISOR] = "The supervisor of this host", [TASK_OTHER] = "Other commands",
 };
 
@@ -266,7 +277,9 @@ static void list_command(const struct command *c, FILE *out)
 
 static void refer_to_options(bool also, FILE *out)
 {
-	wrap_write(out, also ? "Also --dry-run, --json, --yes and the other options of every command: quredis help " COMMAND_HELP_OPTIONS :
+	wrap_write(out, also
+	    ? "Also --dry-run, --json, --yes and the other options of every command: quredis help "
+	    COMMAND_HELP_OPTIONS :
 	    "Options are those of every command: quredis help " COMMAND_HELP_OPTIONS, 0, 0, wrap_page_width(out));
 	fputc('\n', out);
 }
@@ -279,7 +292,8 @@ void command_list(const struct admin *a, const char *group, FILE *out)
 		if (group == NULL)
 			fprintf(out, "%s%s:\n", task > 0 ? "\n" : "", task_titles[task]);
 		for (size_t i = 0; i < a->commands->n; i++)
-			if (a->commands->all[i].task == (enum command_task)task && (group == NULL || is_of_group(&a->commands->all[i], group)))
+			if (a->commands->all[i].task == (enum command_task)task &&
+			    (group == NULL || is_of_group(&a->commands->all[i], group)))
 				list_command(&a->commands->all[i], out);
 	}
 	fputc('\n', out);
@@ -299,7 +313,8 @@ void command_help(const struct command *c, FILE *out)
 {
 	size_t width = wrap_page_width(out);
 
-	fprintf(out, "Usage:\n  quredis %s%s%s\n\n%s\n", c->name, c->arguments[0] != '\0' ? " " : "", c->arguments, c->summary);
+	fprintf(out, "Usage:\n  quredis %s%s%s\n\n%s\n", c->name, c->arguments[0] != '\0' ? " " : "", c->arguments,
+	    c->summary);
 	if (c->details != NULL) {
 		wrap_write(out, c->details, 0, 0, width);
 		fputc('\n', out);

@@ -8,7 +8,8 @@
 /* quredis help groups the commands by the task of the operator, in this order. */
 enum command_task { TASK_LOOK, TASK_DEAD_LETTERS, TASK_MESSAGES, TASK_QUEUES, TASK_SUPERVISOR, TASK_OTHER, TASKS };
 
-/* A command that changes something waits longer for a reply (ADMIN_WRITE_TIMEOUT_MS). doctor changes something with --fix. */
+/* A command that changes something waits longer for a reply (ADMIN_WRITE_TIMEOUT_MS). doctor changes something with
+ * --fix. */
 enum command_effect { COMMAND_LOOKS, COMMAND_CHANGES };
 
 struct command {
@@ -36,13 +37,15 @@ const struct command *command_find(struct admin *a);
 /* Prints an error about options.unknown, with what was meant, or what the command takes. Returns -1. */
 int command_unknown_option(struct admin *a);
 
-/* Checks the operands and options, connects as the command needs it, and runs it; with --help prints its help. -1: status is set. */
+/* Checks the operands and options, connects as the command needs it, and runs it; with --help prints its help. -1:
+ * status is set. */
 int command_run(struct admin *a, const struct command *c);
 
 /* True: commands of two words begin with this word, as with "dlq". */
 bool command_is_group(const struct admin *a, const char *word);
 
-void command_list(const struct admin *a, const char *group, FILE *out);	/* what "help" prints; group NULL: all commands */
+/* what "help" prints; group NULL: all commands */
+void command_list(const struct admin *a, const char *group, FILE *out);
 void command_help(const struct command *c, FILE *out);			/* what "help COMMAND" prints */
 #define COMMAND_HELP_OPTIONS "options"
 void command_help_options(FILE *out);					/* what "help options" prints */

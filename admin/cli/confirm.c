@@ -68,7 +68,8 @@ int confirm(struct admin *a, const char *fmt, ...)
 
 int confirm_messages(struct admin *a, const char *verb, int64_t n, const char *list, const char *rest)
 {
-	return n == 0 ? 0 : confirm(a, "%s %" PRId64 " message%s of %s %s%s?", verb, n, n == 1 ? "" : "s", a->keys.name, list, rest);
+	return n == 0 ? 0 : confirm(a, "%s %" PRId64 " message%s of %s %s%s?", verb, n, n == 1 ? "" : "s", a->keys.name,
+	    list, rest);
 }
 
 int confirm_by_name(struct admin *a, const char *question, const char *name)

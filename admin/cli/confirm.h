@@ -13,8 +13,8 @@ bool confirm_possible(void);
 bool confirm_yes(const char *question);
 
 /*
- * Asks a question that ends with "[y/N]". Returns 0 to go on: the operator answered yes, gave --yes, or has no terminal. -1:
- * the operator answered no; the exit status is 1.
+ * Asks a question that ends with "[y/N]". Returns 0 to go on: the operator answered yes, gave --yes, or has no
+ * terminal. -1: the operator answered no; the exit status is 1.
  */
 int confirm(struct admin *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 /*
- * Finds and opens the connection of a command: redis.url of the configuration, or the options -u, -H and -P that replace it or a part
- * of it.
+ * Finds and opens the connection of a command: redis.url of the configuration, or the options -u, -H and -P that
+ * replace it or a part of it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 
 #define SLOT_MOVES_MS 2000
 
-/* A part of an address can only be replaced where there is one address, and it is of Redis, not of a Sentinel. A unix socket stands for this host. */
+/* A part of an address can only be replaced where there is one address, and it is of Redis, not of a Sentinel. A unix
+ * socket stands for this host. */
 static int replace_address(struct admin *a, struct redis_target *t)
 {
 	const struct options *o = &a->options;
@@ -24,11 +25,11 @@ static int replace_address(struct admin *a, struct redis_target *t)
 	if (o->host != NULL && o->host[0] == '\0')
 		return admin_fail(a, EX_USAGE, "-H requires a host");
 	if (named != NULL && o->host == NULL)
-		return admin_fail(a, EX_USAGE, "-P replaces the port of a server, but the configuration names %s: give the host, too: -H HOST -P %d", named,
-		    (int)o->port);
+		return admin_fail(a, EX_USAGE, "-P replaces the port of a server, but the configuration names %s: give "
+		    "the host, too: -H HOST -P %d", named, (int)o->port);
 	if (t->naddresses > 1 && t->master == NULL && o->port == 0)
-		return admin_fail(a, EX_USAGE, "-H replaces the host of a server, but the configuration names %s: give the port, too: -H %s -P PORT", named,
-		    o->host);
+		return admin_fail(a, EX_USAGE, "-H replaces the host of a server, but the configuration names %s: give "
+		    "the port, too: -H %s -P PORT", named, o->host);
 	redis_target_set_address(t, o->host, o->port == 0 && named != NULL ? REDIS_PORT : (int)o->port);
 	return 0;
 }
@@ -70,7 +71,8 @@ char *connection_words(const struct admin *a)
 {
 	const struct options *o = &a->options;
 	char port[24], *url = o->url == NULL ? NULL : url_without_password(o->url);
-	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-s", o->socket }, { "-u", url }, { "-H", o->host },
+	const struct { const char *option, *value; } given[] =
+	    { { "-c", o->conf_path }, { "-s", o->socket }, { "-u", url }, { "-H", o->host },
 		{ "-P", o->port == 0 ? NULL : port } };
 	struct buffer words = {0};
 
@@ -122,20 +124,25 @@ int connection_open(struct admin *a)
 	if (connect_when_moved(a) == 0 || connect_as_producer(a) == 0)
 		return 0;
 	if (redis_error_slot_moves(a->redis.error))
-		return admin_fail(a, EX_TEMPFAIL, "Redis: a slot of this Redis Cluster moves to another node: try again when it has arrived (%s)",
-		    a->redis.error);
+		return admin_fail(a, EX_TEMPFAIL, "Redis: a slot of this Redis Cluster moves to another node: try "
+		    "again when it has arrived (%s)", a->redis.error);
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER && a->target.db != 0)
-		return admin_fail(a, EX_CONFIG, "Redis: %s: a Cluster has only database 0: remove the database from redis.url", a->redis.error);
+		return admin_fail(a, EX_CONFIG,
+		    "Redis: %s: a Cluster has only database 0: remove the database from redis.url", a->redis.error);
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
-		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
-		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);
+		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of "
+		    "database 0: set redis.prefix or $QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);
 	if (a->redis.error_class == REDIS_ERROR_SCHEMA)
-		return admin_fail(a, EX_CONFIG, "Redis: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", a->redis.error);
+		return admin_fail(a, EX_CONFIG,
+		    "Redis: %s: another version of quredis wrote these keys: use that one (docs/versions.md)",
+		    a->redis.error);
 	if (queue_refusal_advice(a->redis.error, room) != NULL)
-		return admin_fail(a, EX_NOPERM, "Redis: %s: %s, or use the Redis user of an operator (docs/operating.md)",
-		    a->redis.error, room);
-	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
-	if (a->status == EX_NOPERM && !a->served && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
+		return admin_fail(a, EX_NOPERM,
+		    "Redis: %s: %s, or use the Redis user of an operator (docs/operating.md)", a->redis.error, room);
+	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s",
+	    a->redis.error);
+	if (a->status == EX_NOPERM && !a->served && a->target.login.password == NULL &&
+	    a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
 	return -1;
 }

@@ -7,8 +7,8 @@
 int connection_open(struct admin *a);
 
 /*
- * " -c PATH -u URL", quoted for a shell: the options by which this command found its Redis, for a command that an operator pastes.
- * The password of the URL is left out. A new string.
+ * " -c PATH -u URL", quoted for a shell: the options by which this command found its Redis, for a command that an
+ * operator pastes. The password of the URL is left out. A new string.
  */
 char *connection_words(const struct admin *a);
 

@@ -1,6 +1,6 @@
 /*
- * A client of the control socket of the supervisor on this host. Every wait has a limit. If the supervisor cannot be reached,
- * it prints the reason.
+ * A client of the control socket of the supervisor on this host. Every wait has a limit. If the supervisor cannot be
+ * reached, it prints the reason.
  */
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -54,12 +54,13 @@ static int fail_connect(struct admin *a)
 	const char *path = control_path(a);
 
 	if ((errno == ENOENT || errno == ECONNREFUSED) && a->flawed && a->options.socket == NULL)
-		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s; the configuration has errors, so if that is not its control socket: "
-		    "-s SOCKET", path);
+		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s; the configuration has errors, so if "
+		    "that is not its control socket: -s SOCKET", path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
 	if (errno == EACCES || errno == EPERM)
-		return admin_fail(a, EX_NOPERM, "%s: %s (its owner, and the owner's group, may)", path, strerror(errno));
+		return admin_fail(a, EX_NOPERM, "%s: %s (its owner, and the owner's group, may)", path,
+		    strerror(errno));
 	return admin_fail(a, EX_UNAVAILABLE, "%s: %s", path, strerror(errno));
 }
 
@@ -167,7 +168,8 @@ static json_t *request_of(const char *command, json_t *more)
 	return request;
 }
 
-/* Sends a request. NULL: no answer; an error was printed. An answer that is not "ok" is returned, too, after its error was printed. */
+/* Sends a request. NULL: no answer; an error was printed. An answer that is not "ok" is returned, too, after its error
+ * was printed. */
 static json_t *send_order(struct admin *a, int fd, json_t *request)
 {
 	json_t *answer = exchange(fd, request, ANSWER_TIMEOUT_MS);
@@ -175,7 +177,8 @@ static json_t *send_order(struct admin *a, int fd, json_t *request)
 
 	if (answer == NULL) {
 		admin_fail(a, EX_UNAVAILABLE, "the supervisor: %s",
-		    errno != 0 ? strerror(errno) : "it closed the connection (only its owner and the owner's group may ask)");
+		    errno != 0 ? strerror(errno)
+		    : "it closed the connection (only its owner and the owner's group may ask)");
 		return NULL;
 	}
 	if (json_is_true(json_object_get(answer, "ok")))
@@ -205,21 +208,23 @@ char *control_unsaved(const json_t *status)
 	const char *reason, *dir;
 	json_int_t bytes = -1;
 
-	if (json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir", &dir) == -1)
+	if (json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir",
+	    &dir) == -1)
 		return NULL;
 	json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:I}}}", "keeper", "unsaved", "bytes", &bytes);
 	if (bytes > 0)
-		return alloc_format("the embedded Redis has acknowledged %lld bytes that are not in its file (%s): make room in %s; "
-		    "quredis stop --fast gives them up", (long long)bytes, reason, dir);
-	return alloc_format("quredisd cannot tell whether all is in the file of the embedded Redis (%s): look at %s/redis.log; "
-	    "quredis stop --fast ends it nevertheless", reason, dir);
+		return alloc_format("the embedded Redis has acknowledged %lld bytes that are not in its file (%s): "
+		    "make room in %s; quredis stop --fast gives them up", (long long)bytes, reason, dir);
+	return alloc_format("quredisd cannot tell whether all is in the file of the embedded Redis (%s): look at "
+	    "%s/redis.log; quredis stop --fast ends it nevertheless", reason, dir);
 }
 
 /* The status of the supervisor; NULL: it does not answer, and nothing was printed. */
 static json_t *look_at_status(struct admin *a)
 {
 	int fd = connect_socket(control_path(a));
-	json_t *request = request_of("status", NULL), *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
+	json_t *request = request_of("status", NULL),
+	    *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
 
 	json_decref(request);
 	if (fd != -1)
@@ -227,7 +232,8 @@ static json_t *look_at_status(struct admin *a)
 	return answer;
 }
 
-/* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask: false. */
+/* True: the stop waits until the embedded Redis can write its file; the user was told why. Any failure to ask:
+ * false. */
 static bool tell_unsaved(struct admin *a)
 {
 	json_t *answer = look_at_status(a);
@@ -241,7 +247,8 @@ static bool tell_unsaved(struct admin *a)
 	return waits;
 }
 
-/* Waits until the supervisor closes the connection, as it does when it exits; longer than wait_ms only while Redis cannot write its file. */
+/* Waits until the supervisor closes the connection, as it does when it exits; longer than wait_ms only while Redis
+ * cannot write its file. */
 static int await_exit(struct admin *a, int fd, int64_t wait_ms)
 {
 	struct buffer rest = {0};

@@ -1,4 +1,5 @@
-/* INT and TERM during long work. The signal handler only notes the signal; the work asks interrupt_asked() between its steps. */
+/* INT and TERM during long work. The signal handler only notes the signal; the work asks interrupt_asked() between its
+ * steps. */
 #include <stdio.h>
 
 #include "admin/cli/interrupt.h"

@@ -1,8 +1,9 @@
 /*
- * Fits a table to the width of a terminal: what the operator needs stays readable, and the rest makes room for it. In this order, until the line fits:
- * columns that may give way, and are no figures, go if they say nothing, or only 0; ids beside the first column stand below their row; reasons and errors get
- * what remains of the line, and continue on further lines; if that is too little, they stand below their row, and then messages do; other columns that may
- * give way go; names are cut. Numbers, states and ids are never cut.
+ * Fits a table to the width of a terminal: what the operator needs stays readable, and the rest makes room for it. In
+ * this order, until the line fits: columns that may give way, and are no figures, go if they say nothing, or only 0;
+ * ids beside the first column stand below their row; reasons and errors get what remains of the line, and continue on
+ * further lines; if that is too little, they stand below their row, and then messages do; other columns that may give
+ * way go; names are cut. Numbers, states and ids are never cut.
  */
 #include <string.h>
 
@@ -67,7 +68,8 @@ static void leave_out(const struct output *o, struct table_place *places, bool s
 {
 	for (int rank = 1; rank <= YIELDS_MOST; rank++)
 		for (size_t i = 0; i < o->ncolumns && !has_room(o, places); i++)
-			if (column_yields(&o->columns[i]) == rank && places[i].where == TABLE_INLINE && (places[i].says_nothing || !silent))
+			if (column_yields(&o->columns[i]) == rank && places[i].where == TABLE_INLINE &&
+			    (places[i].says_nothing || !silent))
 				places[i].where = TABLE_NO_ROOM;
 }
 
@@ -94,13 +96,15 @@ static void move_below(const struct output *o, struct table_place *places, enum 
 }
 
 /* Makes the widest of some columns narrower by one, until the line fits or all of them have the least width. */
-static void shrink(const struct output *o, struct table_place *places, bool (*may)(const struct output *o, size_t column), size_t least)
+static void shrink(const struct output *o, struct table_place *places,
+    bool (*may)(const struct output *o, size_t column), size_t least)
 {
 	while (line_width(o, places, false) > o->width) {
 		size_t widest = o->ncolumns;
 
 		for (size_t i = 0; i < o->ncolumns; i++)
-			if (places[i].where == TABLE_INLINE && may(o, i) && (widest == o->ncolumns || places[i].width > places[widest].width))
+			if (places[i].where == TABLE_INLINE && may(o, i) &&
+			    (widest == o->ncolumns || places[i].width > places[widest].width))
 				widest = i;
 		if (widest == o->ncolumns || places[widest].width <= least)
 			return;
@@ -129,7 +133,8 @@ static void measure(const struct output *o, size_t column, struct table_place *p
 		size_t columns = text == NULL ? 0 : visible_columns(text);
 
 		place->width = columns > place->width ? columns : place->width;
-		place->says_nothing = place->says_nothing && (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0);
+		place->says_nothing = place->says_nothing &&
+		    (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0);
 		empty = empty && (text == NULL || text[0] == '\0');
 	}
 	if (o->terminal && empty && nrows > 0 && column > 0)

@@ -22,7 +22,8 @@ struct table_place {
 #define TABLE_INDENT 2
 #define TABLE_GAP 2
 
-/* Chooses the places of all columns for these rows: texts[row][column], NULL for a cell without a value. A new array. */
+/* Chooses the places of all columns for these rows: texts[row][column], NULL for a cell without a value. A new
+ * array. */
 struct table_place *layout_choose(const struct output *o, char **const *rows, size_t nrows);
 
 /* False: a column that was left out as empty has a value in these rows. */

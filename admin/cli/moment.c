@@ -53,7 +53,8 @@ static int parse_zone(const char *s, int64_t *ms)
 	if (*s != '+' && *s != '-')
 		return -1;
 	s++;
-	if (parse_number(&s, 2, &hour) == -1 || (*s == ':' && *++s == '\0') || parse_number(&s, 2, &minute) == -1 || *s != '\0')
+	if (parse_number(&s, 2, &hour) == -1 || (*s == ':' && *++s == '\0') || parse_number(&s, 2, &minute) == -1 ||
+	    *s != '\0')
 		return -1;
 	*ms = sign * ((int64_t)hour * 60 + minute) * 60000;
 	return 0;
@@ -65,14 +66,16 @@ static int parse_date(const char **s, int64_t *ms)
 	struct tm tm = {0};
 	time_t at;
 
-	if (parse_number(s, 4, &year) == -1 || *(*s)++ != '-' || parse_number(s, 2, &month) == -1 || *(*s)++ != '-' || parse_number(s, 2, &day) == -1)
+	if (parse_number(s, 4, &year) == -1 || *(*s)++ != '-' || parse_number(s, 2, &month) == -1 || *(*s)++ != '-' ||
+	    parse_number(s, 2, &day) == -1)
 		return -1;
 	tm.tm_year = year - 1900;
 	tm.tm_mon = month - 1;
 	tm.tm_mday = day;
 	at = timegm(&tm);
 	*ms = (int64_t)at * 1000;
-	return tm.tm_mon != month - 1 || tm.tm_mday != day || at < 0 ? -1 : 0;		/* timegm() turns the 31st of a month of 30 days into another date */
+	/* timegm() turns the 31st of a month of 30 days into another date */
+	return tm.tm_mon != month - 1 || tm.tm_mday != day || at < 0 ? -1 : 0;
 }
 
 enum form { FORM_DURATION, FORM_CLOCK, FORM_DATE, FORM_NONE };
@@ -105,7 +108,8 @@ static enum form parse(const char *text, int64_t now_ms, bool coming, int64_t *m
 	s = text;
 	if (parse_date(&s, &day) == -1)
 		return FORM_NONE;
-	if (*s != '\0' && ((*s != 'T' && *s != ' ') || (s++, parse_clock(&s, &clock)) == -1 || parse_zone(s, &zone) == -1))
+	if (*s != '\0' && ((*s != 'T' && *s != ' ') || (s++, parse_clock(&s, &clock)) == -1 ||
+	    parse_zone(s, &zone) == -1))
 		return FORM_NONE;
 	*ms = day + clock - zone;
 	return FORM_DATE;

@@ -69,7 +69,8 @@ char *notice_suggest(const char *word, const char *const *known, size_t n, const
 	struct buffer text = {0};
 
 	for (size_t i = 0; i < found; i++)
-		buffer_format(&text, "%s%s%s", i == 0 ? " (did you mean " : i + 1 < found ? ", " : " or ", before, near[i]);
+		buffer_format(&text, "%s%s%s", i == 0 ? " (did you mean " : i + 1 < found ? ", " : " or ", before,
+		    near[i]);
 	if (found > 0)
 		buffer_append(&text, "?)", 2);
 	buffer_append(&text, "", 1);

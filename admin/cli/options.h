@@ -9,8 +9,9 @@
 #include "admin/cli/colour.h"
 
 /*
- * Options may stand before and after the command, but not behind an ID: producers choose those, and command.c refuses a word there that reads
- * as an option. Options of single commands are a set of bits: the row of a command in the table (admin/commands/table.c) says which ones it takes.
+ * Options may stand before and after the command, but not behind an ID: producers choose those, and command.c refuses a
+ * word there that reads as an option. Options of single commands are a set of bits: the row of a command in the table
+ * (admin/commands/table.c) says which ones it takes.
  */
 #define OPTION_BIT(n)	(UINT64_C(1) << (n))
 #define OPTION_LINES	OPTION_BIT(0)
@@ -40,7 +41,8 @@
 #define OPTION_WORKER	OPTION_BIT(24)
 #define OPTION_UNTIL	OPTION_BIT(25)
 /* dead_letters/filter.h */
-#define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | OPTION_UNTIL)
+#define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | \
+    OPTION_UNTIL)
 #define OPTION_ANEW	OPTION_BIT(26)
 #define OPTION_PACE	(OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)
 #define OPTION_BIND	OPTION_BIT(27)
@@ -63,7 +65,8 @@ struct options {			/* strings point into argv */
 	enum colour_choice colour;
 
 	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop;
-	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
+	/* which dead letters; since: also which minutes of stats */
+	const char *class, *cause, *text, *exit_code, *worker, *since, *until;
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
@@ -85,8 +88,10 @@ struct option_spec {
 	const char *argument;		/* as help shows it; NULL: a flag */
 	uint64_t bit;			/* 0: global */
 	const char *summary;
-	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_MAY_HAVE_NUMBER /* --wait, --wait=3 */,
-		OPTION_IS_COLOUR } kind;
+	enum {
+		OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_IS_COLOUR,
+		OPTION_MAY_HAVE_NUMBER,	/* --wait, --wait=3 */
+	} kind;
 	size_t offset;			/* in struct options */
 	int64_t min, max;		/* numbers */
 	const char *wanted;		/* strings: what the value is, with an example */
@@ -97,8 +102,8 @@ extern const size_t option_specs_count;
 
 struct options options_none(void);	/* none is given */
 /*
- * Returns -1 if the line cannot be understood: it has an unknown option, and the operands are known all the same; or the reason was printed, and `unknown`
- * is empty. Free in all cases.
+ * Returns -1 if the line cannot be understood: it has an unknown option, and the operands are known all the same; or
+ * the reason was printed, and `unknown` is empty. Free in all cases.
  */
 int options_parse(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
@@ -106,18 +111,21 @@ void options_free(struct options *o);
 /* The option with this bit ("--limit"); never NULL for a bit of a table. */
 const struct option_spec *option_of_bit(uint64_t bit);
 
-/* The options with these bits that were given, strings and numbers, as {"class": "HandlerExit", "canary": 50}: a new object. NULL: one is not UTF-8 */
+/* The options with these bits that were given, strings and numbers, as {"class": "HandlerExit", "canary": 50}: a new
+ * object. NULL: one is not UTF-8 */
 struct json_t *options_to_json(const struct options *o, uint64_t bits);
-/* The words of such an object for a shell, " --class HandlerExit --canary=50": a new string. NULL: it has other members */
+/* The words of such an object for a shell, " --class HandlerExit --canary=50": a new string. NULL: it has other
+ * members */
 char *options_to_words(const struct json_t *json, uint64_t bits);
 
 /*
- * Reads such an object, which any program may have written, into o. The strings point into it. -1: it has other members, or a value that the command line
- * would refuse
+ * Reads such an object, which any program may have written, into o. The strings point into it. -1: it has other
+ * members, or a value that the command line would refuse
  */
 int options_from_json(struct options *o, const struct json_t *json, uint64_t bits);
 
-void options_append_quoted(struct buffer *words, const char *text);	/* a word for a shell; plain words stay as they are */
+/* a word for a shell; plain words stay as they are */
+void options_append_quoted(struct buffer *words, const char *text);
 
 /* Lists the options whose bit is in bits; 0: the global ones. */
 void options_print(uint64_t bits, FILE *out);

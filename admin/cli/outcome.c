@@ -58,7 +58,8 @@ static void say_json(struct admin *a, const struct outcome *o)
 		add(&l, "done", cell_int(p->done));
 		add(&l, "failed_again", cell_count(p->failed));
 		add(&l, "same_cause", cell_count(p->same_cause));
-		add(&l, "failed_cause", p->failed_cause == NULL ? cell_none() : cell_bytes(p->failed_cause, strlen(p->failed_cause)));
+		add(&l, "failed_cause", p->failed_cause == NULL ? cell_none()
+		    : cell_bytes(p->failed_cause, strlen(p->failed_cause)));
 		add(&l, "complete", cell_bool(p->complete));
 	}
 	output_object(&a->output, l.columns, l.n, l.cells);
@@ -72,8 +73,8 @@ static char *durability_text(const struct outcome_durability *d)
 	if (d != NULL && d->confirmed && d->on_disk)
 		buffer_format(&text, ", on disk");
 	if (d != NULL && d->confirmed && d->replicas > 0)
-		buffer_format(&text, "%s %s of %" PRId64 " replica%s", d->on_disk ? " and" : ",", d->replicas_on_disk ? "on disk" : "in memory", d->replicas,
-		    d->replicas == 1 ? "" : "s");
+		buffer_format(&text, "%s %s of %" PRId64 " replica%s", d->on_disk ? " and" : ",",
+		    d->replicas_on_disk ? "on disk" : "in memory", d->replicas, d->replicas == 1 ? "" : "s");
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
@@ -82,7 +83,8 @@ static char *due_text(const struct outcome *o)
 {
 	char at[CLOCK_RFC3339_SIZE], in[UNITS_SIZE];
 
-	return o->delay_ms <= 0 ? alloc_string("") : alloc_format(", due %s, in %s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in));
+	return o->delay_ms <= 0 ? alloc_string("")
+	    : alloc_format(", due %s, in %s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in));
 }
 
 /* "; 40 matching messages are left" */
@@ -118,7 +120,8 @@ static char *what_text(const struct admin *a, const struct outcome *o)
 	char *count = outcome_count(o->count), *text;
 
 	if (o->list != NULL && strcmp(o->list, admin_list_name(LIST_ESCAPE)) == 0)
-		text = alloc_format("%" PRId64 " dead letter%s of %s", o->count, o->count == 1 ? "" : "s", a->keys.name);
+		text = alloc_format("%" PRId64 " dead letter%s of %s", o->count, o->count == 1 ? "" : "s",
+		    a->keys.name);
 	else
 		text = alloc_format("%s%s%s", count, o->list == NULL ? "" : " of ", o->list == NULL ? "" : o->list);
 	free(count);
@@ -133,8 +136,8 @@ void outcome_say(struct admin *a, const struct outcome *o)
 	if (a->options.json)
 		say_json(a, o);
 	else
-		notice_say("%s %s%s%s%s%s", a->options.dry_run ? o->would : o->did, what, a->options.dry_run && o->what != NULL ? o->what : "", due,
-		    durability, rest);
+		notice_say("%s %s%s%s%s%s", a->options.dry_run ? o->would : o->did, what,
+		    a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)

@@ -65,7 +65,8 @@ static struct cell *expand_cells(const struct output *o, const struct cell *give
 			cells[n++] = given[i];
 		else
 			for (int f = 0; (f = next_figure(&o->given[i], f)) < FACTS; f++)
-				cells[n++] = given[i].facts == NULL ? cell_none() : cell_fact(given[i].facts, (enum fact)f);
+				cells[n++] =
+				    given[i].facts == NULL ? cell_none() : cell_fact(given[i].facts, (enum fact)f);
 	}
 	return cells;
 }
@@ -175,7 +176,8 @@ const char *output_ago(int64_t ms, char out[OUTPUT_AGO_SIZE])
 	ms = future ? (ms == INT64_MIN ? INT64_MAX : -ms) : ms;
 	while (ms / units[u].ms >= units[u].below)
 		u++;
-	snprintf(out, OUTPUT_AGO_SIZE, "%s%" PRId64 "%s%s", future ? "in " : "", ms / units[u].ms, units[u].unit, future ? "" : " ago");
+	snprintf(out, OUTPUT_AGO_SIZE, "%s%" PRId64 "%s%s", future ? "in " : "", ms / units[u].ms, units[u].unit,
+	    future ? "" : " ago");
 	return out;
 }
 

@@ -10,15 +10,16 @@
 #include "common/facts/facts.h"
 
 /*
- * The standard output of a command: rows under columns, or one object. The same cells become a table (output_table.c) or JSON
- * (output_json.c).
+ * The standard output of a command: rows under columns, or one object. The same cells become a table (output_table.c)
+ * or JSON (output_json.c).
  */
 struct json_t;
 
 enum column_kind {	/* how it gives way if the line is too long; layout.c */
 	COLUMN_NAME,	/* is cut */
 	COLUMN_NUMBER,	/* aligned to the right, never cut */
-	COLUMN_FIGURE,	/* a number of which 0 and unknown say something, too: whether it is shown does not depend on its values */
+	/* a number of which 0 and unknown say something, too: whether it is shown does not depend on its values */
+	COLUMN_FIGURE,
 	COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
 	COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
 	COLUMN_TEXT,	/* a reason or an error: continues on further lines */
@@ -30,7 +31,8 @@ struct column {
 	const char *title;	/* in the table; NULL: left out */
 	unsigned kind;		/* enum column_kind, and YIELDS() if the column may be left out */
 };
-#define YIELDS(rank) ((unsigned)(rank) << 8)	/* where the terminal is too narrow the columns with the lower ranks go first */
+/* where the terminal is too narrow the columns with the lower ranks go first */
+#define YIELDS(rank) ((unsigned)(rank) << 8)
 #define YIELDS_MOST 16
 #define FIGURES_OF(table) (COLUMN_FIGURES | (unsigned)(table) << 16)	/* enum fact_table */
 
@@ -78,9 +80,11 @@ struct output {
 	const struct output_format *format;
 	FILE *file;
 	size_t width;			/* of the terminal; SIZE_MAX: none */
-	bool terminal;			/* a person reads it: times are relative, and columns without any value are left out */
+	/* a person reads it: times are relative, and columns without any value are left out */
+	bool terminal;
 	bool colour;
-	int64_t now_ms;			/* by the clock of Redis; 0: not known, times are absolute. admin_show_ages() sets it */
+	/* by the clock of Redis; 0: not known, times are absolute. admin_show_ages() sets it */
+	int64_t now_ms;
 	bool wrap;			/* a long cell continues on the next line instead of being cut */
 	const struct column *columns;	/* columns of the current rows or object */
 	size_t ncolumns;
@@ -100,7 +104,8 @@ void output_begin(struct output *o, const struct column *columns, size_t n);
 void output_row(struct output *o, const struct cell *cells);
 /* A line of text between the rows of a table. JSON leaves it out. */
 void output_line(struct output *o, const char *text);
-void output_end(struct output *o, bool complete);	/* complete false: writes the rows so far, and does not close the array */
+/* complete false: writes the rows so far, and does not close the array */
+void output_end(struct output *o, bool complete);
 
 /* The same, where a notice says that the list is empty: a person then sees no header above nothing. */
 void output_end_list(struct output *o, bool complete);

@@ -79,7 +79,8 @@ static int write_without_del(const char *text, size_t len, void *file)
 	return 0;
 }
 
-/* On a terminal, escapes all characters but printable ASCII. JSON allows DEL and U+0080 to U+009F, but some terminals obey them as commands. */
+/* On a terminal, escapes all characters but printable ASCII. JSON allows DEL and U+0080 to U+009F, but some terminals
+ * obey them as commands. */
 static void dump(const struct output *o, const json_t *value, size_t flags)
 {
 	if (o->width != SIZE_MAX)

@@ -1,7 +1,7 @@
 /*
- * Writes rows as a text table: indented by two columns like the Ruby gem's, with two columns between cells. The first rows are
- * held back until the widths are known; the others are written at once, so a long listing needs no memory of its own. layout.c
- * fits the table to a terminal. Elsewhere each row is one line with all columns, and nothing is cut.
+ * Writes rows as a text table: indented by two columns like the Ruby gem's, with two columns between cells. The first
+ * rows are held back until the widths are known; the others are written at once, so a long listing needs no memory of
+ * its own. layout.c fits the table to a terminal. Elsewhere each row is one line with all columns, and nothing is cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static enum colour_meaning meaning_of(const struct column *column, const char *t
 
 static void write_cell(const struct output *o, size_t column, enum colour_meaning meaning, const char *text, bool last)
 {
-	bool right = column_kind(&o->columns[column]) == COLUMN_NUMBER || column_kind(&o->columns[column]) == COLUMN_FIGURE;
+	bool right = column_kind(&o->columns[column]) == COLUMN_NUMBER ||
+	    column_kind(&o->columns[column]) == COLUMN_FIGURE;
 	size_t width = o->places[column].width, columns = visible_columns(text);
 
 	if (right && columns < width)
@@ -92,7 +93,8 @@ static void free_texts(const struct output *o, char **texts)
 
 /* ---- texts that continue on the next line ---- */
 
-/* Takes a line of at most so many columns from *rest; it ends in "..." if it is the last one allowed and more follows. */
+/* Takes a line of at most so many columns from *rest; it ends in "..." if it is the last one allowed and more
+ * follows. */
 static char *next_line(const char **rest, size_t width, bool last_allowed)
 {
 	size_t n = wrap_cell(*rest, width);
@@ -146,7 +148,8 @@ static void write_inline(const struct output *o, char **texts)
 static void write_below(const struct output *o, size_t column, const char *text)
 {
 	const char *title = o->columns[column].title;
-	size_t before = BELOW_INDENT + strlen(title) + 2, width = o->width > before + BELOW_INDENT ? o->width - before : BELOW_INDENT;
+	size_t before = BELOW_INDENT + strlen(title) + 2,
+	    width = o->width > before + BELOW_INDENT ? o->width - before : BELOW_INDENT;
 	size_t most = column_kind(&o->columns[column]) == COLUMN_LINE ? 1 : TEXT_LINES_MAX;
 
 	if (column_kind(&o->columns[column]) == COLUMN_ID)
@@ -208,7 +211,8 @@ static void write_left_out(const struct output *o)
 		char *text = alloc_format("no room for %s (--json has all)", names.data);
 
 		for (const char *rest = text; rest[0] != '\0';) {
-			char *line = next_line(&rest, o->width > 2 * TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT, false);
+			char *line = next_line(&rest,
+			    o->width > 2 * TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT, false);
 
 			write_between(o, line);
 			free(line);
@@ -273,7 +277,8 @@ static void hold_row(struct output *o, char **texts, char *line)
 
 static void table_line(struct output *o, const char *text)
 {
-	hold_row(o, NULL, visible(text, strlen(text), o->width > TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT));
+	hold_row(o, NULL, visible(text, strlen(text),
+	    o->width > TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT));
 }
 
 static void table_row(struct output *o, const struct cell *cells)

@@ -14,7 +14,8 @@
 
 void progress_begin(struct progress *p, const char *what, int64_t before, int64_t total)
 {
-	*p = (struct progress){ .what = what, .total = total, .before = before, .terminal = isatty(STDERR_FILENO) == 1 };
+	*p = (struct progress){ .what = what, .total = total, .before = before,
+	    .terminal = isatty(STDERR_FILENO) == 1 };
 	p->started_ms = p->drawn_ms = clock_monotonic_ms();
 }
 

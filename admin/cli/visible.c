@@ -1,6 +1,7 @@
 /*
- * Makes untrusted bytes safe for a terminal, and measures how many columns they take. All text from Redis passes through here
- * before it is printed; JSON has its own escaping. Every function returns a new string or changes its argument in place.
+ * Makes untrusted bytes safe for a terminal, and measures how many columns they take. All text from Redis passes
+ * through here before it is printed; JSON has its own escaping. Every function returns a new string or changes its
+ * argument in place.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +16,8 @@
 #include "common/base/base.h"
 
 /*
- * The length of the character at s, if it can be printed unchanged; else 0. A character of zero width cannot: it could reorder
- * or hide the characters beside it.
+ * The length of the character at s, if it can be printed unchanged; else 0. A character of zero width cannot: it could
+ * reorder or hide the characters beside it.
  */
 static size_t printable(const char *s, size_t len, size_t *columns)
 {
@@ -35,8 +36,8 @@ static size_t printable(const char *s, size_t len, size_t *columns)
 }
 
 /*
- * backslash: keeps a backslash as it is, for a line of quredis. Otherwise it is doubled, so that bytes which look like an
- * escape sequence cannot be mistaken for one.
+ * backslash: keeps a backslash as it is, for a line of quredis. Otherwise it is doubled, so that bytes which look like
+ * an escape sequence cannot be mistaken for one.
  */
 static char *escape_bytes(const char *s, size_t len, size_t max_columns, bool backslash)
 {
@@ -58,7 +59,8 @@ static char *escape_bytes(const char *s, size_t len, size_t max_columns, bool ba
 			buffer_append(&out, s + i, n);
 		} else {
 			n = 1;
-			width = (size_t)(vis(escaped, (unsigned char)s[i], VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE,
+			width = (size_t)(vis(escaped, (unsigned char)s[i],
+			    VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE,
 			    i + 1 < len ? (unsigned char)s[i + 1] : 0) - escaped);
 			buffer_append(&out, escaped, width);
 		}

@@ -4,10 +4,9 @@
 #include <stddef.h>
 
 /*
- * Untrusted bytes as one line of text that cannot control a terminal. Characters that are printable in the user's locale stay;
- * others become \
- * , \     , \\0, \\377 as in vis(3). Returns a new string of at most max_columns columns (SIZE_MAX: no limit); a longer one is
- * cut and ends in "...".
+ * Untrusted bytes as one line of text that cannot control a terminal. Characters that are printable in the user's
+ * locale stay; others become \ , \     , \\0, \\377 as in vis(3). Returns a new string of at most max_columns columns
+ * (SIZE_MAX: no limit); a longer one is cut and ends in "...".
  */
 char *visible(const void *data, size_t len, size_t max_columns);
 

@@ -51,7 +51,8 @@ static size_t word_len(const char *s)
 
 static bool begins_command(const char *s)
 {
-	static const char *const programs[] = { "quredis ", "quredisd -", "redis-cli ", "systemctl ", "runuser ", "chmod " };
+	static const char *const programs[] =
+	    { "quredis ", "quredisd -", "redis-cli ", "systemctl ", "runuser ", "chmod " };
 
 	for (size_t i = 0; i < nitems(programs); i++)
 		if (strncmp(s, programs[i], strlen(programs[i])) == 0)

@@ -4,8 +4,8 @@
 #include "admin/cli/cli.h"
 
 /*
- * The commands of quredis that have no folder of their own, one file each, and the table of all commands (table.c). main()
- * stores a pointer to the table in struct admin, where code that looks a command up finds it.
+ * The commands of quredis that have no folder of their own, one file each, and the table of all commands (table.c).
+ * main() stores a pointer to the table in struct admin, where code that looks a command up finds it.
  */
 extern const struct command_table commands;
 
@@ -31,11 +31,12 @@ int cmd_version(struct admin *a);
 
 struct queue_health;
 /*
- * health_reasons.c: the texts of all reasons of a report in one line, the worst first, with what comes next: the next attempt of a breaker, the next look
- * at a figure that recovers. "" if it has none. A new string.
+ * health_reasons.c: the texts of all reasons of a report in one line, the worst first, with what comes next: the next
+ * attempt of a breaker, the next look at a figure that recovers. "" if it has none. A new string.
  */
 char *health_reasons(const struct queue_health *report, int64_t server_ms);
-/* The same, with its age if it is not of just now, for a text beside figures of this moment: "4m ago: 3400 dead letters, …". A new string. */
+/* The same, with its age if it is not of just now, for a text beside figures of this moment: "4m ago: 3400 dead
+ * letters, …". A new string. */
 char *health_reasons_dated(const struct queue_health *report, int64_t server_ms);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Completes a command line for a shell. Commands and options come from their tables, queues from the
- * configuration and Redis. It prints nothing but candidates: errors are not reported, and Redis gets PATIENCE_S to answer.
- * Candidates that were found until then are printed.
+ * configuration and Redis. It prints nothing but candidates: errors are not reported, and Redis gets PATIENCE_S to
+ * answer. Candidates that were found until then are printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static void offer_queues(struct completion *c)
 	if (c->a.redis.state != REDIS_READY || admin_registered(&c->a, &names, &n) == -1)
 		return;
 	for (size_t i = 0; i < n; i++)
-		if (conf_queue_find(c->a.conf, names[i]) == NULL && identifier_is(IDENTIFIER_NAME, names[i], strlen(names[i])))
+		if (conf_queue_find(c->a.conf, names[i]) == NULL &&
+		    identifier_is(IDENTIFIER_NAME, names[i], strlen(names[i])))
 			offer(c, names[i], NULL);
 	admin_names_free(names, n);
 }
@@ -101,7 +102,8 @@ static void operand_name(const char *arguments, size_t n, char *out, size_t size
 
 static void offer_operand(struct completion *c, const struct command *command)
 {
-	static const char *const lists[] = { "ingress", "transit", "escape", "delayed" }, *const shells[] = { "bash", "fish", "zsh" };
+	static const char *const lists[] = { "ingress", "transit", "escape", "delayed" },
+	    *const shells[] = { "bash", "fish", "zsh" };
 	char name[32] = "";
 
 	operand_name(command->arguments, c->a.noperands, name, sizeof(name));
@@ -137,7 +139,8 @@ static const struct option_spec *awaits_value(const char *word)
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];
 
-		if (s->argument != NULL && s->kind != OPTION_MAY_HAVE_NUMBER && ((strncmp(word, "--", 2) == 0 && strcmp(word + 2, s->name) == 0) ||
+		if (s->argument != NULL && s->kind != OPTION_MAY_HAVE_NUMBER &&
+		    ((strncmp(word, "--", 2) == 0 && strcmp(word + 2, s->name) == 0) ||
 		    (word[0] == '-' && word[1] == s->letter && word[2] == '\0')))
 			return s;
 	}
@@ -180,7 +183,8 @@ static void complete_word(struct completion *c)
 
 void complete_words(const struct command_table *commands, char *const *words, size_t n)
 {
-	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true }, .begun = n == 0 ? "" : words[n - 1] };
+	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true },
+	    .begun = n == 0 ? "" : words[n - 1] };
 	char **argv = alloc_zero(n + 2, sizeof(*argv));
 	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);
 	int argc = n == 0 ? 1 : (int)n;		/* without the word that is completed */

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Prints the candidates for the last of these words (the words after "quredis", up to the cursor), one a line: "word TAB what
- * it is". The single line ":files" means: names of files.
+ * Prints the candidates for the last of these words (the words after "quredis", up to the cursor), one a line: "word
+ * TAB what it is". The single line ":files" means: names of files.
  */
 struct command_table;
 void complete_words(const struct command_table *commands, char *const *words, size_t n);

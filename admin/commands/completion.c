@@ -23,8 +23,8 @@ static const char bash[] =
     "complete -F _quredis quredis\n";
 
 static const char fish[] =
-    "complete -c quredis -f -a '(quredis completion words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'\n"
-    "complete -c quredis -s c -l config -r -F\n";
+    "complete -c quredis -f -a '(quredis completion words -- (commandline -opc)[2..-1] (commandline -ct) "
+    "2>/dev/null)'\ncomplete -c quredis -s c -l config -r -F\n";
 
 static const char zsh[] =
     "#compdef quredis\n"

@@ -1,6 +1,6 @@
 /*
- * quredis destroy: deletes every key of a queue, then its registration. It deletes the keys in groups, and last those that
- * lead to the others, so that an interrupted command can be run again.
+ * quredis destroy: deletes every key of a queue, then its registration. It deletes the keys in groups, and last those
+ * that lead to the others, so that an interrupted command can be run again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,8 +24,10 @@ static size_t alive(const struct lists *l)
 
 static int refuse_workers(struct admin *a, size_t n)
 {
-	return admin_fail(a, EX_TEMPFAIL, "%zu worker%s of %s %s alive: remove the queue from the configuration of each host "
-	    "that quredis nodes shows, then quredis reload there (--force destroys all the same)", n, n == 1 ? "" : "s", a->keys.name, n == 1 ? "is" : "are");
+	return admin_fail(a, EX_TEMPFAIL,
+	    "%zu worker%s of %s %s alive: remove the queue from the configuration of each host that quredis nodes "
+	    "shows, then quredis reload there (--force destroys all the same)", n, n == 1 ? "" : "s", a->keys.name,
+	    n == 1 ? "is" : "are");
 }
 
 /* A key of the wrong type has no known length: it counts as 0, and is deleted, too. */
@@ -84,7 +86,8 @@ static int destroy_redriven(struct admin *a, int64_t *removed)
 	queue_operations_list(&a->redis, &a->keys, OPERATION_WHAT);
 	if (admin_wait(a, &reply) == -1)
 		return -1;
-	for (; queue_operations_listed(&reply, n, id, &what); n++)	/* a wrong type is no error here: it lists none */
+	/* a wrong type is no error here: it lists none */
+	for (; queue_operations_listed(&reply, n, id, &what); n++)
 		queue_destroy_redriven(&a->redis, &a->keys, id);
 	return take_removed(a, n, removed);
 }
@@ -109,20 +112,26 @@ static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 static void print_destroyed(struct admin *a, const struct lists *l, int64_t removed)
 {
 	static const struct column columns[] = {
-		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "ingress_size", "", COLUMN_NAME }, { "transit_size", "", COLUMN_NAME },
-		{ "escape_size", "", COLUMN_NAME }, { "delayed_size", "", COLUMN_NAME }, { "keys", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME },
+		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "ingress_size", "", COLUMN_NAME },
+		    { "transit_size", "", COLUMN_NAME },
+		{ "escape_size", "", COLUMN_NAME }, { "delayed_size", "", COLUMN_NAME }, { "keys", "", COLUMN_NAME },
+		    { "dry_run", "", COLUMN_NAME },
 	};
 
 	if (a->options.json)
 		output_object(&a->output, columns, nitems(columns),
-		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known_length(l->ingress)), cell_int(known_length(l->transit)),
-			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
+		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known_length(l->ingress)),
+		    cell_int(known_length(l->transit)),
+			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed)), cell_int(removed),
+			    cell_bool(a->options.dry_run) });
 	else
-		notice_say("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed",
-		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known_length(l->ingress), known_length(l->transit),
-		    known_length(l->escape), known_length(l->delayed));
+		notice_say("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64
+		    " delayed",
+		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known_length(l->ingress),
+		    known_length(l->transit), known_length(l->escape), known_length(l->delayed));
 	if (a->queue != NULL)
-		admin_note("%s is still in the configuration: a supervisor that reads it makes the queue again", a->keys.name);
+		admin_note("%s is still in the configuration: a supervisor that reads it makes the queue again",
+		    a->keys.name);
 }
 
 int cmd_destroy(struct admin *a)
@@ -138,7 +147,8 @@ int cmd_destroy(struct admin *a)
 		rc = refuse_workers(a, alive(&l));
 	if (rc == 0 && !a->options.dry_run) {
 		question = alloc_format("This deletes %s and its %" PRId64 " messages.", a->keys.name,
-		    known_length(l.ingress) + known_length(l.transit) + known_length(l.escape) + known_length(l.delayed));
+		    known_length(l.ingress) + known_length(l.transit) + known_length(l.escape) +
+		    known_length(l.delayed));
 		rc = confirm_by_name(a, question, a->keys.name);
 		free(question);
 		if (rc == 0)

@@ -52,6 +52,8 @@ int cmd_done_ls(struct admin *a)
 	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .done = true }, show_row, &l) == -1 ? -1 : 0;
 	output_end_list(&a->output, rc == 0);
 	if (rc == 0 && a->output.nrows == 0 && !a->options.json)
-		admin_note("no messages%s", a->queue != NULL && a->queue->done.keep <= 0 ? ": the queue keeps no history, since done.keep is not set" : "");
+		admin_note("no messages%s",
+		    a->queue != NULL && a->queue->done.keep <= 0
+		    ? ": the queue keeps no history, since done.keep is not set" : "");
 	return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * quredis health: shows the last reports of the sweepers of all hosts (quredis:health), for people, programs and monitors. The
- * sweeper judges a queue, and owns the rule. This file only shows reports, and decides when one is missing; admin/queues/reports.c decides
- * what a report is still worth.
+ * quredis health: shows the last reports of the sweepers of all hosts (quredis:health), for people, programs and
+ * monitors. The sweeper judges a queue, and owns the rule. This file only shows reports, and decides when one is
+ * missing; admin/queues/reports.c decides what a report is still worth.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,9 +25,11 @@ struct reports {
 	struct queue_health *all;
 	size_t n;
 	int64_t now_ms;			/* by the clock of Redis */
-	int level;			/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
+	/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
+	int level;
 	const char *why;		/* no report: what the operator should check */
-	bool lost;			/* the registry has the wrong type: there may be queues that this configuration does not have */
+	/* the registry has the wrong type: there may be queues that this configuration does not have */
+	bool lost;
 };
 
 static int by_badness(const void *a, const void *b)
@@ -52,7 +54,8 @@ static bool is_reported(const struct reports *r, const char *queue)
 }
 
 /* Asks about one queue, which may be gone meanwhile: then 0. */
-static int ask_queue(struct admin *a, const char *name, void ask(struct redis *, const struct queue_keys *), int64_t *found)
+static int ask_queue(struct admin *a, const char *name, void ask(struct redis *, const struct queue_keys *),
+    int64_t *found)
 {
 	struct queue_keys keys;
 	int rc;
@@ -113,8 +116,8 @@ static void leave_out_gone(const struct admin *a, struct reports *r, char *const
 }
 
 /*
- * Adds queues without a report, since they must not seem healthy only because others are: if health is enabled, the queues
- * of the configuration, and the queues of the registry that have registered workers.
+ * Adds queues without a report, since they must not seem healthy only because others are: if health is enabled, the
+ * queues of the configuration, and the queues of the registry that have registered workers.
  */
 static int keep_unreported(struct admin *a, struct reports *r, char *const *names, size_t n)
 {
@@ -151,7 +154,8 @@ static int take_reports(struct admin *a, struct reports *r)
 	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {
-		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL, a->conf->nqueues + nnames, r->now_ms, &r->n, &stale);
+		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL,
+		    a->conf->nqueues + nnames, r->now_ms, &r->n, &stale);
 		rc = reports_confirm(a, r->all, &r->n, r->now_ms);
 		leave_out_gone(a, r, names, nnames);
 		rc = rc == -1 || end_pauses(a, r) == -1 ? -1 : keep_unreported(a, r, names, nnames);
@@ -184,9 +188,11 @@ static struct cell stuck_cell(const struct facts *f)
 static void show_reports(struct admin *a, const struct reports *r)
 {
 	static const struct column columns[] = {
-		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "As of", COLUMN_NUMBER | YIELDS(16) },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE },
+		    { NULL, "As of", COLUMN_NUMBER | YIELDS(16) },
 		{ NULL, "Next look", COLUMN_NUMBER | YIELDS(3) }, { NULL, NULL, FIGURES_OF(IN_HEALTH) },
-		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_HEALTH_END) }, { NULL, "Reason", COLUMN_TEXT },
+		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_HEALTH_END) },
+		    { NULL, "Reason", COLUMN_TEXT },
 	};
 
 	output_begin(&a->output, columns, nitems(columns));
@@ -195,7 +201,8 @@ static void show_reports(struct admin *a, const struct reports *r)
 		struct facts f = facts_unknown();
 
 		facts_read(&f, FACT_OF_QUEUE, r->all[i].document, 0);
-		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status), time_cell(r->all[i].at_ms),
+		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status),
+		    time_cell(r->all[i].at_ms),
 		    time_cell(r->all[i].at_ms > 0 && r->all[i].next_ms < r->now_ms ? r->now_ms : r->all[i].next_ms),
 		    cell_facts(&f), stuck_cell(&f), cell_facts(&f), cell_str(why[0] == '\0' ? NULL : why) });
 		free(why);
@@ -215,7 +222,8 @@ static void show_failures(struct admin *a, const json_t *report)
 	for (size_t i = 0; i < n; i++) {
 		char *name = alloc_format("failures.classes.%s", figures[i].name);
 
-		output_row(&a->output, (struct cell[]){ cell_str(name), cell_int((int64_t)figures[i].n), cell_str("attempts that failed for this reason") });
+		output_row(&a->output, (struct cell[]){ cell_str(name), cell_int((int64_t)figures[i].n),
+		    cell_str("attempts that failed for this reason") });
 		free(name);
 	}
 }
@@ -233,7 +241,8 @@ static void show_figures(struct admin *a, const struct queue_health *report)
 	output_begin(&a->output, columns, nitems(columns));
 	for (int i = 0; i < FACTS; i++) {
 		const struct fact_words *w = &facts_table[i];
-		char *name = alloc_format("%s%s%s", w->object == NULL ? "" : w->object, w->object == NULL ? "" : ".", w->key);
+		char *name = alloc_format("%s%s%s", w->object == NULL ? "" : w->object, w->object == NULL ? "" : ".",
+		    w->key);
 		char *pace = w->type == FACT_PACE ? alloc_format("%.1f", (double)f.n[i] / 1000) : NULL;
 
 		if (f.n[i] >= 0)
@@ -254,7 +263,8 @@ static void show_json(struct admin *a, const struct reports *r)
 
 	for (size_t i = 0; i < r->n; i++)
 		json_array_append(queues, r->all[i].document);
-	all = json_pack("{s:s, s:o}", "status", r->level == STATUS_UNKNOWN ? "unknown" : queue_health_names[r->level], "queues", queues);
+	all = json_pack("{s:s, s:o}", "status", r->level == STATUS_UNKNOWN ? "unknown" : queue_health_names[r->level],
+	    "queues", queues);
 	output_json_document(&a->output, all);
 	json_decref(all);
 }
@@ -322,7 +332,8 @@ static void print_figures(const struct reports *r)
 static void show_nagios(const struct reports *r)
 {
 	static const char *const words[] = {
-		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL", [STATUS_UNKNOWN] = "UNKNOWN",
+		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL",
+		    [STATUS_UNKNOWN] = "UNKNOWN",
 	};
 
 	printf("QUREDIS %s%s", words[r->level], r->lost ? " - the registry has the wrong type" : "");
@@ -338,7 +349,8 @@ static void show_nagios(const struct reports *r)
 
 static int look_at_reports(struct admin *a, struct reports *r)
 {
-	if (admin_prepare(a, NEED_REDIS) == -1 || admin_show_ages(a) == -1 || admin_server_time(a, &r->now_ms) == -1 || take_reports(a, r) == -1)
+	if (admin_prepare(a, NEED_REDIS) == -1 || admin_show_ages(a) == -1 || admin_server_time(a, &r->now_ms) == -1 ||
+	    take_reports(a, r) == -1)
 		return -1;
 	/* No sweeper reports a queue that does not exist, either. */
 	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;

@@ -13,7 +13,8 @@
 
 #define DATED_MS 15000			/* an older report says so where it stands beside figures of this moment */
 
-/* Why the queue does not fetch on the node of the report, or lacks workers there, unless a reason of its health says that. */
+/* Why the queue does not fetch on the node of the report, or lacks workers there, unless a reason of its health says
+ * that. */
 static void append_state(struct buffer *all, const json_t *document)
 {
 	const char *state = json_string_value(json_object_get(document, "state"));
@@ -34,7 +35,8 @@ static void append_state(struct buffer *all, const json_t *document)
 		if (code != NULL && hold != HOLDS && strcmp(code, holds_table[hold].code) == 0)
 			return;
 	}
-	buffer_format(all, "%s%s%s%s", all->len > 0 ? "; " : "", state, why == NULL ? "" : ": ", why == NULL ? "" : why);
+	buffer_format(all, "%s%s%s%s", all->len > 0 ? "; " : "", state, why == NULL ? "" : ": ",
+	    why == NULL ? "" : why);
 }
 
 /* Any reason of health is worse than a state that an operator wants, or that ends by itself. */
@@ -68,7 +70,8 @@ char *health_reasons(const struct queue_health *report, int64_t server_ms)
 	if (state_can_wait(report->document))
 		append_state(&all, report->document);
 	if (recovering && all.len > 0)
-		buffer_format(&all, "; next look in %s", units_elapsed(report->next_ms > server_ms ? report->next_ms - server_ms : 0, elapsed));
+		buffer_format(&all, "; next look in %s",
+		    units_elapsed(report->next_ms > server_ms ? report->next_ms - server_ms : 0, elapsed));
 	text = alloc_copy(all.data == NULL ? "" : all.data, all.len);
 	buffer_free(&all);
 	return text;

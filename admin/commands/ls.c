@@ -1,6 +1,6 @@
 /*
- * quredis ls: lists every queue of the configuration and the registry, with the lengths of its lists and, if a supervisor
- * reports health, what is wrong: the worst first.
+ * quredis ls: lists every queue of the configuration and the registry, with the lengths of its lists and, if a
+ * supervisor reports health, what is wrong: the worst first.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,8 +16,10 @@
 struct listed_queue {
 	const struct registry_queue *queue;
 	struct lists lists;
-	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none. reasons also where no supervisor has the queue */
-	char *dated;			/* the reasons, for people: with the age of the report, since the lengths are of this moment */
+	/* of its last report, unless that is stale; NULL: none. reasons also where no supervisor has the queue */
+	char *health, *reasons;
+	/* the reasons, for people: with the age of the report, since the lengths are of this moment */
+	char *dated;
 	int64_t at_ms;			/* when the queue was judged */
 	int badness;			/* reports_badness(); 0: no report */
 };
@@ -49,7 +51,8 @@ static char *key_and_size(const char *key, int64_t size)
 {
 	if (key == NULL)
 		return size == LISTS_WRONG_TYPE ? alloc_string("wrong type") : alloc_format("%" PRId64, size);
-	return size == LISTS_WRONG_TYPE ? alloc_format("%s (wrong type)", key) : alloc_format("%s (%" PRId64 ")", key, size);
+	return size == LISTS_WRONG_TYPE ? alloc_format("%s (wrong type)", key)
+	    : alloc_format("%s (%" PRId64 ")", key, size);
 }
 
 /* The columns that the widest name and keys take; the reason stands below if it must. */
@@ -60,8 +63,10 @@ static size_t width_with_keys(const struct listed_queue *entries, size_t n, bool
 	for (size_t i = 0; i < n; i++) {
 		const struct queue_keys *k = &entries[i].queue->keys;
 		const struct lists *l = &entries[i].lists;
-		char *texts[ESCAPE + 1] = { [NAME] = alloc_string(k->name), [INGRESS] = key_and_size(k->ingress, l->ingress),
-			[TRANSIT] = key_and_size(k->transit, l->transit), [ESCAPE] = key_and_size(k->escape, l->escape) };
+		char *texts[ESCAPE + 1] = { [NAME] = alloc_string(k->name),
+		    [INGRESS] = key_and_size(k->ingress, l->ingress),
+			[TRANSIT] = key_and_size(k->transit, l->transit),
+			    [ESCAPE] = key_and_size(k->escape, l->escape) };
 
 		for (size_t c = 0; c < nitems(widest); c++) {
 			size_t columns = visible_columns(texts[c]);
@@ -76,9 +81,11 @@ static size_t width_with_keys(const struct listed_queue *entries, size_t n, bool
 }
 
 /* Keys repeat the name of the queue as a rule: where they have no room, the table has only the numbers. */
-static void choose_columns(size_t width, struct column columns[NCOLUMNS], const struct listed_queue *entries, size_t n, bool health)
+static void choose_columns(size_t width, struct column columns[NCOLUMNS], const struct listed_queue *entries, size_t n,
+    bool health)
 {
-	static const enum fact shown[] = { [INGRESS] = FACT_INGRESS_SIZE, [TRANSIT] = FACT_TRANSIT_SIZE, [ESCAPE] = FACT_ESCAPE_SIZE };
+	static const enum fact shown[] = { [INGRESS] = FACT_INGRESS_SIZE, [TRANSIT] = FACT_TRANSIT_SIZE,
+	    [ESCAPE] = FACT_ESCAPE_SIZE };
 
 	memcpy(columns, all_columns, sizeof(all_columns));
 	for (int i = INGRESS; i <= ESCAPE; i++)
@@ -96,7 +103,8 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 {
 	const struct queue_keys *k = &e->queue->keys;
 	const struct lists *l = &e->lists;
-	char *ingress = key_and_size(keys ? k->ingress : NULL, l->ingress), *transit = key_and_size(keys ? k->transit : NULL, l->transit);
+	char *ingress = key_and_size(keys ? k->ingress : NULL, l->ingress),
+	    *transit = key_and_size(keys ? k->transit : NULL, l->transit);
 	char *escape = key_and_size(keys ? k->escape : NULL, l->escape);
 	struct facts f = facts_unknown();
 
@@ -106,8 +114,10 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 	f.n[FACT_ESCAPE_SIZE] = l->escape;
 	f.n[FACT_DELAYED_SIZE] = l->delayed;
 	f.n[FACT_PAUSED] = l->paused;
-	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit), cell_str(escape),
-	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), cell_facts(&f), cell_bool(e->queue->configured), cell_str(e->health),
+	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit),
+	    cell_str(escape),
+	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), cell_facts(&f),
+	    cell_bool(e->queue->configured), cell_str(e->health),
 	    e->health == NULL ? cell_none() : cell_time(e->at_ms), text_cell(e->reasons), text_cell(e->dated) });
 	if (l->ingress == LISTS_WRONG_TYPE || l->transit == LISTS_WRONG_TYPE || l->escape == LISTS_WRONG_TYPE ||
 	    l->delayed == LISTS_WRONG_TYPE)
@@ -185,7 +195,8 @@ static int find_removed(struct admin *a, struct listed_queue *entries, size_t n,
 		away_ms = score.type == REDIS_STRING ? server_ms - clock_ms_of(1000 * strtod(score.str, NULL)) : 0;
 		if (led || away_ms < 3 * QUEUE_REGISTRY_SHOWN_MS)
 			continue;
-		entries[i].reasons = alloc_format("no supervisor has had it for %s; if it was removed for good: quredis destroy %s",
+		entries[i].reasons =
+		    alloc_format("no supervisor has had it for %s; if it was removed for good: quredis destroy %s",
 		    units_elapsed(away_ms, elapsed), entries[i].queue->keys.name);
 		entries[i].dated = alloc_string(entries[i].reasons);
 	}

@@ -1,6 +1,7 @@
 /*
- * quredis nodes: shows the last report of each supervisor on any host. It finds nodes in the registrations of workers and
- * in the leads of queues, and adds the node of the configuration here. It does not find a node without a worker and a lead.
+ * quredis nodes: shows the last report of each supervisor on any host. It finds nodes in the registrations of workers
+ * and in the leads of queues, and adds the node of the configuration here. It does not find a node without a worker and
+ * a lead.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,11 +123,12 @@ static void show_node(struct admin *a, const char *node, const json_t *report, i
 	const json_t *at = json_object_get(report, "at_ms"), *pid = json_object_get(report, "pid");
 
 	if (report == NULL) {
-		output_row(&a->output, (struct cell[]){ cell_str(node), cell_str("no report"), cell_none(), cell_none(), cell_none(), cell_none(),
-		    cell_none(), cell_none(), cell_none() });
+		output_row(&a->output, (struct cell[]){ cell_str(node), cell_str("no report"), cell_none(), cell_none(),
+		    cell_none(), cell_none(), cell_none(), cell_none(), cell_none() });
 		return;
 	}
-	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
+	output_row(&a->output, (struct cell[]){ cell_str(node),
+	    cell_str(json_string_value(json_object_get(report, "version"))),
 	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
 	    json_is_integer(at) ? cell_ago(server_ms - clock_ms_of(json_number_value(at))) : cell_none(),
 	    cell_int((int64_t)json_array_size(json_object_get(report, "queues"))),
@@ -156,7 +158,8 @@ static void show_json(struct admin *a, const struct nodes *nodes, json_t *const 
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < nodes->n; i++) {
-		json_t *report = reports[i] != NULL ? json_incref(reports[i]) : json_pack("{s:s, s:n}", "node", nodes->names[i], "pid");
+		json_t *report = reports[i] != NULL ? json_incref(reports[i])
+		    : json_pack("{s:s, s:n}", "node", nodes->names[i], "pid");
 
 		if (report != NULL)		/* NULL: the name is not UTF-8 */
 			json_array_append_new(all, report);
@@ -168,9 +171,11 @@ static void show_json(struct admin *a, const struct nodes *nodes, json_t *const 
 static void show_table(struct admin *a, const struct nodes *nodes, json_t *const *reports, int64_t server_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, "Version", COLUMN_STATE }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(1) },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "Version", COLUMN_STATE },
+		    { NULL, "Pid", COLUMN_NUMBER | YIELDS(1) },
 		{ NULL, "Up", COLUMN_NUMBER | YIELDS(10) },
-		{ NULL, "Seen", COLUMN_NUMBER }, { NULL, "Queues", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_NODES) },
+		{ NULL, "Seen", COLUMN_NUMBER }, { NULL, "Queues", COLUMN_NUMBER | YIELDS(2) },
+		    { NULL, NULL, FIGURES_OF(IN_NODES) },
 		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(12) }, { NULL, NULL, FIGURES_OF(IN_NODES_END) },
 	};
 

@@ -1,4 +1,5 @@
-/* quredis operations: lists the long work on dead letters that is not complete, of one queue or of all, and stops one. */
+/* quredis operations: lists the long work on dead letters that is not complete, of one queue or of all, and stops
+ * one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,17 +70,21 @@ static struct cell cell_given(const char *text)
 	return text == NULL || text[0] == '\0' ? cell_none() : cell_bytes(text, strlen(text));
 }
 
-static void show_row(struct admin *a, const struct queue_keys *k, const char *id, const char *const text[OPERATION_FIELDS], int64_t now_ms)
+static void show_row(struct admin *a, const struct queue_keys *k, const char *id,
+    const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
 	int64_t done = number_of(text[OPERATION_DONE]), begun_ms = number_of(text[OPERATION_BEGUN]);
 	bool held = is_held(text, now_ms);
 	const char *end = strrchr(text[OPERATION_HOLDER], ' ');		/* behind host and process */
-	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER])) : NULL;
+	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER]))
+	    : NULL;
 	char *error = error_of(text[OPERATION_RESULT]);
 
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(text[OPERATION_WHAT]),
-	    cell_str(state_of(text[OPERATION_WANTED], held)), cell_int(done < 0 ? 0 : done), cell_count(number_of(text[OPERATION_TOTAL])),
-	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(text[OPERATION_BY]), cell_given(holder), cell_given(error) });
+	    cell_str(state_of(text[OPERATION_WANTED], held)), cell_int(done < 0 ? 0 : done),
+	    cell_count(number_of(text[OPERATION_TOTAL])),
+	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(text[OPERATION_BY]), cell_given(holder),
+	    cell_given(error) });
 	free(holder);
 	free(error);
 }
@@ -155,7 +160,8 @@ static int ask_to_stop(struct admin *a, const char *id, int64_t *stopped)
 
 static int stop(struct admin *a)
 {
-	static const struct column stop_columns[] = { { "queue", "", COLUMN_NAME }, { "id", "", COLUMN_NAME }, { "running", "", COLUMN_NAME },
+	static const struct column stop_columns[] =
+	    { { "queue", "", COLUMN_NAME }, { "id", "", COLUMN_NAME }, { "running", "", COLUMN_NAME },
 		{ "dry_run", "", COLUMN_NAME } };
 	const char *id = a->options.stop;
 	bool dry_run = a->options.dry_run;
@@ -169,11 +175,14 @@ static int stop(struct admin *a)
 		admin_fail(a, EX_NOINPUT, "%s has no operation %s", a->keys.name, shown);
 	else if (a->options.json)
 		output_object(&a->output, stop_columns, nitems(stop_columns),
-		    (struct cell[]){ cell_str(a->keys.name), cell_str(shown), cell_bool(stopped == 1), cell_bool(dry_run) });
+		    (struct cell[]){ cell_str(a->keys.name), cell_str(shown), cell_bool(stopped == 1),
+		    cell_bool(dry_run) });
 	else if (dry_run)
-		notice_say("operation %s of %s would %s", shown, a->keys.name, stopped == 1 ? "stop after its next message" : "be stopped");
+		notice_say("operation %s of %s would %s", shown, a->keys.name,
+		    stopped == 1 ? "stop after its next message" : "be stopped");
 	else
-		notice_say("operation %s of %s %s", shown, a->keys.name, stopped == 1 ? "stops after its next message" : "is stopped");
+		notice_say("operation %s of %s %s", shown, a->keys.name,
+		    stopped == 1 ? "stops after its next message" : "is stopped");
 	free(shown);
 	return stopped == 0 ? -1 : 0;
 }

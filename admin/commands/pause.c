@@ -1,4 +1,5 @@
-/* quredis pause, quredis resume: stop and allow the fetches of a queue on all hosts. Both can be repeated without harm. */
+/* quredis pause, quredis resume: stop and allow the fetches of a queue on all hosts. Both can be repeated without
+ * harm. */
 #include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ static int read_reason(struct admin *a, char **why)
 	return 0;
 }
 
-/* The reason as a text. An operator may have written the key by hand, in another form than pause_reason(). The caller frees it. */
+/* The reason as a text. An operator may have written the key by hand, in another form than pause_reason(). The caller
+ * frees it. */
 static char *in_words(const char *why)
 {
 	json_t *object = json_loads(why, 0, NULL);
@@ -62,22 +64,26 @@ static void say_in_words(const struct admin *a, bool paused, bool changed, const
 	else if (a->options.dry_run)
 		notice_say("would %s %s%s%s", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
 	else
-		notice_say("%s is %s%s%s", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused", who);
+		notice_say("%s is %s%s%s", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused",
+		    who);
 	free(who);
 }
 
 static void print_state(struct admin *a, bool paused, bool changed, const char *why)
 {
 	static const struct column columns[] = {
-		{ "queue", "", COLUMN_NAME }, { "paused", "", COLUMN_NAME }, { "changed", "", COLUMN_NAME }, { "by", "", COLUMN_NAME },
+		{ "queue", "", COLUMN_NAME }, { "paused", "", COLUMN_NAME }, { "changed", "", COLUMN_NAME },
+		    { "by", "", COLUMN_NAME },
 		{ "dry_run", "", COLUMN_NAME },
 	};
 
 	if (a->options.json) {
 		json_t *by = why == NULL ? NULL : json_loads(why, 0, NULL);
 
-		output_object(&a->output, columns, 5, (struct cell[]){ cell_str(a->keys.name), cell_bool(paused), cell_bool(changed),
-		    json_is_object(by) ? (struct cell){ .type = CELL_JSON, .json = by } : cell_str(why), cell_bool(a->options.dry_run) });
+		output_object(&a->output, columns, 5,
+		    (struct cell[]){ cell_str(a->keys.name), cell_bool(paused), cell_bool(changed),
+		    json_is_object(by) ? (struct cell){ .type = CELL_JSON, .json = by } : cell_str(why),
+		    cell_bool(a->options.dry_run) });
 		json_decref(by);
 		return;
 	}

@@ -12,9 +12,11 @@
 
 #define LIMIT 101		/* as many as the Ruby gem shows */
 #define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut, and --text does not search it */
-#define SERVED_BYTES (64 * 1024 * 1024)	/* for the console: the bytes that Redis reads for one list; the output ends there */
+/* for the console: the bytes that Redis reads for one list; the output ends there */
+#define SERVED_BYTES (64 * 1024 * 1024)
 
-enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT, SIGNAL, ERROR, ID, MESSAGE, CUT,
+enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT,
+    SIGNAL, ERROR, ID, MESSAGE, CUT,
 	NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
@@ -55,7 +57,8 @@ static struct cell text_or_none(const char *text)
 	return text[0] == '\0' ? cell_none() : cell_str(text);
 }
 
-/* Why the last attempt failed. It has no failed attempt, or a version that did not keep the cause wrote the wrapper: all are empty. */
+/* Why the last attempt failed. It has no failed attempt, or a version that did not keep the cause wrote the wrapper:
+ * all are empty. */
 static void failure_cells(struct cell cells[NCOLUMNS], const struct message_failure *f)
 {
 	cells[FAILED_AT] = f->at_ms > 0 ? cell_time(f->at_ms) : cell_none();
@@ -70,7 +73,8 @@ static bool has_text(const struct message *m, size_t len, const char *text)
 {
 	const struct message_failure *f = &m->wrapper.failure;
 
-	return contains_text(m->raw + m->wrapper_len, len - m->wrapper_len, text) || contains_text(m->id, strlen(m->id), text) ||
+	return contains_text(m->raw + m->wrapper_len, len - m->wrapper_len, text) ||
+	    contains_text(m->id, strlen(m->id), text) ||
 	    contains_text(f->text, strlen(f->text), text) || contains_text(f->class, strlen(f->class), text);
 }
 
@@ -101,8 +105,8 @@ static void show_entry(struct peek *p, const void *data, size_t len, size_t size
 }
 
 /*
- * Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the positions
- * of later steps. score_ms: the unit of the scores of a sorted set; 0: it is a list.
+ * Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the
+ * positions of later steps. score_ms: the unit of the scores of a sorted set; 0: it is a list.
  */
 static int peek_list(struct peek *p, const char *key, int score_ms)
 {
@@ -115,7 +119,8 @@ static int peek_list(struct peek *p, const char *key, int score_ms)
 	do {
 		int64_t most = p->text == NULL ? p->left : p->unread < ENTRIES_MAX ? p->unread : ENTRIES_MAX;
 
-		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = score_ms == 1 ? p->a->keys.delayed_apart : NULL, .sorted = score_ms > 0,
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key,
+		    .apart = score_ms == 1 ? p->a->keys.delayed_apart : NULL, .sorted = score_ms > 0,
 		    .first = first, .most = most, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
 		if (admin_reply(p->a, &reply, key) == -1)
 			return -1;
@@ -193,7 +198,8 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 	if (list != LIST_DELAYED)
 		columns[DUE] = (struct column){0};
 	for (int i = FAILED_AT; list != LIST_DELAYED && i <= ERROR; i++)
-		columns[i].title = NULL;	/* JSON has them for each list: messages in flight may have failed before */
+		/* JSON has them for each list: messages in flight may have failed before */
+		columns[i].title = NULL;
 	for (int i = WORKER; list != LIST_TRANSIT && i <= ELAPSED; i++)
 		columns[i] = (struct column){0};
 }
@@ -223,7 +229,8 @@ static void note_total(const struct peek *p, int64_t limit)
 		admin_note("%" PRId64 " shown of %" PRId64 " messages", shown, shown > p->total ? shown : p->total);
 }
 
-/* Retries and delayed pushes of quredis push, then those of producers, whose key may have another type: they cannot hide the others. */
+/* Retries and delayed pushes of quredis push, then those of producers, whose key may have another type: they cannot
+ * hide the others. */
 static int peek_delayed(struct peek *p)
 {
 	struct admin *a = p->a;
@@ -255,12 +262,14 @@ static int peek_one(struct peek *p, enum admin_list list)
 int cmd_peek(struct admin *a)
 {
 	int64_t limit = a->options.count >= 0 ? a->options.count : LIMIT;
-	struct peek p = { .a = a, .text = a->options.text, .left = limit, .unread = INT64_MAX, .room = a->served ? SERVED_BYTES : INT64_MAX };
+	struct peek p = { .a = a, .text = a->options.text, .left = limit, .unread = INT64_MAX,
+	    .room = a->served ? SERVED_BYTES : INT64_MAX };
 	struct column columns[NCOLUMNS];
 	enum admin_list list;
 	int rc;
 
-	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
+	if (admin_list_parse(a, a->operands[1],
+	    LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	if (p.text != NULL && p.text[0] == '\0')

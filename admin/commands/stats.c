@@ -1,7 +1,7 @@
 /*
  * quredis stats: shows the figures of queues for all hosts, in total or for a given time, as Redis holds them
- * (common/queue/stats.h). Workers count on the scoreboard, and sweepers write the sums to Redis every few seconds, so the
- * figures are some seconds late.
+ * (common/queue/stats.h). Workers count on the scoreboard, and sweepers write the sums to Redis every few seconds, so
+ * the figures are some seconds late.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static void keep_minute(struct stats *s, int64_t minute, const struct queue_figu
 	char at[CLOCK_RFC3339_SIZE];
 
 	if (json_object_size(counters) > 0)
-		json_array_append_new(s->minutes, json_pack("{s:s, s:O}", "minute", clock_rfc3339(minute * MINUTE_MS, at),
-		    "counters", counters));
+		json_array_append_new(s->minutes,
+		    json_pack("{s:s, s:O}", "minute", clock_rfc3339(minute * MINUTE_MS, at), "counters", counters));
 	json_decref(counters);
 }
 
@@ -115,7 +115,8 @@ static int take_totals(struct admin *a, struct stats *s)
 
 /* ---- output ---- */
 
-static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentile)(const struct queue_figures *f, int percent))
+static json_t *percentiles_of(const struct queue_figures *f,
+    int64_t (*percentile)(const struct queue_figures *f, int percent))
 {
 	json_t *o = json_object();
 
@@ -168,7 +169,8 @@ static char *percentile_text(int64_t ms)
 
 static void show_table(struct admin *a, const struct stats *all, size_t n)
 {
-	static const enum counter shown[] = { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
+	static const enum counter shown[] =
+	    { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
 		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
 	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
 	struct column columns[1 + nitems(shown) + nitems(percents) + 1] = { { NULL, "Queue", COLUMN_NAME } };
@@ -177,9 +179,11 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	static const unsigned yields[nitems(columns)] = { 0, 7, 11, 10, 6, 0, 4, 3, 2, 1, 5, 8, 9 };
 
 	for (size_t i = 0; i < nitems(shown); i++)
-		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name, COLUMN_NUMBER | YIELDS(yields[1 + i]) };
+		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name,
+		    COLUMN_NUMBER | YIELDS(yields[1 + i]) };
 	for (size_t i = 0; i < nitems(percents); i++)
-		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER | YIELDS(yields[1 + nitems(shown) + i]) };
+		columns[1 + nitems(shown) + i] =
+		    (struct column){ NULL, titles[i], COLUMN_NUMBER | YIELDS(yields[1 + nitems(shown) + i]) };
 	columns[nitems(columns) - 1] = (struct column){ NULL, "Failures", COLUMN_TEXT };
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
@@ -187,7 +191,8 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 		for (size_t i = 0; i < nitems(shown); i++)
 			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
 		for (size_t i = 0; i < nitems(percents); i++)
-			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
+			cells[1 + nitems(shown) + i] =
+			    cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
 		cells[nitems(cells) - 1] = cell_str(queue_failed_text(&all[q].failed, why)[0] == '\0' ? NULL : why);
 		output_row(&a->output, cells);
 		for (size_t i = 0; i < nitems(percents); i++)
@@ -231,8 +236,8 @@ static void add_failed(struct figures *f, const struct queue_failed *failed)
 	char *latest;
 
 	for (size_t i = 0; i < n; i++)
-		add_figure(f, keep_text(f, alloc_format("failed: %s", figures[i].name)), cell_int((int64_t)figures[i].n),
-		    "attempts that failed for this reason");
+		add_figure(f, keep_text(f, alloc_format("failed: %s", figures[i].name)),
+		    cell_int((int64_t)figures[i].n), "attempts that failed for this reason");
 	if (failed->at_ms == 0)
 		return;
 	latest = alloc_format("%s%s%s", failed->class, failed->text[0] == '\0' ? "" : ": ", failed->text);
@@ -255,15 +260,16 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 	add_failed(f, &s->failed);
 	json_object_foreach(s->classes, class, count)
 		if (nclasses++ < CLASS_FIGURES)
-			add_figure(f, keep_text(f, visible(class, strlen(class), CLASS_NAME_MAX)), cell_int(json_integer_value(count)),
-			    "escaped: a class that the handler named");
+			add_figure(f, keep_text(f, visible(class, strlen(class), CLASS_NAME_MAX)),
+			    cell_int(json_integer_value(count)), "escaped: a class that the handler named");
 	return zeros;
 }
 
 static void show_one(struct admin *a, const struct stats *s)
 {
 	static const char *const titles[nitems(percents)] = { "median run", "90 % of runs", "99 % of runs" };
-	static const struct column table[] = { { NULL, "Counter", COLUMN_NAME }, { NULL, "Number", COLUMN_NUMBER }, { NULL, "Meaning", COLUMN_TEXT } };
+	static const struct column table[] =
+	    { { NULL, "Counter", COLUMN_NAME }, { NULL, "Number", COLUMN_NUMBER }, { NULL, "Meaning", COLUMN_TEXT } };
 	struct figures f = { .output = &a->output };
 	size_t zeros;
 
@@ -273,7 +279,8 @@ static void show_one(struct admin *a, const struct stats *s)
 		add_figure(&f, "queue", cell_str(s->keys->name), NULL);
 	zeros = add_counters(&f, s);
 	for (size_t i = 0; i < nitems(percents); i++)
-		add_figure(&f, titles[i], cell_str(keep_text(&f, percentile_text(queue_percentile(&s->sum, percents[i])))), "how long the handler ran");
+		add_figure(&f, titles[i], cell_str(keep_text(&f,
+		    percentile_text(queue_percentile(&s->sum, percents[i])))), "how long the handler ran");
 	add_figure(&f, "99 % of lags", cell_str(keep_text(&f, percentile_text(queue_lag_percentile(&s->sum, 99)))),
 	    "how late due and expired messages were moved");
 	if (a->output.terminal)

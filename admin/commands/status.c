@@ -48,8 +48,10 @@ static void say_line(const char *what, char *text)
 /* The server of the sweeper; a quredisd of another version may not name it. */
 static void say_redis(const json_t *redis)
 {
-	const char *address = json_string_value(json_object_get(redis, "address")), *target = json_string_value(json_object_get(redis, "target"));
-	const char *master = json_string_value(json_object_get(redis, "master")), *sentinel = json_string_value(json_object_get(redis, "sentinel"));
+	const char *address = json_string_value(json_object_get(redis, "address")),
+	    *target = json_string_value(json_object_get(redis, "target"));
+	const char *master = json_string_value(json_object_get(redis, "master")),
+	    *sentinel = json_string_value(json_object_get(redis, "sentinel"));
 	char *text;
 
 	if (target == NULL)
@@ -57,7 +59,8 @@ static void say_redis(const json_t *redis)
 	if (address == NULL)
 		text = alloc_format("%s, not connected", target);
 	else if (master != NULL)
-		text = alloc_format("%s%s, the master %s by Sentinel %s", address, json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "", master,
+		text = alloc_format("%s%s, the master %s by Sentinel %s", address,
+		    json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "", master,
 		    sentinel == NULL ? "?" : sentinel);
 	else
 		text = alloc_format("%s%s", address, json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "");
@@ -66,9 +69,10 @@ static void say_redis(const json_t *redis)
 
 static void say_supervisor(const json_t *s)
 {
-	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
-	    SIZE_MAX);
-	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
+	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED,
+	    .value = json_integer_value(json_object_get(s, "uptime_ms")) }, SIZE_MAX);
+	char *node = cell_text(&(struct cell){ .type = CELL_TEXT,
+	    .data = json_string_value(json_object_get(s, "node")) }, 100);
 	const json_t *log = json_object_get(s, "log");
 	const char *silent = json_string_value(json_object_get(log, "since"));
 	char *stop = control_unsaved(s);	/* only while a stop waits for the file of the embedded Redis */
@@ -78,7 +82,8 @@ static void say_supervisor(const json_t *s)
 	    json_integer_value(json_object_get(s, "pid")), up);
 	say_redis(json_object_get(s, "redis"));
 	if (silent != NULL)
-		say_line("Log", alloc_format("has taken no line since %s: %s", silent, json_string_value(json_object_get(log, "error"))));
+		say_line("Log", alloc_format("has taken no line since %s: %s", silent,
+		    json_string_value(json_object_get(log, "error"))));
 	if (stop != NULL)
 		say_line("Stop", stop);
 	putchar('\n');
@@ -89,9 +94,12 @@ static void say_supervisor(const json_t *s)
 static void show_queues(struct admin *a, const json_t *queues)
 {
 	const struct column columns[] = {
-		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, facts_table[FACT_WANTED].title, COLUMN_NUMBER | YIELDS(3) },
-		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(6) }, { NULL, "Done", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Failed", COLUMN_NUMBER | YIELDS(5) },
-		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) }, { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
+		    { NULL, facts_table[FACT_WANTED].title, COLUMN_NUMBER | YIELDS(3) },
+		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(6) }, { NULL, "Done", COLUMN_NUMBER | YIELDS(2) },
+		    { NULL, "Failed", COLUMN_NUMBER | YIELDS(5) },
+		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) },
+		    { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) },
 		{ NULL, "Reason", COLUMN_TEXT },
 	};
 	const json_t *q;
@@ -146,13 +154,15 @@ static struct sick_queues count_sick(struct admin *a, const json_t *status)
 
 static void print_sick(struct sick_queues sick, size_t queues)
 {
-	char *more = sick.doubtful == 0 ? alloc_string("") : alloc_format(", and the health of %zu more is not known", sick.doubtful);
+	char *more = sick.doubtful == 0 ? alloc_string("")
+	    : alloc_format(", and the health of %zu more is not known", sick.doubtful);
 
 	if (sick.ill > 0)
-		admin_note("%zu of %zu queues %s degraded or unhealthy%s: quredis health shows which, and why", sick.ill, queues,
-		    sick.ill == 1 ? "is" : "are", more);
+		admin_note("%zu of %zu queues %s degraded or unhealthy%s: quredis health shows which, and why",
+		    sick.ill, queues, sick.ill == 1 ? "is" : "are", more);
 	else if (sick.doubtful > 0)
-		admin_note("the health of %zu of %zu queues is not known: quredis health shows which, and why", sick.doubtful, queues);
+		admin_note("the health of %zu of %zu queues is not known: quredis health shows which, and why",
+		    sick.doubtful, queues);
 	free(more);
 }
 
@@ -162,7 +172,8 @@ static void note_sick(struct admin *a, const json_t *s)
 	char unsaid[COMPLAINT_SIZE];
 	struct sick_queues sick;
 
-	if (a->flawed || a->options.socket != NULL || !json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
+	if (a->flawed || a->options.socket != NULL ||
+	    !json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
 		return;
 	fflush(stdout);
 	a->complaint = unsaid;
@@ -180,8 +191,8 @@ static char *progress_of(const json_t *progress)
 
 	if (!json_is_object(progress))
 		return NULL;
-	return alloc_format("%d%%%s%s", (int)json_integer_value(json_object_get(progress, "percent")), text == NULL || text[0] == '\0' ? "" : " ",
-	    text == NULL ? "" : text);
+	return alloc_format("%d%%%s%s", (int)json_integer_value(json_object_get(progress, "percent")),
+	    text == NULL || text[0] == '\0' ? "" : " ", text == NULL ? "" : text);
 }
 
 /* True: there is nothing to see. On a terminal, such workers would only move the others off the screen. */
@@ -190,16 +201,20 @@ static bool is_calm(const json_t *worker)
 	const char *state = json_string_value(json_object_get(worker, "state"));
 
 	return state != NULL && strcmp(state, "idle") == 0 && json_is_true(json_object_get(worker, "redis")) &&
-	    !json_is_true(json_object_get(worker, "draining")) && json_integer_value(json_object_get(worker, "heartbeat_age_ms")) < SEEN_RECENTLY_MS;
+	    !json_is_true(json_object_get(worker, "draining")) &&
+	    json_integer_value(json_object_get(worker, "heartbeat_age_ms")) < SEEN_RECENTLY_MS;
 }
 
 static void show_workers(struct admin *a, const json_t *workers)
 {
 	static const struct column columns[] = {
-		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) }, { NULL, "State", COLUMN_STATE },
+		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) },
+		    { NULL, "State", COLUMN_STATE },
 		{ NULL, "Waits for", COLUMN_TEXT | YIELDS(6) },
-		{ NULL, "Messages", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Running", COLUMN_NUMBER }, { NULL, "Progress", COLUMN_TEXT },
-		{ NULL, "Seen", COLUMN_NUMBER | YIELDS(4) }, { NULL, "Redis", COLUMN_STATE | YIELDS(5) }, { NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
+		{ NULL, "Messages", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Running", COLUMN_NUMBER },
+		    { NULL, "Progress", COLUMN_TEXT },
+		{ NULL, "Seen", COLUMN_NUMBER | YIELDS(4) }, { NULL, "Redis", COLUMN_STATE | YIELDS(5) },
+		    { NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
 	};
 	const json_t *w;
 	size_t i;
@@ -208,8 +223,10 @@ static void show_workers(struct admin *a, const json_t *workers)
 	json_array_foreach(workers, i, w) {
 		char *progress = progress_of(json_object_get(w, "progress"));
 
-		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"), text_of(w, "waits_for"),
-		    number_of(w, "serial"), of_integer(w, "running_ms", cell_elapsed), cell_str(progress), of_integer(w, "heartbeat_age_ms", cell_ago),
+		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
+		    text_of(w, "waits_for"),
+		    number_of(w, "serial"), of_integer(w, "running_ms", cell_elapsed), cell_str(progress),
+		    of_integer(w, "heartbeat_age_ms", cell_ago),
 		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
 		free(progress);
 	}
@@ -253,8 +270,8 @@ static int no_such_queue(struct admin *a, const char *queue, const json_t *queue
 			names[n++] = name;
 	}
 	near = nearest(queue, names, n);
-	admin_fail(a, EX_NOINPUT, "the supervisor here has no queue %.200s%s%s%s", queue, near == NULL ? "" : " (did you mean ",
-	    near == NULL ? "" : near, near == NULL ? "" : "?)");
+	admin_fail(a, EX_NOINPUT, "the supervisor here has no queue %.200s%s%s%s", queue,
+	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)");
 	free(names);
 	return -1;
 }
@@ -293,7 +310,8 @@ int cmd_status(struct admin *a)
 			if (is_calm(json_array_get(workers, i)))
 				json_array_remove(workers, i);
 		if (json_array_size(workers) < n)
-			printf("\nidle workers that are not shown: %zu (quredis status QUEUE has them)\n", n - json_array_size(workers));
+			printf("\nidle workers that are not shown: %zu (quredis status QUEUE has them)\n",
+			    n - json_array_size(workers));
 		if (!a->output.terminal || json_array_size(workers) > 0) {
 			putchar('\n');
 			show_workers(a, workers);

@@ -10,11 +10,12 @@
 #include "admin/queues/queues.h"
 
 /*
- * a stop may take longer than drain_timeout and kill_grace by this: hand-backs, the end of the sweeper, and the embedded Redis,
- * which saves its data
+ * a stop may take longer than drain_timeout and kill_grace by this: hand-backs, the end of the sweeper, and the
+ * embedded Redis, which saves its data
  */
 #define STOP_MORE_MS 60000
-#define STOP_UNKNOWN_MS INT64_C(86400000)	/* the configuration has errors, so the drain_timeout of the supervisor is not known */
+/* the configuration has errors, so the drain_timeout of the supervisor is not known */
+#define STOP_UNKNOWN_MS INT64_C(86400000)
 
 /* Prints the texts of an answer on standard error, also with --json. */
 static void say_texts(const json_t *answer, const char *member, const char *prefix)
@@ -28,7 +29,8 @@ static void say_texts(const json_t *answer, const char *member, const char *pref
 
 static void print_text(struct admin *a, const char *action, const char *text)
 {
-	static const struct column columns[] = { { "action", "", COLUMN_NAME }, { "ok", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME } };
+	static const struct column columns[] =
+	    { { "action", "", COLUMN_NAME }, { "ok", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME } };
 
 	if (a->options.json)
 		output_object(&a->output, columns, 3, (struct cell[]){ cell_str(action), cell_bool(true),
@@ -37,21 +39,24 @@ static void print_text(struct admin *a, const char *action, const char *text)
 		notice_say("%s%s", a->options.dry_run ? "would be done: " : "", text);
 }
 
-/* Warns of messages in a queue that left the configuration. The master never talks to Redis; its sweeper logs the same a moment later. */
+/* Warns of messages in a queue that left the configuration. The master never talks to Redis; its sweeper logs the same
+ * a moment later. */
 static void warn_of_queue(struct admin *a, const json_t *left)
 {
 	const char *name, *ingress, *transit, *escape;
 	struct lists l = {0};
 	struct queue_keys k;
 
-	if (json_unpack((json_t *)(uintptr_t)left, "{s:s,s:s,s:s,s:s}", "queue", &name, "ingress", &ingress, "transit", &transit,
-	    "escape", &escape) == -1)
+	if (json_unpack((json_t *)(uintptr_t)left, "{s:s,s:s,s:s,s:s}", "queue", &name, "ingress", &ingress, "transit",
+	    &transit, "escape", &escape) == -1)
 		return;
 	queue_keys_init(&k, a->conf->redis.prefix, name, ingress, transit, escape);
 	if (a->redis.state != REDIS_READY || lists_read(a, &k, 0, &l) == -1)
-		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait in it", name);
+		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait "
+		    "in it", name);
 	else if (l.ingress + l.delayed + l.transit + l.escape > 0)
-		admin_note("warning: queue %s left the configuration while messages wait in it: %" PRId64 " in ingress, %" PRId64 " delayed, %"
+		admin_note("warning: queue %s left the configuration while messages wait in it: %" PRId64
+		    " in ingress, %" PRId64 " delayed, %"
 		    PRId64 " in transit, %" PRId64 " in escape", name, l.ingress, l.delayed, l.transit, l.escape);
 	lists_free(&l);
 	queue_keys_free(&k);
@@ -107,7 +112,8 @@ int cmd_reload(struct admin *a)
 int cmd_stop(struct admin *a)
 {
 	const struct conf *c = a->conf;
-	int64_t wait_ms = a->flawed ? STOP_UNKNOWN_MS : c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
+	int64_t wait_ms = a->flawed ? STOP_UNKNOWN_MS
+	    : c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
 
 	if (!a->options.dry_run && control_stop(a, a->options.fast, a->options.no_wait ? 0 : wait_ms) == -1)
 		return -1;
@@ -123,7 +129,8 @@ static json_t *queue_member(const struct admin *a)
 /* Translates the refusal of a supervisor that does not run this queue. */
 static int no_queue(struct admin *a, int rc)
 {
-	bool known = a->flawed || a->options.socket != NULL || a->noperands == 0 || conf_queue_find(a->conf, a->operands[0]) != NULL;
+	bool known = a->flawed || a->options.socket != NULL || a->noperands == 0 ||
+	    conf_queue_find(a->conf, a->operands[0]) != NULL;
 
 	if (rc == -1 && a->status == EX_TEMPFAIL && !known)
 		a->status = EX_NOINPUT;
@@ -132,7 +139,8 @@ static int no_queue(struct admin *a, int rc)
 
 int cmd_restart(struct admin *a)
 {
-	return no_queue(a, send_order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
+	return no_queue(a, send_order(a, "restart", queue_member(a),
+	    "new workers are started, the old ones finish what they run"));
 }
 
 int cmd_scale(struct admin *a)
@@ -143,10 +151,12 @@ int cmd_scale(struct admin *a)
 	int rc;
 
 	if (why != NULL || a->operands[1][strspn(a->operands[1], "0123456789")] != '\0') {
-		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX, a->operands[1]);
+		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX,
+		    a->operands[1]);
 		return -1;
 	}
-	done = alloc_format("%s: %lld worker%s here until the next reload or start", a->operands[0], n, n == 1 ? "" : "s");
+	done = alloc_format("%s: %lld worker%s here until the next reload or start", a->operands[0], n,
+	    n == 1 ? "" : "s");
 	rc = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done);
 	free(done);
 	return no_queue(a, rc);
@@ -156,5 +166,6 @@ int cmd_quiet(struct admin *a)
 {
 	if (a->options.off)
 		return no_queue(a, send_order(a, "resume", queue_member(a), "workers fetch again"));
-	return no_queue(a, send_order(a, "quiet", queue_member(a), "workers finish what they run and fetch nothing more"));
+	return no_queue(a, send_order(a, "quiet", queue_member(a),
+	    "workers finish what they run and fetch nothing more"));
 }

@@ -30,7 +30,8 @@ static size_t hex_len(const char *s, size_t len)
 			n++;
 		return n;
 	}
-	while (n < len && (isxdigit((unsigned char)s[n]) || (n > 0 && s[n] == '-' && n + 1 < len && isxdigit((unsigned char)s[n + 1])))) {
+	while (n < len && (isxdigit((unsigned char)s[n]) ||
+	    (n > 0 && s[n] == '-' && n + 1 < len && isxdigit((unsigned char)s[n + 1])))) {
 		digits += isdigit((unsigned char)s[n]) != 0;
 		n++;
 	}
@@ -38,8 +39,9 @@ static size_t hex_len(const char *s, size_t len)
 }
 
 /*
- * Returns the length of the number that begins at s; 0: none does. Numbers with dots or colons between them are one (5.7.1, 10.0.0.17:25, 12:30:05), and
- * so is a date. stays: it may be a code, such as 404 or 5.7.1, and not an address, a time or a number of its own in each failure.
+ * Returns the length of the number that begins at s; 0: none does. Numbers with dots or colons between them are one
+ * (5.7.1, 10.0.0.17:25, 12:30:05), and so is a date. stays: it may be a code, such as 404 or 5.7.1, and not an address,
+ * a time or a number of its own in each failure.
  */
 static size_t number_len(const char *s, size_t len, bool *stays)
 {
@@ -52,7 +54,8 @@ static size_t number_len(const char *s, size_t len, bool *stays)
 			n++;
 		groups++;
 		longest = n - begin > longest ? n - begin : longest;
-		if (n < len && (s[n] == '.' || s[n] == ':' || (s[n] == '-' && longest > DIGITS_KEPT)) && is_digit(s, len, n + 1))
+		if (n < len && (s[n] == '.' || s[n] == ':' || (s[n] == '-' && longest > DIGITS_KEPT)) &&
+		    is_digit(s, len, n + 1))
 			colons += s[n++] == ':';
 	}
 	*stays = longest <= DIGITS_KEPT && groups <= GROUPS_KEPT && colons < 2;
@@ -95,13 +98,14 @@ static void normalise(const char *s, size_t len, char *out, size_t size)
 	cause_squeeze(out);
 }
 
-const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error, size_t error_len,
-    char out[CAUSE_SIZE])
+const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error,
+    size_t error_len, char out[CAUSE_SIZE])
 {
 	char line[CAUSE_SIZE / 2];
 
 	normalise(error, error_len, line, sizeof(line));
-	snprintf(out, CAUSE_SIZE, "%.40s%s%.20s%s%.20s%s%s", class[0] == '\0' ? "?" : class, exit_code[0] == '\0' ? "" : " exit ", exit_code,
+	snprintf(out, CAUSE_SIZE, "%.40s%s%.20s%s%.20s%s%s", class[0] == '\0' ? "?" : class,
+	    exit_code[0] == '\0' ? "" : " exit ", exit_code,
 	    signal[0] == '\0' ? "" : " ", signal, line[0] == '\0' ? "" : ": ", line);
 	return out;
 }
@@ -130,6 +134,6 @@ const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
 	struct queue_bytes error = dead_letter_value(d, "error_message");
 
 	/* The values are texts: every reply of Redis ends with a NUL. */
-	return cause_describe(dead_letter_value(d, "error_class").data, dead_letter_value(d, "exit_code").data, dead_letter_value(d, "signal").data,
-	    error.data, error.len, out);
+	return cause_describe(dead_letter_value(d, "error_class").data, dead_letter_value(d, "exit_code").data,
+	    dead_letter_value(d, "signal").data, error.data, error.len, out);
 }

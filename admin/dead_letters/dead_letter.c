@@ -1,4 +1,5 @@
-/* Reads records from the log of escape, and finds the message of a record. quredis(1) and docs/design.md describe the fields. */
+/* Reads records from the log of escape, and finds the message of a record. quredis(1) and docs/design.md describe the
+ * fields. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,8 @@ static int parse_record(struct dead_letter *d, const struct redis_reply *entry)
 	strlcpy(d->record_id, id.str, sizeof(d->record_id));
 	d->fields = alloc_zero(fields.n / 2, sizeof(*d->fields));
 	for (; d->nfields < fields.n / 2; d->nfields++) {
-		struct redis_reply name = redis_element(&fields, 2 * d->nfields), value = redis_element(&fields, 2 * d->nfields + 1);
+		struct redis_reply name = redis_element(&fields, 2 * d->nfields),
+		    value = redis_element(&fields, 2 * d->nfields + 1);
 
 		d->fields[d->nfields].name = bytes_of(&name);
 		d->fields[d->nfields].value = bytes_of(&value);
@@ -133,17 +135,21 @@ struct walk {
 	bool at_end;			/* the greatest id of all was read */
 };
 
-/* Requests a page from `from` on, in the direction of the walk. A record may be as large as dead_letter.payload_max allows. */
+/* Requests a page from `from` on, in the direction of the walk. A record may be as large as dead_letter.payload_max
+ * allows. */
 static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
 {
 	const struct dead_letter_walk *what = w->what;
 
-	queue_look_records(&a->redis, &(struct queue_records_look){ .key = w->stream, .from = w->from, .to = what->to != NULL ? what->to : what->up ? "+" : "-",
-	    .up = what->up, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = what->shown > 0 ? what->shown : DEAD_LETTER_SHOWN,
+	queue_look_records(&a->redis, &(struct queue_records_look){ .key = w->stream, .from = w->from,
+	    .to = what->to != NULL ? what->to : what->up ? "+" : "-",
+	    .up = what->up, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES,
+	    .shown = what->shown > 0 ? what->shown : DEAD_LETTER_SHOWN,
 	    .fields = what->fields, .nfields = what->nfields });
 	if (admin_reply(a, reply, w->stream) == -1)
 		return -1;
-	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+	return reply->type == REDIS_ARRAY ? 0
+	    : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 }
 
 static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *page)
@@ -166,7 +172,8 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 	return stop;
 }
 
-int dead_letter_walk(struct admin *a, const struct dead_letter_walk *what, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+int dead_letter_walk(struct admin *a, const struct dead_letter_walk *what,
+    int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
 	struct walk w = { .what = what, .f = f, .arg = arg, .stream = what->done ? a->keys.done : a->keys.log };
 	struct redis_reply reply;
@@ -211,8 +218,8 @@ int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead
 	struct redis_reply reply, entry;
 
 	*d = (struct dead_letter){0};
-	queue_look_records(&a->redis, &(struct queue_records_look){ .key = a->keys.log, .from = id, .to = id, .up = true, .most = 1, .bytes = 1,
-	    .shown = shown });
+	queue_look_records(&a->redis, &(struct queue_records_look){ .key = a->keys.log, .from = id, .to = id,
+	    .up = true, .most = 1, .bytes = 1, .shown = shown });
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (reply.type == REDIS_ARRAY && reply.n == 0)
@@ -255,13 +262,15 @@ static int fail_to_find(struct admin *a, const char *what, const char *id)
 {
 	static const char *const fields[] = { "id" };
 	struct ids ids = { .n = 0 };
-	int rc = dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) }, note_ids, &ids);
+	int rc = dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) },
+	    note_ids, &ids);
 	const char *near = rc == -1 ? NULL : similar_id(&ids, id);
-	char *shown_id = visible(id, strlen(id), 200), *shown_near = visible(near == NULL ? "" : near, near == NULL ? 0 : strlen(near), 200);
+	char *shown_id = visible(id, strlen(id), 200),
+	    *shown_near = visible(near == NULL ? "" : near, near == NULL ? 0 : strlen(near), 200);
 
 	if (rc != -1)
-		admin_fail(a, EX_NOINPUT, "%s has no %s %s%s%s%s", a->keys.name, what, shown_id, near == NULL ? "" : " (did you mean ", shown_near,
-		    near == NULL ? "" : "?)");
+		admin_fail(a, EX_NOINPUT, "%s has no %s %s%s%s%s", a->keys.name, what, shown_id,
+		    near == NULL ? "" : " (did you mean ", shown_near, near == NULL ? "" : "?)");
 	for (size_t i = 0; i < ids.n; i++)
 		free((void *)(uintptr_t)ids.all[i]);
 	free(shown_id);
@@ -285,7 +294,8 @@ int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead
 	*d = (struct dead_letter){0};
 	if (record_id_valid(id))
 		return find_record(a, id, shown, d);
-	if (dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) }, match_message_id, &s) == -1)
+	if (dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) },
+	    match_message_id, &s) == -1)
 		return -1;
 	if (s.matches == 0)
 		return fail_to_find(a, "record or message", id);
@@ -298,7 +308,8 @@ int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead
 
 /* ---- its message ---- */
 
-/* Returns the message in the record, if that has all of it; else NULL. size: of the message in bytes; 0: the record does not say. */
+/* Returns the message in the record, if that has all of it; else NULL. size: of the message in bytes; 0: the record
+ * does not say. */
 static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t *size)
 {
 	const struct queue_bytes *kept = dead_letter_field(d, "message"), *text = dead_letter_field(d, "size");
@@ -322,8 +333,8 @@ static int count_same_size(void *arg, const struct dead_letter *d)
 }
 
 /*
- * Finds a message of more than QUEUE_LOOK_SUM_MAX bytes that no worker has read. Its record only has its size, which is enough
- * if no other record and no other message has the same size.
+ * Finds a message of more than QUEUE_LOOK_SUM_MAX bytes that no worker has read. Its record only has its size, which is
+ * enough if no other record and no other message has the same size.
  */
 static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
 {
@@ -394,8 +405,8 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t firs
 	}
 	found = sha1 == NULL ? 0 : find_message(a, first, size, sha1->data, e);
 	if (found == 2)
-		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
-		    "dlq retry --all moves all of them back", d->record_id, size);
+		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and "
+		    "cannot be told from the others: dlq retry --all moves all of them back", d->record_id, size);
 	return found;
 }
 

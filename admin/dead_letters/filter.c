@@ -32,7 +32,8 @@ static int parse_moment(struct filter *f, const char *option, const char *text, 
 
 	if (admin_server_time(f->a, &now_ms) == -1)
 		return -1;
-	return moment_parse(text, now_ms, ms) == 0 ? 0 : admin_fail(f->a, EX_USAGE, "--%s: expected " MOMENT_WANTED, option);
+	return moment_parse(text, now_ms, ms) == 0 ? 0
+	    : admin_fail(f->a, EX_USAGE, "--%s: expected " MOMENT_WANTED, option);
 }
 
 static int parse_since(struct filter *f)
@@ -100,7 +101,8 @@ static bool field_contains(const struct dead_letter *d, const char *field, const
 
 static bool text_matches(const struct filter *f, const struct dead_letter *d)
 {
-	return field_contains(d, "error_message", f->text) || field_contains(d, "stderr", f->text) || field_contains(d, "id", f->text);
+	return field_contains(d, "error_message", f->text) || field_contains(d, "stderr", f->text) ||
+	    field_contains(d, "id", f->text);
 }
 
 static bool exit_matches(const struct filter *f, const struct dead_letter *d)
@@ -116,7 +118,8 @@ static bool worker_matches(const struct filter *f, const struct dead_letter *d)
 	struct queue_bytes worker = dead_letter_value(d, "worker");
 	size_t len = strlen(f->worker);
 
-	return worker.len >= len && memcmp(worker.data, f->worker, len) == 0 && (worker.len == len || ((const char *)worker.data)[len] == '.');
+	return worker.len >= len && memcmp(worker.data, f->worker, len) == 0 &&
+	    (worker.len == len || ((const char *)worker.data)[len] == '.');
 }
 
 /* ---- the table ---- */
@@ -185,7 +188,8 @@ bool filter_is_empty(const struct filter *f)
 static void note_other(struct filter *f, const struct dead_letter *d)
 {
 	char cause[CAUSE_SIZE];
-	const char *other = f->class != NULL ? dead_letter_value(d, "error_class").data : f->cause != NULL ? cause_of(d, cause) : NULL;
+	const char *other = f->class != NULL ? dead_letter_value(d, "error_class").data : f->cause != NULL
+	    ? cause_of(d, cause) : NULL;
 
 	if (other != NULL && f->matched == 0)
 		groups_count(&f->others, other, 0);
@@ -195,7 +199,8 @@ static void note_other(struct filter *f, const struct dead_letter *d)
 bool filter_matches(struct filter *f, const struct dead_letter *d)
 {
 	for (size_t i = 0; i < nitems(filter_fields); i++) {
-		if (given(f, &filter_fields[i]) == NULL || filter_fields[i].matches == NULL || filter_fields[i].matches(f, d))
+		if (given(f, &filter_fields[i]) == NULL || filter_fields[i].matches == NULL ||
+		    filter_fields[i].matches(f, d))
 			continue;
 		note_other(f, d);
 		return false;
@@ -207,7 +212,8 @@ bool filter_matches(struct filter *f, const struct dead_letter *d)
 size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_FIELDS], size_t n)
 {
 	for (size_t i = 0; i < nitems(filter_fields); i++)
-		for (size_t k = 0; k < nitems(filter_fields[i].reads) && given(f, &filter_fields[i]) != NULL && filter_fields[i].reads[k] != NULL; k++) {
+		for (size_t k = 0; k < nitems(filter_fields[i].reads) && given(f, &filter_fields[i]) != NULL &&
+		    filter_fields[i].reads[k] != NULL; k++) {
 			bool there = false;
 
 			for (size_t j = 0; j < n && !there; j++)
@@ -236,7 +242,8 @@ static size_t length_uncut(const char *text)
 	return len;
 }
 
-/* The others are sorted. *most: the most frequent one that begins with this text; NULL: none does. Returns how many do. */
+/* The others are sorted. *most: the most frequent one that begins with this text; NULL: none does. Returns how many
+ * do. */
 static size_t count_longer(const struct filter *f, const char *wanted, const struct group **most)
 {
 	size_t len = length_uncut(wanted), n = 0;
@@ -257,11 +264,13 @@ static char *suggestion(const struct filter *f, const char *what, const char *wa
 	struct buffer text = {0};
 
 	if (n > 1)
-		buffer_format(&text, "; %zu %s%s begin with it, the most frequent: ", n, what, strcmp(what, "class") == 0 ? "es" : "s");
+		buffer_format(&text, "; %zu %s%s begin with it, the most frequent: ", n, what,
+		    strcmp(what, "class") == 0 ? "es" : "s");
 	else if (n == 1)
 		buffer_format(&text, "; one %s begins with it: ", what);
 	else if (f->with_text > 0)
-		buffer_format(&text, "; %zu %s it in the error: --text ", f->with_text, f->with_text == 1 ? "has" : "have");
+		buffer_format(&text, "; %zu %s it in the error: --text ", f->with_text,
+		    f->with_text == 1 ? "has" : "have");
 	if (text.len > 0) {
 		options_append_quoted(&text, n > 0 ? most->key : wanted);
 		buffer_append(&text, "", 1);
@@ -285,8 +294,8 @@ void filter_suggest(struct filter *f)
 			return;		/* other options left nothing */
 	groups_sort(&f->others);
 	meant = suggestion(f, what, wanted);
-	admin_note("no dead letter of %s%s has the %s %s%s", f->a->keys.name, f->since[0] == '-' && f->until[0] == '+' ? "" : " in this time", what, wanted,
-	    meant);
+	admin_note("no dead letter of %s%s has the %s %s%s", f->a->keys.name,
+	    f->since[0] == '-' && f->until[0] == '+' ? "" : " in this time", what, wanted, meant);
 	free(meant);
 }
 
@@ -322,7 +331,8 @@ char *filter_words(const struct filter *f, const char *since, const char *until)
 
 	for (size_t i = 0; i < nitems(filter_fields); i++)
 		if (given(f, &filter_fields[i]) != NULL && filter_fields[i].matches != NULL)
-			buffer_format(&text, ", %s %s", option_of_bit(filter_fields[i].option)->name, given(f, &filter_fields[i]));
+			buffer_format(&text, ", %s %s", option_of_bit(filter_fields[i].option)->name,
+			    given(f, &filter_fields[i]));
 	append_time(&text, "since", since);
 	append_time(&text, "until", until);
 	buffer_append(&text, "", 1);
@@ -331,5 +341,6 @@ char *filter_words(const struct filter *f, const char *since, const char *until)
 
 bool filter_is_relative(const struct filter *f)
 {
-	return (f->since_given != NULL && moment_is_relative(f->since_given)) || (f->until_given != NULL && moment_is_relative(f->until_given));
+	return (f->since_given != NULL && moment_is_relative(f->since_given)) ||
+	    (f->until_given != NULL && moment_is_relative(f->until_given));
 }

@@ -8,15 +8,18 @@
 #include "admin/dead_letters/groups.h"
 
 /*
- * Which dead letters a command means: the options of OPTION_FILTER. One table (filter.c) has for each of them the option, which is also the parameter of the
- * API, the fields of the record that it reads, its parser and its matcher. since and until become ids of records, so that Redis skips the others.
+ * Which dead letters a command means: the options of OPTION_FILTER. One table (filter.c) has for each of them the
+ * option, which is also the parameter of the API, the fields of the record that it reads, its parser and its matcher.
+ * since and until become ids of records, so that Redis skips the others.
  */
 struct filter {
 	struct admin *a;
 	const char *class, *text, *worker, *exit_code;	/* views into the options; NULL: any */
-	const char *cause;				/* the same, with one blank for each run of white space; owned */
+	/* the same, with one blank for each run of white space; owned */
+	const char *cause;
 	const char *since_given, *until_given;
-	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];	/* the first and the last id; "-" and "+" without the option */
+	/* the first and the last id; "-" and "+" without the option */
+	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];
 	struct groups others;		/* classes or causes of records that did not match, to suggest one */
 	size_t matched, with_text;	/* with_text: did not match, but have the cause as a text */
 };
@@ -33,9 +36,11 @@ size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_F
 /* Prints a notice if nothing matched: how many classes or causes begin with this text, or which one is similar. */
 void filter_suggest(struct filter *f);
 
-/* " class=TTLExpired since=02:00", as given, quoted for a shell; a new string. Equal only for equal options. "": no filter */
+/* " class=TTLExpired since=02:00", as given, quoted for a shell; a new string. Equal only for equal options. "": no
+ * filter */
 char *filter_text(const struct filter *f);
-/* ", class TTLExpired, since 2026-11-23T02:00:00.000Z" for questions; a new string. since, until: the ids that it acts on, of f or of its operation */
+/* ", class TTLExpired, since 2026-11-23T02:00:00.000Z" for questions; a new string. since, until: the ids that it acts
+ * on, of f or of its operation */
 char *filter_words(const struct filter *f, const char *since, const char *until);
 bool filter_is_relative(const struct filter *f);	/* its times mean other moments later */
 

@@ -59,8 +59,8 @@ void groups_merge(struct groups *g)
 		const struct group *one = g->all[i];
 
 		cause_shape(one->key, shape);
-		add_to_group(group_of(&merged, group_of(&shapes, shape)->count > CAUSES_OF_A_SHAPE ? shape : one->key), one->count, one->oldest_ms,
-		    one->newest_ms);
+		add_to_group(group_of(&merged, group_of(&shapes, shape)->count > CAUSES_OF_A_SHAPE ? shape : one->key),
+		    one->count, one->oldest_ms, one->newest_ms);
 	}
 	groups_free(&shapes);
 	groups_free(g);

@@ -6,7 +6,8 @@
 
 #include "admin/dead_letters/cause.h"
 
-/* Counts equal texts: causes, classes or hours. Zeroed: none. At most GROUPS_MAX different ones; further ones count as "(others)". */
+/* Counts equal texts: causes, classes or hours. Zeroed: none. At most GROUPS_MAX different ones; further ones count as
+ * "(others)". */
 #define GROUPS_MAX 10000
 
 struct group {

@@ -13,7 +13,8 @@
 #include "common/base/base.h"
 
 #define LIMIT 50
-#define MESSAGE_SHOWN "512"		/* bytes of a message in a list: 1000 rows stay far below what an answer may have */
+/* bytes of a message in a list: 1000 rows stay far below what an answer may have */
+#define MESSAGE_SHOWN "512"
 
 /* ---- ls ---- */
 
@@ -63,7 +64,8 @@ static size_t whole_characters(const char *s, size_t len)
 	return all > rest + 1 ? len - rest - 1 : len;
 }
 
-/* The beginning of the message, and whether there is more. A record without a message that is too large for it has neither. */
+/* The beginning of the message, and whether there is more. A record without a message that is too large for it has
+ * neither. */
 static void message_cells(const struct dead_letter *d, struct cell *message, struct cell *cut)
 {
 	struct cell size = dead_letter_cell(d, "size");
@@ -100,7 +102,8 @@ static int show_row(void *arg, const struct dead_letter *d)
 	return 0;
 }
 
-/* Counting the dead letters without a record would require reading the list and the log. The difference of their lengths is a lower bound. */
+/* Counting the dead letters without a record would require reading the list and the log. The difference of their
+ * lengths is a lower bound. */
 static int print_totals(const struct listing *l)
 {
 	const char *which = filter_is_empty(&l->filter) ? "" : ", of those that match,";
@@ -116,8 +119,8 @@ static int print_totals(const struct listing *l)
 	else if (entries == 0)
 		admin_note("no dead letters");
 	else if (entries > records)
-		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek %s escape shows them)",
-		    l->shown, which, entries, entries - records, a->keys.name);
+		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek "
+		    "%s escape shows them)", l->shown, which, entries, entries - records, a->keys.name);
 	else
 		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters", l->shown, which, entries);
 	return 0;
@@ -152,7 +155,8 @@ static int list(struct listing *l)
 	if (l->a->options.json)
 		fields[n++] = "message:" MESSAGE_SHOWN;
 	n = filter_add_fields(&l->filter, fields, n);
-	return dead_letter_walk(l->a, &(struct dead_letter_walk){ .from = first, .to = l->filter.since, .fields = fields, .nfields = n }, show_row, l);
+	return dead_letter_walk(l->a, &(struct dead_letter_walk){ .from = first, .to = l->filter.since,
+	    .fields = fields, .nfields = n }, show_row, l);
 }
 
 int cmd_dlq_ls(struct admin *a)
@@ -228,8 +232,8 @@ static int write_line(struct export *e, const struct dead_letter *d)
 		return -1;
 	e->lost += message.data == NULL;
 	buffer_clear(&e->line);
-	record_line(&e->line, &(struct record_line){ .record_id = d->record_id, .fields = d->fields, .nfields = d->nfields,
-	    .message = message.data == NULL ? NULL : &message });
+	record_line(&e->line, &(struct record_line){ .record_id = d->record_id, .fields = d->fields,
+	    .nfields = d->nfields, .message = message.data == NULL ? NULL : &message });
 	free((void *)(uintptr_t)message.data);
 	output_json_line(&e->a->output, e->line.data, e->line.len);
 	e->left -= e->left > 0;
@@ -269,11 +273,12 @@ int cmd_dlq_export(struct admin *a)
 	n = filter_add_fields(&e.filter, fields, 0);
 	e.whole = n == 0;
 	interrupt_begin();
-	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = e.filter.since, .to = e.filter.until, .fields = fields, .nfields = n,
-	    .shown = e.whole ? DEAD_LETTER_WHOLE : 0 }, export_one, &e);
+	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = e.filter.since, .to = e.filter.until,
+	    .fields = fields, .nfields = n, .shown = e.whole ? DEAD_LETTER_WHOLE : 0 }, export_one, &e);
 	buffer_free(&e.line);
 	if (e.lost > 0)
-		admin_note("%" PRId64 " messages were too large for their record, and are no longer in %s", e.lost, a->keys.escape);
+		admin_note("%" PRId64 " messages were too large for their record, and are no longer in %s", e.lost,
+		    a->keys.escape);
 	if (rc == 0)
 		filter_suggest(&e.filter);
 	filter_free(&e.filter);

@@ -121,7 +121,8 @@ static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_S
 	return true;
 }
 
-int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg)
+int records_page(struct admin *a, char next[RECORD_ID_SIZE],
+    void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg)
 {
 	static const char *const fields[] = { "sha1", "size" };
 	struct redis_reply reply;
@@ -135,7 +136,8 @@ int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg
 	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 	for (size_t i = 0; i + 2 < reply.n; i += 3) {
-		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1), size = redis_element(&reply, i + 2);
+		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1),
+		    size = redis_element(&reply, i + 2);
 
 		follow = record_id_next(id.str, next);
 		if (follow == -1)

@@ -29,8 +29,8 @@ void records_init(struct records *r);
 void records_free(struct records *r);
 
 /*
- * Finds the oldest unmatched record of a message with this sha1, and removes it from the tree. Writes its id; "": there is none.
- * -1: error of Redis.
+ * Finds the oldest unmatched record of a message with this sha1, and removes it from the tree. Writes its id; "": there
+ * is none. -1: error of Redis.
  */
 int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE]);
 
@@ -40,10 +40,11 @@ int records_read_rest(struct admin *a, struct records *r, int64_t most);
 void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg);
 
 /*
- * Reads a page of the log from `next` on ("-": from the oldest record), calls f for each record, and moves `next` behind the
- * page ("": none can follow). 1: there may be more; 0: that was the last page; -1: error of Redis
+ * Reads a page of the log from `next` on ("-": from the oldest record), calls f for each record, and moves `next`
+ * behind the page ("": none can follow). 1: there may be more; 0: that was the last page; -1: error of Redis
  */
-int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg);
+int records_page(struct admin *a, char next[RECORD_ID_SIZE],
+    void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg);
 
 /* Writes the lowest id above this one. 0: this is the greatest of all, so no record follows; -1: not an id */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);

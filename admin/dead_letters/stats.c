@@ -56,8 +56,8 @@ static int count_all(struct admin *a, struct counting *c)
 	if (filter_read(a, &c->filter) == -1)
 		return -1;
 	n = filter_add_fields(&c->filter, fields, CAUSE_NFIELDS);
-	return dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = c->filter.since, .to = c->filter.until, .fields = fields, .nfields = n },
-	    count_record, c);
+	return dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = c->filter.since,
+	    .to = c->filter.until, .fields = fields, .nfields = n }, count_record, c);
 }
 
 /* ---- showing ---- */
@@ -75,7 +75,8 @@ static void show_groups(struct admin *a, enum by by, struct groups *g, int64_t l
 	for (size_t i = 0; i < g->n && (int64_t)i < limit; i++) {
 		const struct group *group = g->all[i];
 
-		output_row(&a->output, (struct cell[]){ cell_str(by_names[by]), cell_bytes(group->key, strlen(group->key)), cell_int(group->count),
+		output_row(&a->output, (struct cell[]){ cell_str(by_names[by]),
+		    cell_bytes(group->key, strlen(group->key)), cell_int(group->count),
 		    cell_time(group->oldest_ms), cell_time(group->newest_ms) });
 	}
 	if (g->n > (size_t)limit)

@@ -1,5 +1,6 @@
 /*
- * Takes one dead letter out of escape: back into ingress, or for good. Messages come and go meanwhile, so each step compares what it finds with what was read.
+ * Takes one dead letter out of escape: back into ingress, or for good. Messages come and go meanwhile, so each step
+ * compares what it finds with what was read.
  */
 #include <string.h>
 #include <sysexits.h>
@@ -18,9 +19,9 @@
 /* ---- back into ingress ---- */
 
 /*
- * A dead letter becomes a new message that waits from now on. In a shared queue a note keeps that time only for a message with
- * a ttl in its header, which could otherwise expire at once. A large message must have its sha1, because others of the same
- * size and ends may take its place, and the record would be deleted that belongs to another.
+ * A dead letter becomes a new message that waits from now on. In a shared queue a note keeps that time only for a
+ * message with a ttl in its header, which could otherwise expire at once. A large message must have its sha1, because
+ * others of the same size and ends may take its place, and the record would be deleted that belongs to another.
  */
 void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id)
 {
@@ -39,7 +40,8 @@ void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_
 	noted = queue_remember(&a->keys, &m, &w, &line, &note);
 	if (noted != NULL && entry_is_large(entry))
 		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
-	queue_redrive(&a->redis, &(struct queue_move){ .keys = &a->keys, .entry = &e, .change = &(struct queue_change){ &line, m.wrapper_len },
+	queue_redrive(&a->redis, &(struct queue_move){ .keys = &a->keys, .entry = &e,
+	    .change = &(struct queue_change){ &line, m.wrapper_len },
 	    .note = noted }, record_id[0] != '\0' ? record_id : NULL);
 	buffer_free(&line);
 }
@@ -57,8 +59,8 @@ static int record_exists(struct admin *a, const char *record_id)
 }
 
 /*
- * As entry_find(). While other operators move entries, a search may pass over an entry. Its record leaves with it, so the search is repeated while the
- * record is there.
+ * As entry_find(). While other operators move entries, a search may pass over an entry. Its record leaves with it, so
+ * the search is repeated while the record is there.
  */
 static int find_again(struct admin *a, const struct list_entry *entry, const char *record_id, struct list_entry *again)
 {
@@ -73,10 +75,11 @@ static int find_again(struct admin *a, const struct list_entry *entry, const cha
 }
 
 /*
- * Sends the move and takes its answer. If Redis cannot tell whether a large message is at its place, searches for it from there on. moved: as
- * queue_redrive() answers, but never QUEUE_CANNOT_TELL.
+ * Sends the move and takes its answer. If Redis cannot tell whether a large message is at its place, searches for it
+ * from there on. moved: as queue_redrive() answers, but never QUEUE_CANNOT_TELL.
  */
-int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, int64_t *moved)
+int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id,
+    int64_t *moved)
 {
 	struct list_entry again;
 	int found = 1;
@@ -94,7 +97,8 @@ int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t
 			return -1;
 	}
 	if (found == 1 && *moved == QUEUE_CANNOT_TELL)
-		return admin_fail(a, EX_TEMPFAIL, "a message keeps changing its place in %s; run the command again", a->keys.escape);
+		return admin_fail(a, EX_TEMPFAIL, "a message keeps changing its place in %s; run the command again",
+		    a->keys.escape);
 	if (found == 0)
 		*moved = 0;
 	return found == -1 ? -1 : 0;
@@ -111,7 +115,8 @@ int take_redrive(struct admin *a, const struct list_entry *entry, const char *re
 /* ---- for good ---- */
 
 /* removed: 1; 0: it is not in escape, and its record stays; -1: it had no record */
-static int delete_with_message(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed)
+static int delete_with_message(struct admin *a, const struct dead_letter *d, const struct list_entry *entry,
+    int64_t *removed)
 {
 	struct list_entry again = {0};
 	int found = 1;
@@ -131,7 +136,8 @@ static int delete_with_message(struct admin *a, const struct dead_letter *d, con
 	}
 	entry_free(&again);
 	if (found == 1)
-		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
+		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again",
+		    d->record_id, a->keys.escape);
 	return found == -1 ? -1 : 0;
 }
 
@@ -146,5 +152,6 @@ int take_delete(struct admin *a, const struct dead_letter *d, const struct list_
 		if (admin_integer(a, &records, a->keys.log) == -1)
 			return -1;
 	}
-	return removed == 1 ? 1 : records == 1 ? 0 : admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
+	return removed == 1 ? 1 : records == 1 ? 0
+	    : admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
 }

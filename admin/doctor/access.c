@@ -1,6 +1,7 @@
 /*
- * Checks the users of Redis: one that may push to a queue should not be able to write a key that quredis trusts, or to read the secrets that seal lines.
- * Redis itself answers, with ACL DRYRUN (Redis 7). A user that may run scripts counts as a supervisor or an operator. Of a user only the name is shown.
+ * Checks the users of Redis: one that may push to a queue should not be able to write a key that quredis trusts, or to
+ * read the secrets that seal lines. Redis itself answers, with ACL DRYRUN (Redis 7). A user that may run scripts counts
+ * as a supervisor or an operator. Of a user only the name is shown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static int take_dryrun(struct doctor *d, bool *may)
 
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	*may = reply.type == REDIS_STATUS;	/* a refusal is a STRING that says why; an error: this server has no DRYRUN */
+	/* a refusal is a STRING that says why; an error: this server has no DRYRUN */
+	*may = reply.type == REDIS_STATUS;
 	return 0;
 }
 
@@ -48,9 +50,11 @@ static int check_user(struct doctor *d, const struct queue_keys *k, const char *
 	}
 	if (may[MAY_RUN_SCRIPTS] || !may[MAY_PUSH] || (writes == NULL && !may[MAY_READ_SECRET]))
 		return 0;
-	findings_advise(findings_add(d, SEVERITY_WARNING, user, "this user of Redis may push to %s, and also %s %s, which quredis trusts", k->ingress,
+	findings_advise(findings_add(d, SEVERITY_WARNING, user,
+	    "this user of Redis may push to %s, and also %s %s, which quredis trusts", k->ingress,
 	    writes != NULL ? "write" : "read", writes != NULL ? writes : secret),
-	    "give producers only their own keys: ACL SETUSER %s resetkeys -@all (+lpush ~%s) (+zadd ~%s) (docs/operating.md)", user, k->ingress, k->pushed);
+	    "give producers only their own keys: ACL SETUSER %s resetkeys -@all (+lpush ~%s) (+zadd ~%s) "
+	    "(docs/operating.md)", user, k->ingress, k->pushed);
 	return 0;
 }
 
@@ -64,7 +68,8 @@ int check_access(struct doctor *d, struct queue_check *q)
 	redis_appendf(&d->a->redis, "ACL LIST");
 	rc = doctor_reply(d, &reply);
 	for (size_t i = 0; rc == 0 && reply.type == REDIS_ARRAY && i < reply.n; i++) {
-		struct redis_reply line = redis_element(&reply, i);	/* "user NAME on ..."; another user cannot log in */
+		/* "user NAME on ..."; another user cannot log in */
+		struct redis_reply line = redis_element(&reply, i);
 		const char *name = line.type == REDIS_STRING && strncmp(line.str, "user ", 5) == 0 ? line.str + 5 : "";
 		size_t len = strcspn(name, " ");
 
@@ -80,7 +85,8 @@ int check_access(struct doctor *d, struct queue_check *q)
 		free(users[i]);
 	}
 	if (rc == 0 && unchecked > 0)
-		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "the first %d users of Redis were checked, and %zu more were not", USERS_MOST,
+		findings_advise(findings_add(d, SEVERITY_NOTE, NULL,
+		    "the first %d users of Redis were checked, and %zu more were not", USERS_MOST,
 		    unchecked), "ACL DRYRUN says what one of them may do: docs/operating.md, Users of Redis");
 	free(secret);
 	return rc;

@@ -13,8 +13,8 @@
 #include "common/base/base.h"
 
 /*
- * quredis doctor runs a table of checks, which add findings; the findings are printed when the last check has ended. Only the
- * files of this folder include this header; the door of the folder is cmd_doctor().
+ * quredis doctor runs a table of checks, which add findings; the findings are printed when the last check has ended.
+ * Only the files of this folder include this header; the door of the folder is cmd_doctor().
  *	command.c	the command: runs the table, applies fixes
  *	doctor.c	what the checks share			findings.c	the list of findings
  *	report.c	prints the findings			fold.c		makes one line of alike ones
@@ -29,10 +29,10 @@
  *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
  *	secret.c	the secret that seals wrappers		libraries.c	libraries that read from the network
  *
- * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
- * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
- * doctor *, struct queue_check *) and runs for each queue. They return 0, or -1 if the check could not be done: the reason is
- * in d->why.
+ * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order
+ * matters: a check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int
+ * check_x(struct doctor *, struct queue_check *) and runs for each queue. They return 0, or -1 if the check could not
+ * be done: the reason is in d->why.
  */
 #define CHECKS(SYSTEM, QUEUE) \
 	SYSTEM(configuration, NEEDS_NOTHING, "no errors, no warnings") \
@@ -57,10 +57,12 @@
 	SYSTEM(answers, NEEDS_CONNECTION, "Redis may send every message of up to message_max") \
 	SYSTEM(clock, NEEDS_CONNECTION, "the clocks of Redis and this host agree") \
 	SYSTEM(registry, NEEDS_CONNECTION, "the registry agrees with the configuration") \
-	SYSTEM(secret, NEEDS_CONNECTION, "quredis:secret holds the secret that seals wrappers, or no message has one yet") \
+	SYSTEM(secret, NEEDS_CONNECTION, \
+	    "quredis:secret holds the secret that seals wrappers, or no message has one yet") \
 	QUEUE(types, NEEDS_CONNECTION, "every key has the right type") \
 	QUEUE(rights, NEEDS_CONNECTION, "this user may run every command of workers and sweeper") \
-	QUEUE(access, NEEDS_CONNECTION, "no user of Redis that may push can write what quredis trusts, as far as Redis tells") \
+	QUEUE(access, NEEDS_CONNECTION, \
+	    "no user of Redis that may push can write what quredis trusts, as far as Redis tells") \
 	QUEUE(registrations, NEEDS_CONNECTION, "every registered worker is alive, or died a short time ago") \
 	SYSTEM(keys, NEEDS_CONNECTION, "all keys of all queues were scanned") \
 	QUEUE(leases, NEEDS_SURVEY, "every live worker is registered") \
@@ -121,8 +123,10 @@ struct queue_check {
 
 /* The data that checks collect for later checks. Each file of this folder writes only its own part. */
 struct doctor_conf {			/* conf.c */
-	struct conf_report report, strict;	/* of the configuration as the command line reads it; as the supervisor does */
-	bool unreadable;		/* the configuration could not be read: a->conf holds the defaults, or is NULL */
+	/* of the configuration as the command line reads it; as the supervisor does */
+	struct conf_report report, strict;
+	/* the configuration could not be read: a->conf holds the defaults, or is NULL */
+	bool unreadable;
 	uid_t supervisor_uid;		/* the user of the supervisor; ours if it is not known */
 };
 
@@ -136,7 +140,8 @@ struct doctor_supervisor {
 	struct json_t *status;		/* of the supervisor of this host; NULL: it did not answer */
 };
 
-/* Whether Redis runs a command. Denied: this Redis user lacks the right, and its administrator can grant it. Unknown: the server refuses it to every user. */
+/* Whether Redis runs a command. Denied: this Redis user lacks the right, and its administrator can grant it. Unknown:
+ * the server refuses it to every user. */
 enum command_answer { COMMAND_OFFERED, COMMAND_DENIED, COMMAND_UNKNOWN };
 
 struct doctor_server {			/* server.c */
@@ -144,7 +149,8 @@ struct doctor_server {			/* server.c */
 	enum command_answer config_set;	/* COMMAND_UNKNOWN: the settings are those of a hosted service */
 	char *info;			/* the answer of INFO; NULL: refused */
 	size_t info_len;
-	int64_t now_ms;			/* the clock of Redis when the queues were read; our own if Redis did not tell */
+	/* the clock of Redis when the queues were read; our own if Redis did not tell */
+	int64_t now_ms;
 };
 
 struct doctor_queues {			/* registry.c */
@@ -159,7 +165,8 @@ struct doctor_survey {
 };
 
 struct doctor_lost {
-	bool waited;			/* a whole lease has passed since the survey, in which every living owner could renew its lease */
+	/* a whole lease has passed since the survey, in which every living owner could renew its lease */
+	bool waited;
 };
 
 struct doctor_findings {
@@ -215,7 +222,8 @@ void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
-/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds to redis-cli and quredis how they find Redis. */
+/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds to redis-cli
+ * and quredis how they find Redis. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
 /* Ends a check of one queue: keeps as many findings as fit into a document, and only counts the rest. */
@@ -228,12 +236,13 @@ void findings_free(struct doctor *d);
 /* ---- report.c ---- */
 
 /*
- * Prints on standard output: blocks on a terminal, otherwise a table, which hide what is fine, fold alike findings and end with the worst; or JSON, all of
- * them, the worst first.
+ * Prints on standard output: blocks on a terminal, otherwise a table, which hide what is fine, fold alike findings and
+ * end with the worst; or JSON, all of them, the worst first.
  */
 void report_print(struct doctor *d);
 void report_summarize(const struct doctor *d);	/* the verdict, on standard error */
-size_t report_fixes(const struct doctor *d);	/* the fixes that are offered, on standard error; returns their number */
+/* the fixes that are offered, on standard error; returns their number */
+size_t report_fixes(const struct doctor *d);
 
 /* ---- commands.c ---- */
 
@@ -253,7 +262,8 @@ bool unit_is_ours(const struct doctor *d);
 /* A property of the unit as systemctl show prints it; "": not set, or there is no unit. */
 const char *unit_get(const struct doctor *d, const char *property);
 void registry_free_queues(struct doctor *d);
-/* Reads trays, lease and registration of an unregistered owner. sign: also sets the signature. 1: the owner is registered by now; -1: as a check. */
+/* Reads trays, lease and registration of an unregistered owner. sign: also sets the signature. 1: the owner is
+ * registered by now; -1: as a check. */
 int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool sign);
 const struct unregistered *survey_find(const struct queue_check *q, const char *incarnation);	/* NULL: none */
 

@@ -1,6 +1,7 @@
 /*
- * quredis doctor: decides which checks can run, runs them, and adds a finding for a check that found nothing and for one that could not be done. --fix
- * applies the safe repairs, none of which touches what a live worker holds. The checks themselves are in the other files of this folder.
+ * quredis doctor: decides which checks can run, runs them, and adds a finding for a check that found nothing and for
+ * one that could not be done. --fix applies the safe repairs, none of which touches what a live worker holds. The
+ * checks themselves are in the other files of this folder.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,8 @@ static void end(struct doctor *d)
 
 int cmd_doctor(struct admin *a)
 {
-	static const int statuses[] = { [SEVERITY_OK] = EX_OK, [SEVERITY_NOTE] = EX_OK, [SEVERITY_WARNING] = STATUS_WARNINGS,
+	static const int statuses[] = { [SEVERITY_OK] = EX_OK, [SEVERITY_NOTE] = EX_OK,
+	    [SEVERITY_WARNING] = STATUS_WARNINGS,
 		[SEVERITY_ERROR] = STATUS_ERRORS };
 	struct doctor d;
 	bool declined = false;

@@ -1,6 +1,6 @@
 /*
- * The configuration, as quredisd -t reads it. This user may not be the supervisor's. Then problems that only the supervisor's
- * user can judge, such as whether a file can be read, become notes.
+ * The configuration, as quredisd -t reads it. This user may not be the supervisor's. Then problems that only the
+ * supervisor's user can judge, such as whether a file can be read, become notes.
  */
 #include <sys/stat.h>
 
@@ -48,7 +48,8 @@ static void resolve_users(const struct doctor *d)
 		struct conf_run_as *r = &d->a->conf->queues[i]->run_as;
 
 		if (conf_run_as_resolve(r, NULL) == 0 && r->user == NULL)
-			r->uid = own->user != NULL && conf_run_as_resolve(own, NULL) == 0 ? own->uid : d->conf.supervisor_uid;
+			r->uid = own->user != NULL && conf_run_as_resolve(own, NULL) == 0 ? own->uid
+			    : d->conf.supervisor_uid;
 	}
 }
 
@@ -74,14 +75,18 @@ static void load(struct doctor *d)
 
 static void add_problem(struct doctor *d, const struct conf_problem *p, bool only_supervisor)
 {
-	const char *path = admin_conf_path(d->a), *what = p->text + (p->place_len > 0 ? p->place_len + strlen(": ") : 0);
-	char *where = p->place_len > 0 ? alloc_copy(p->text, p->place_len) : alloc_string(path == NULL ? "environment" : path);
-	struct finding *f = findings_add(d, only_supervisor ? SEVERITY_NOTE : p->warning ? SEVERITY_WARNING : SEVERITY_ERROR, where, "%s", what);
+	const char *path = admin_conf_path(d->a),
+	    *what = p->text + (p->place_len > 0 ? p->place_len + strlen(": ") : 0);
+	char *where = p->place_len > 0 ? alloc_copy(p->text, p->place_len)
+	    : alloc_string(path == NULL ? "environment" : path);
+	struct finding *f = findings_add(d,
+	    only_supervisor ? SEVERITY_NOTE : p->warning ? SEVERITY_WARNING : SEVERITY_ERROR, where, "%s", what);
 
 	if (only_supervisor) {
 		char *ours = user_name(geteuid()), *theirs = user_name(d->conf.supervisor_uid);
 
-		findings_advise(f, "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- quredis doctor", ours, theirs, theirs);
+		findings_advise(f, "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- "
+		    "quredis doctor", ours, theirs, theirs);
 		free(ours);
 		free(theirs);
 	} else if (strstr(p->text, strerror(EACCES)) != NULL) {

@@ -66,7 +66,8 @@ static bool is_of_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* Goes over the name of each line; false: a line has another word here, as "mailbox" for "mail", or all have the same name. */
+/* Goes over the name of each line; false: a line has another word here, as "mailbox" for "mail", or all have the same
+ * name. */
 static bool take_names(struct fold *f, struct buffer *out, bool queue)
 {
 	bool differ = false;
@@ -87,7 +88,8 @@ static bool take_names(struct fold *f, struct buffer *out, bool queue)
 	return true;
 }
 
-/* A number, perhaps with one digit behind a point, or a duration; value: in tenths, or in ms. Returns its length; 0: it is no such figure. */
+/* A number, perhaps with one digit behind a point, or a duration; value: in tenths, or in ms. Returns its length; 0: it
+ * is no such figure. */
 static size_t parse_figure(const char *text, bool duration, int64_t *value)
 {
 	size_t len = strspn(text, "0123456789.dhms");
@@ -146,7 +148,8 @@ static bool take_plurals(struct fold *f, struct buffer *out)
 	bool any = false;
 
 	for (size_t i = 0; i < f->n; i++) {
-		if (f->at[i] == f->lines[i].text || !isalpha((unsigned char)f->at[i][-1]) || is_of_name(f->at[i][f->at[i][0] == 's']))
+		if (f->at[i] == f->lines[i].text || !isalpha((unsigned char)f->at[i][-1]) ||
+		    is_of_name(f->at[i][f->at[i][0] == 's']))
 			return false;
 		any = any || f->at[i][0] == 's';
 	}
@@ -176,8 +179,8 @@ static bool take_alike(struct fold *f, struct buffer *out, bool figures)
 		bool word = f->at[0] == f->lines[0].text || !is_of_name(f->at[0][-1]), blank = f->at[0][0] == ' ';
 
 		alike = (word && (take_names(f, out, true) || take_names(f, out, false))) ||
-		    (word && figures && (take_figures(f, out, false) || take_figures(f, out, true))) || take_same(f, out) ||
-		    (figures && take_plurals(f, out));
+		    (word && figures && (take_figures(f, out, false) || take_figures(f, out, true))) ||
+		    take_same(f, out) || (figures && take_plurals(f, out));
 		goes_on = !blank && f->at[0][0] != '\0';
 	}
 	return alike;

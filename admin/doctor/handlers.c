@@ -1,6 +1,6 @@
 /*
- * Checks whether the user of each handler can execute it: the directories above it, the mount, the interpreter and the line
- * ends of a script. The check of the configuration reports a handler that does not exist.
+ * Checks whether the user of each handler can execute it: the directories above it, the mount, the interpreter and the
+ * line ends of a script. The check of the configuration reports a handler that does not exist.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -25,7 +25,8 @@ struct handler {
 };
 
 /* A finding about the handler; advice is a format for its path. */
-#define add(h, advice, ...) findings_advise(findings_add((h)->d, SEVERITY_ERROR, (h)->path, __VA_ARGS__), advice, (h)->path)
+#define add(h, advice, ...) findings_advise(findings_add((h)->d, SEVERITY_ERROR, (h)->path, __VA_ARGS__), advice, \
+    (h)->path)
 
 static bool may(const struct handler *h, const struct stat *st, mode_t right)
 {
@@ -40,8 +41,8 @@ static void check_directories(const struct handler *h)
 	for (char *slash = strchr(dir + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (stat(dir, &st) == 0 && !may(h, &st, S_IXOTH)) {
-			findings_advise(findings_add(h->d, SEVERITY_ERROR, h->path, "%s: %s may not enter %s", h->q->name, h->user, dir),
-			    "chmod o+x %s, or move the handler elsewhere", dir);
+			findings_advise(findings_add(h->d, SEVERITY_ERROR, h->path, "%s: %s may not enter %s",
+			    h->q->name, h->user, dir), "chmod o+x %s, or move the handler elsewhere", dir);
 			break;
 		}
 		*slash = '/';
@@ -75,15 +76,17 @@ static void check_interpreter(const struct handler *h, char *line)
 	interpreter = strsep(&line, " \t");
 	argument = line == NULL ? "" : line + strspn(line, " \t");
 	if (interpreter[0] != '/')
-		add(h, "begin %s with #!/bin/sh or another interpreter", "%s: its first line names no interpreter with its path", h->q->name);
+		add(h, "begin %s with #!/bin/sh or another interpreter",
+		    "%s: its first line names no interpreter with its path", h->q->name);
 	else if (stat(interpreter, &st) == -1)
-		add(h, "install it, or correct the first line of %s", "%s: its interpreter %s does not exist", h->q->name, interpreter);
+		add(h, "install it, or correct the first line of %s", "%s: its interpreter %s does not exist",
+		    h->q->name, interpreter);
 	else if (!may(h, &st, S_IXOTH))
-		add(h, "change the mode of the interpreter, or the first line of %s", "%s: %s may not execute its interpreter %s", h->q->name, h->user,
-		    interpreter);
+		add(h, "change the mode of the interpreter, or the first line of %s",
+		    "%s: %s may not execute its interpreter %s", h->q->name, h->user, interpreter);
 	else if (strcmp(interpreter, "/usr/bin/env") == 0 && !env_finds(argument))
-		add(h, "install it, or name the interpreter with its path on the first line of %s", "%s: its first line asks env for %s, which is not in %s",
-		    h->q->name, argument, PROGRAMS);
+		add(h, "install it, or name the interpreter with its path on the first line of %s",
+		    "%s: its first line asks env for %s, which is not in %s", h->q->name, argument, PROGRAMS);
 }
 
 static void check_script(const struct handler *h, const struct stat *st, char *head)
@@ -117,7 +120,8 @@ static void check_contents(const struct handler *h, const struct stat *st)
 	if (strncmp(head, "#!", 2) == 0)
 		check_script(h, st, head + 2);
 	else if (n < 4 || memcmp(head, "\177ELF", 4) != 0)
-		add(h, "begin %s with #!/bin/sh or another interpreter", "%s: it is neither a program nor a script that begins with #!", h->q->name);
+		add(h, "begin %s with #!/bin/sh or another interpreter",
+		    "%s: it is neither a program nor a script that begins with #!", h->q->name);
 }
 
 static void check_handler(const struct handler *h)
@@ -129,8 +133,10 @@ static void check_handler(const struct handler *h)
 		return;
 	check_directories(h);
 	if (statvfs(h->path, &fs) == 0 && (fs.f_flag & ST_NOEXEC) != 0)
-		add(h, "move %s elsewhere, or mount its file system with exec", "%s: its file system is mounted noexec", h->q->name);
-	if (h->d->conf.supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))	/* otherwise the check of the configuration reports it */
+		add(h, "move %s elsewhere, or mount its file system with exec", "%s: its file system is mounted noexec",
+		    h->q->name);
+	/* otherwise the check of the configuration reports it */
+	if (h->d->conf.supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))
 		add(h, "chmod +x %s", "%s: %s may not execute it", h->q->name, h->user);
 	check_contents(h, &st);
 }

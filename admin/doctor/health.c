@@ -1,6 +1,7 @@
 /*
- * Names the queues that are degraded or unhealthy by the last reports of their sweepers, or whose supervisors do not report any more, as `quredis health` shows
- * them, too. Of a cause that another check has found it only names that check.
+ * Names the queues that are degraded or unhealthy by the last reports of their sweepers, or whose supervisors do not
+ * report any more, as `quredis health` shows them, too. Of a cause that another check has found it only names that
+ * check.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #define REASONS_MOST 32
 #define REASON_COLUMNS 640
 
-/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. The check "supervisor" finds all holds. */
+/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. The check "supervisor" finds
+ * all holds. */
 static const struct { const char *code, *check, *begins; } found_by[] = {
 	{ "paused", "paused", "" },
 	{ "error", "types", "" },
@@ -26,7 +28,8 @@ static const struct { const char *code, *check, *begins; } found_by[] = {
 	{ "orphans", "lost", "" },
 };
 
-/* The command that shows more of a reason: its words before and after the name of the queue. The text of any other reason says enough. */
+/* The command that shows more of a reason: its words before and after the name of the queue. The text of any other
+ * reason says enough. */
 static const struct { const char *code, *before, *after; } shown_by[] = {
 	{ "ingress", "trend", " --since 6h" },
 	{ "oldest_age", "trend", " --since 6h" },
@@ -57,7 +60,8 @@ static bool has_found(const struct doctor *d, const struct queue_check *q, const
 	const struct finding *f;
 
 	STAILQ_FOREACH(f, &d->findings.list, next)
-		if (f->severity != SEVERITY_OK && strcmp(f->check, check) == 0 && is_about(f, q) && strncmp(f->what, begins, strlen(begins)) == 0)
+		if (f->severity != SEVERITY_OK && strcmp(f->check, check) == 0 && is_about(f, q) &&
+		    strncmp(f->what, begins, strlen(begins)) == 0)
 			return true;
 	return false;
 }
@@ -69,7 +73,8 @@ static const char *check_that_found(const struct doctor *d, const struct queue_c
 		if (strcmp(found_by[i].code, code) == 0 && has_found(d, q, found_by[i].check, found_by[i].begins))
 			return found_by[i].check;
 	for (int hold = HOLD_NONE + 1; hold < HOLDS; hold++)
-		if (holds_table[hold].code != NULL && strcmp(holds_table[hold].code, code) == 0 && has_found(d, q, "supervisor", holds_table[hold].name))
+		if (holds_table[hold].code != NULL && strcmp(holds_table[hold].code, code) == 0 &&
+		    has_found(d, q, "supervisor", holds_table[hold].name))
 			return "supervisor";
 	return NULL;
 }
@@ -88,7 +93,8 @@ static enum severity severity_of(const char *status)
 
 static void take_reason(struct reasons *all, const struct doctor *d, const struct queue_check *q, const json_t *reason)
 {
-	const char *code = json_string_value(json_object_get(reason, "code")), *status = json_string_value(json_object_get(reason, "status"));
+	const char *code = json_string_value(json_object_get(reason, "code")),
+	    *status = json_string_value(json_object_get(reason, "status"));
 	const char *text = json_string_value(json_object_get(reason, "text")), *check;
 
 	if (code == NULL || status == NULL || text == NULL)
@@ -101,7 +107,8 @@ static void take_reason(struct reasons *all, const struct doctor *d, const struc
 	append_once(&all->texts, visible(text, strlen(text), REASON_COLUMNS));
 	for (size_t i = 0; i < nitems(shown_by); i++)
 		if (strcmp(shown_by[i].code, code) == 0)
-			append_once(&all->commands, alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
+			append_once(&all->commands,
+			    alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
 	all->worst = severity_of(status) > all->worst ? severity_of(status) : all->worst;
 }
 
@@ -117,9 +124,10 @@ static void add_bad(struct doctor *d, const struct queue_check *q, const struct 
 	for (size_t i = 0; i < json_array_size(list) && i < REASONS_MOST; i++)
 		take_reason(&all, d, q, json_array_get(list, i));
 	severity = all.texts.len == 0 ? severity_of(h->status) : all.worst == SEVERITY_OK ? SEVERITY_NOTE : all.worst;
-	findings_advise(findings_add(d, severity, NULL, "%s: %s", h->status, all.texts.len == 0 ? "its report has no reason" : all.texts.data),
-	    "%s%s%sall figures: quredis health %s", reports_doubt(h) ? START "; " : "", all.commands.len == 0 ? "" : all.commands.data,
-	    all.commands.len == 0 ? "" : "; ", q->keys.name);
+	findings_advise(findings_add(d, severity, NULL, "%s: %s", h->status,
+	    all.texts.len == 0 ? "its report has no reason" : all.texts.data),
+	    "%s%s%sall figures: quredis health %s", reports_doubt(h) ? START "; " : "",
+	    all.commands.len == 0 ? "" : all.commands.data, all.commands.len == 0 ? "" : "; ", q->keys.name);
 	buffer_free(&all.texts);
 	buffer_free(&all.commands);
 }
@@ -137,7 +145,8 @@ static void add_stale(struct doctor *d, int64_t at_ms, int64_t now_ms)
 
 /* ---- all queues ---- */
 
-/* True: a supervisor should judge the queue. A queue that is only in the registry may belong to other programs alone. */
+/* True: a supervisor should judge the queue. A queue that is only in the registry may belong to other programs
+ * alone. */
 static bool is_judged(const struct doctor *d, const struct queue_check *q)
 {
 	return d->a->conf->health.enabled && q->readable && (q->conf != NULL || q->lists.nworkers > 0);
@@ -188,7 +197,8 @@ static void judge_report(struct doctor *d, const struct reports *r, size_t index
 	while (h < end && strcmp(h->queue, q->keys.name) != 0)
 		h++;
 	if (r->broken[index])
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "its last report of health cannot be read"), START);
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "its last report of health cannot be read"),
+		    START);
 	else if (h == end && is_judged(d, q))
 		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "no supervisor reports its health"), START);
 	else if (h < end && queue_health_is_stale(h, now_ms))
@@ -199,7 +209,8 @@ static void judge_report(struct doctor *d, const struct reports *r, size_t index
 
 static int check_reports(struct doctor *d, const char *key)
 {
-	struct reports r = { .all = alloc_zero(d->queues.n + 1, sizeof(*r.all)), .broken = alloc_zero(d->queues.n + 1, sizeof(*r.broken)) };
+	struct reports r = { .all = alloc_zero(d->queues.n + 1, sizeof(*r.all)),
+	    .broken = alloc_zero(d->queues.n + 1, sizeof(*r.broken)) };
 	int64_t now_ms;		/* the queues were read some time ago */
 	int rc = admin_server_time(d->a, &now_ms) == -1 ? -1 : read_reports(d, &r, key, now_ms);
 
@@ -223,9 +234,11 @@ static void check_none(struct doctor *d, const char *key)
 	while (i < d->queues.n && !is_judged(d, &d->queues.all[i]))
 		i++;
 	if (i < d->queues.n)
-		findings_advise(findings_add(d, SEVERITY_WARNING, key, "no supervisor reports the health of any queue"), START);
+		findings_advise(findings_add(d, SEVERITY_WARNING, key, "no supervisor reports the health of any queue"),
+		    START);
 	else
-		findings_add(d, SEVERITY_OK, NULL, "skipped: health.enabled is not set here, and no supervisor reports");
+		findings_add(d, SEVERITY_OK, NULL,
+		    "skipped: health.enabled is not set here, and no supervisor reports");
 }
 
 int check_health(struct doctor *d)
@@ -239,7 +252,8 @@ int check_health(struct doctor *d)
 	if (rc == 0 && strcmp(reply.str, "none") == 0)
 		check_none(d, key);
 	else if (rc == 0 && strcmp(reply.str, "hash") != 0)
-		findings_advise(findings_add(d, SEVERITY_ERROR, key, "it is a %s, but quredis needs a hash: no supervisor can report health", reply.str),
+		findings_advise(findings_add(d, SEVERITY_ERROR, key,
+		    "it is a %s, but quredis needs a hash: no supervisor can report health", reply.str),
 		    "another program uses this key: rename or delete it; supervisors write it again");
 	else if (rc == 0)
 		rc = check_reports(d, key);

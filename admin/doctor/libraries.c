@@ -1,4 +1,5 @@
-/* Checks the libraries that read bytes from the network. Programs of this host load the same ones, if they were started after the last update. */
+/* Checks the libraries that read bytes from the network. Programs of this host load the same ones, if they were started
+ * after the last update. */
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
@@ -16,7 +17,8 @@ int check_libraries(struct doctor *d)
 		old++;
 		findings_advise(findings_add(d, SEVERITY_NOTE, l->name,
 		    "%s %s is older than %s: earlier versions have known holes", l->name, l->version(), l->least),
-		    "install the security updates of this system and restart the supervisor; if they are installed, its vendor may have repaired this version");
+		    "install the security updates of this system and restart the supervisor; if they are installed, "
+		    "its vendor may have repaired this version");
 	}
 	buffer_append(&all, "", 1);
 	if (old == 0)

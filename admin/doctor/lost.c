@@ -1,7 +1,7 @@
 /*
  * Finds messages that no process will find: in trays of owners that are not registered, or stuck on their way back to
- * ingress. The fix returns messages of unregistered owners, after a whole lease in which the owner gave no sign of life and
- * its trays did not change.
+ * ingress. The fix returns messages of unregistered owners, after a whole lease in which the owner gave no sign of life
+ * and its trays did not change.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -57,7 +57,8 @@ static int64_t longest_lease(const struct doctor *d)
 	return longest;
 }
 
-/* Waits until one lease has passed in which neither Redis nor this host stood still: in that time every living owner has renewed its lease. */
+/* Waits until one lease has passed in which neither Redis nor this host stood still: in that time every living owner
+ * has renewed its lease. */
 static int wait_for_a_lease(struct doctor *d)
 {
 	struct absence a = { .lease_ms = longest_lease(d) };
@@ -76,7 +77,8 @@ static int wait_for_a_lease(struct doctor *d)
 		poll(NULL, 0, (int)(a.lease_ms / PULSES_A_LEASE));
 	}
 	return admin_fail(d->a, EX_TEMPFAIL, interrupt_asked() ? "interrupted" :
-	    "Redis or this host stalled meanwhile, or Redis restarted, so no worker can be proven dead: run quredis doctor again");
+	    "Redis or this host stalled meanwhile, or Redis restarted, so no worker can be proven dead: run quredis "
+	    "doctor again");
 }
 
 /* ---- returning ---- */
@@ -89,7 +91,8 @@ static int is_untouched(struct doctor *d, struct queue_check *q, const struct un
 	if (rc == -1)
 		return -1;
 	if (rc == 1 || now.leased || strcmp(now.signature, u->signature) != 0)
-		return admin_fail(d->a, EX_TEMPFAIL, "its trays changed meanwhile: its owner lives, or another process returns the messages");
+		return admin_fail(d->a, EX_TEMPFAIL,
+		    "its trays changed meanwhile: its owner lives, or another process returns the messages");
 	return 0;
 }
 
@@ -123,13 +126,15 @@ int check_lost(struct doctor *d, struct queue_check *q)
 		if (u->leased)
 			continue;
 		if (u->wrong_type) {
-			findings_advise(findings_add(d, SEVERITY_WARNING, u->incarnation, "one of its trays is not a list, and it is not registered"),
+			findings_advise(findings_add(d, SEVERITY_WARNING, u->incarnation,
+			    "one of its trays is not a list, and it is not registered"),
 			    "another program uses such a key below %s: rename or delete it", q->keys.transit);
 			continue;
 		}
 		n = outcome_count(u->total);
 		findings_offer(findings_add(d, SEVERITY_ERROR, u->incarnation,
-		    "%s in trays of a worker that is not registered and has no lease: no sweeper will find them", n), &returning, u->incarnation);
+		    "%s in trays of a worker that is not registered and has no lease: no sweeper will find them", n),
+		    &returning, u->incarnation);
 		free(n);
 	}
 	return 0;
@@ -152,8 +157,10 @@ static int check_rescue(struct doctor *d, const struct queue_check *q, const cha
 	if (now < n)
 		return 0;
 	count = outcome_count(n);
-	findings_advise(findings_add(d, SEVERITY_WARNING, key, "%s half way back to ingress, and no process moves them", count),
-	    "any supervisor on this Redis returns them; if none runs, start one, or quredis retry %s transit", q->keys.name);
+	findings_advise(findings_add(d, SEVERITY_WARNING, key, "%s half way back to ingress, and no process moves them",
+	    count),
+	    "any supervisor on this Redis returns them; if none runs, start one, or quredis retry %s transit",
+	    q->keys.name);
 	free(count);
 	return 0;
 }
@@ -164,9 +171,11 @@ static int check_bare(struct doctor *d, const struct queue_check *q)
 	int rc = check_rescue(d, q, rescue, q->lists.bare_rescue);
 
 	if (q->lists.bare > 0 && !q->keys.shared)
-		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit, "%s in flight at a consumer outside quredis (such as a program with the "
-		    "Ruby gem), or left by one", n),
-		    "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
+		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit,
+		    "%s in flight at a consumer outside quredis (such as a program with the Ruby gem), or left by one",
+		    n),
+		    "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit",
+		    q->keys.name);
 	free(rescue);
 	free(n);
 	return rc;

@@ -1,4 +1,5 @@
-/* Reports retries and deletions of dead letters by a filter that were interrupted, so that another operator knows that they are not complete. */
+/* Reports retries and deletions of dead letters by a filter that were interrupted, so that another operator knows that
+ * they are not complete. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +34,15 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 static void advise(const struct doctor *d, struct finding *f, const struct unfinished *u, const char *options)
 {
 	json_t *json = json_loads(options, 0, NULL);
-	char *command = by_filter_command(d->a, strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "dlq rm" : "dlq retry", json);
+	char *command = by_filter_command(d->a,
+	    strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "dlq rm" : "dlq retry", json);
 
 	if (command == NULL)
-		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
+		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it "
+		    "after 7 days");
 	else
-		findings_advise(f, "Redis forgets it after 7 days; to start over, add --anew; to continue it: %s", command);
+		findings_advise(f, "Redis forgets it after 7 days; to start over, add --anew; to continue it: %s",
+		    command);
 	json_decref(json);
 	free(command);
 }
@@ -64,8 +68,10 @@ static int add_unfinished(struct doctor *d, const struct unfinished *u)
 		return 0;
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
-	advise(d, findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
-	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), u, text[OPERATION_OPTIONS]);
+	advise(d, findings_add(d, SEVERITY_NOTE, d->a->keys.escape,
+	    "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
+	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), u,
+	    text[OPERATION_OPTIONS]);
 	return 0;
 }
 

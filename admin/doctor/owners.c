@@ -1,4 +1,5 @@
-/* Checks owners of messages: every registered worker should have a lease, and every lease should belong to a registered worker. */
+/* Checks owners of messages: every registered worker should have a lease, and every lease should belong to a registered
+ * worker. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static int remove_registration(struct doctor *d, const struct finding *f)
 	queue_forget(&d->a->redis, &f->queue->keys, f->subject);
 	if (admin_integer(d->a, &removed, f->queue->keys.workers) == -1)
 		return -1;
-	return removed == 1 ? 0 : admin_fail(d->a, EX_TEMPFAIL, "its trays hold messages now, or it died a short time ago");
+	return removed == 1 ? 0 : admin_fail(d->a, EX_TEMPFAIL,
+	    "its trays hold messages now, or it died a short time ago");
 }
 
 static const struct fix removing_registration = { "remove the registration", remove_registration };
@@ -40,13 +42,17 @@ static void check_dead(struct doctor *d, struct queue_check *q, const struct que
 	char *age = age_of(d, w->died_at_ms), *n = outcome_count(o->total);
 
 	if (o->total > 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation, "it died %s ago, with %s in its trays", age, n),
-		    "any supervisor on this Redis returns them at its next look; if none runs, start one, or quredis retry %s transit", q->keys.name);
+		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation,
+		    "it died %s ago, with %s in its trays", age, n),
+		    "any supervisor on this Redis returns them at its next look; if none runs, start one, or quredis "
+		    "retry %s transit", q->keys.name);
 	else if (d->server.now_ms - w->died_at_ms > FORGET_LATE_MS)
-		findings_offer(findings_add(d, SEVERITY_NOTE, w->incarnation, "it died %s ago, but is still registered: no sweeper works on this queue", age),
+		findings_offer(findings_add(d, SEVERITY_NOTE, w->incarnation,
+		    "it died %s ago, but is still registered: no sweeper works on this queue", age),
 		    &removing_registration, w->incarnation);
 	else if (w->died_at_ms - d->server.now_ms > FORGET_MS)
-		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation, "its registration says that it died in the future, so no sweeper removes it"),
+		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation,
+		    "its registration says that it died in the future, so no sweeper removes it"),
 		    "redis-cli HDEL %s %s", q->keys.workers, w->incarnation);
 	free(age);
 	free(n);
@@ -57,16 +63,18 @@ static void add_silent(struct doctor *d, struct queue_check *q, const struct que
 	char *age = age_of(d, w->since_ms), *n = outcome_count(o->total > 0 ? o->total : 0);
 
 	findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation,
-	    "registered %s ago (pid %" PRId64 " on %s), but without a lease: it died or hangs, with %s in its trays", age, w->pid,
-	    w->node[0] == '\0' ? "an unknown host" : w->node, n),
-	    "any supervisor on this Redis returns them within two leases; if none runs, start one, or quredis retry %s transit", q->keys.name);
+	    "registered %s ago (pid %" PRId64 " on %s), but without a lease: it died or hangs, with %s in its trays",
+	    age, w->pid, w->node[0] == '\0' ? "an unknown host" : w->node, n),
+	    "any supervisor on this Redis returns them within two leases; if none runs, start one, or quredis retry %s "
+	    "transit", q->keys.name);
 	free(age);
 	free(n);
 }
 
 /* ---- live workers ---- */
 
-/* Finds leases without an expiry, which another program must have made: no sweeper would ever find such an owner dead. */
+/* Finds leases without an expiry, which another program must have made: no sweeper would ever find such an owner
+ * dead. */
 static int check_endless(struct doctor *d, struct queue_check *q)
 {
 	const struct lists *l = &q->lists;
@@ -93,8 +101,8 @@ static bool is_silent(const struct lists *l, size_t i)
 }
 
 /*
- * Reads the lists a second time if a worker seems silent: registrations and leases are not read at the same moment, so a worker
- * that leaves in between has no lease. *before gets the first lists.
+ * Reads the lists a second time if a worker seems silent: registrations and leases are not read at the same moment, so
+ * a worker that leaves in between has no lease. *before gets the first lists.
  */
 static int look_again(struct doctor *d, struct queue_check *q, struct lists *before)
 {

@@ -28,7 +28,8 @@ static char *elapsed(int64_t ms)
 
 static void add_type(struct doctor *d, const char *key, const char *is, const char *wanted)
 {
-	findings_advise(findings_add(d, SEVERITY_ERROR, key, "it is a %s, but quredis needs a %s: commands that use it fail", is, wanted),
+	findings_advise(findings_add(d, SEVERITY_ERROR, key,
+	    "it is a %s, but quredis needs a %s: commands that use it fail", is, wanted),
 	    "another program uses this key: rename or delete it, or give the queue other names");
 }
 
@@ -68,7 +69,8 @@ static void add_refused_step(struct doctor *d, const char *step, const struct re
 	const char *user = doctor_user(d), *advice = queue_refusal_advice(reply->str, room);
 
 	findings_advise(findings_add(d, SEVERITY_ERROR, NULL, redis_error_class(reply) == REDIS_ERROR_PERMISSION ?
-	    "Redis does not allow the user %s the step \"%s\": %s" : "Redis refuses all users, also %s, the step \"%s\": %s", user, step, reply->str),
+	    "Redis does not allow the user %s the step \"%s\": %s"
+	    : "Redis refuses all users, also %s, the step \"%s\": %s", user, step, reply->str),
 	    "%s", advice != NULL ? advice : "allow the user that command and the keys of the queue: ACL SETUSER");
 }
 
@@ -95,7 +97,8 @@ int check_rights(struct doctor *d, struct queue_check *q)
 			continue;
 		class = redis_error_class(&reply);
 		/* not a transient error, nor that of a command for which workers have another one */
-		refused = (class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND) && !queue_fetch_has_substitute(reply.str);
+		refused = (class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND) &&
+		    !queue_fetch_has_substitute(reply.str);
 		if (refused)
 			add_refused_step(d, queue_rehearsal_step(i, what), &reply);
 	}
@@ -116,7 +119,8 @@ int check_bounds(struct doctor *d, struct queue_check *q)
 	if (removable && q->lists.escape - conf->max_entries <= BOUNDS_SLACK)
 		return 0;
 	n = outcome_count(q->lists.escape);
-	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.escape, "%s in escape, but dead_letter.max_entries is %" PRId64 "%s", n,
+	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.escape,
+	    "%s in escape, but dead_letter.max_entries is %" PRId64 "%s", n,
 	    conf->max_entries, removable ? "" : "; without archive or discard none is removed"),
 	    removable ? "if the number does not fall, look for queue_error of %s in the supervisors' log" :
 	    "set dead_letter.archive or dead_letter.discard, or see what failed: quredis dlq stats %s", q->keys.name);
@@ -128,14 +132,19 @@ int check_bounds(struct doctor *d, struct queue_check *q)
 
 static void add_paused(struct doctor *d, const struct queue_check *q, const json_t *why)
 {
-	const char *user = json_string_value(json_object_get(why, "user")), *host = json_string_value(json_object_get(why, "host"));
+	const char *user = json_string_value(json_object_get(why, "user")),
+	    *host = json_string_value(json_object_get(why, "host"));
 	const char *stamp = json_string_value(json_object_get(why, "since"));
-	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp), ms = since == -1 ? -1 : d->server.now_ms - since;
-	char *shown = ms < 0 ? alloc_string("an unknown time") : elapsed(ms), *n = outcome_count(q->lists.ingress < 0 ? 0 : q->lists.ingress);
+	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp),
+	    ms = since == -1 ? -1 : d->server.now_ms - since;
+	char *shown = ms < 0 ? alloc_string("an unknown time") : elapsed(ms),
+	    *n = outcome_count(q->lists.ingress < 0 ? 0 : q->lists.ingress);
 	bool known = user != NULL && host != NULL;
 
-	findings_advise(findings_add(d, ms >= 0 && ms < PAUSED_LONG_MS ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "paused for %s%s%s%s%s, with %s waiting",
-	    shown, known ? ", by " : "", known ? user : "", known ? " on " : "", known ? host : "", n), "quredis resume %s", q->keys.name);
+	findings_advise(findings_add(d, ms >= 0 && ms < PAUSED_LONG_MS ? SEVERITY_NOTE : SEVERITY_WARNING, NULL,
+	    "paused for %s%s%s%s%s, with %s waiting",
+	    shown, known ? ", by " : "", known ? user : "", known ? " on " : "", known ? host : "", n),
+	    "quredis resume %s", q->keys.name);
 	free(shown);
 	free(n);
 }
@@ -171,9 +180,10 @@ static int check_payloads(struct doctor *d, const struct queue_check *q)
 		return -1;
 	if (queue_apart_counted(&reply, &count) == 0 && count.payloads > count.delayed)
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed_apart,
-		    "payloads of large messages: %" PRId64 ", but %s holds %" PRId64 " messages: another program removed some, or Redis refused HDEL",
-		    count.payloads, q->keys.delayed, count.delayed),
-		    "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all delayed messages", q->keys.delayed_apart, q->keys.name);
+		    "payloads of large messages: %" PRId64 ", but %s holds %" PRId64 " messages: another program "
+		    "removed some, or Redis refused HDEL", count.payloads, q->keys.delayed, count.delayed),
+		    "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all delayed messages",
+		    q->keys.delayed_apart, q->keys.name);
 	return 0;
 }
 
@@ -184,7 +194,8 @@ static int check_overdue(struct doctor *d, const struct queue_check *q)
 	double due;
 	char *shown;
 
-	queue_look(&d->a->redis, &(struct queue_look){ .key = q->keys.delayed, .apart = q->keys.delayed_apart, .most = 1, .bytes = 1 });
+	queue_look(&d->a->redis, &(struct queue_look){ .key = q->keys.delayed, .apart = q->keys.delayed_apart,
+	    .most = 1, .bytes = 1 });
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (queue_look_count(&reply) != 1)
@@ -192,18 +203,22 @@ static int check_overdue(struct doctor *d, const struct queue_check *q)
 	queue_looked(&reply, 0, &first);
 	due = strtod(first.score.str, NULL);
 	if (!isfinite(due) || due < 0) {
-		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the score of the first of %" PRId64 " delayed messages is not a time in ms",
-		    q->lists.delayed - q->lists.pushed), "quredis retry %s delayed moves all of them to ingress now", q->keys.name);
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed,
+		    "the score of the first of %" PRId64 " delayed messages is not a time in ms",
+		    q->lists.delayed - q->lists.pushed), "quredis retry %s delayed moves all of them to ingress now",
+		    q->keys.name);
 	} else if ((double)d->server.now_ms - due >= OVERDUE_MS) {
 		shown = elapsed(d->server.now_ms - (int64_t)due);
-		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the first message has been due for %s: no sweeper moves it", shown),
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed,
+		    "the first message has been due for %s: no sweeper moves it", shown),
 		    "start quredisd on a host that has the queue; or quredis retry %s delayed", q->keys.name);
 		free(shown);
 	}
 	return 0;
 }
 
-/* A producer that writes its time in ms means a time tens of thousands of years ahead: its message waits, and nothing fails. */
+/* A producer that writes its time in ms means a time tens of thousands of years ahead: its message waits, and nothing
+ * fails. */
 static int check_pushed(struct doctor *d, const struct queue_check *q)
 {
 	struct redis_reply reply;
@@ -219,8 +234,8 @@ static int check_pushed(struct doctor *d, const struct queue_check *q)
 	n = outcome_count(reply.integer);
 	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.pushed,
 	    "%s delayed by a producer for more than 100 years: the time is in seconds, and ms look so", n),
-	    "correct the producer; quredis peek %s delayed shows them, and quredis retry moves one, or all that are delayed, to ingress now",
-	    q->keys.name);
+	    "correct the producer; quredis peek %s delayed shows them, and quredis retry moves one, or all that are "
+	    "delayed, to ingress now", q->keys.name);
 	free(n);
 	return 0;
 }
@@ -235,8 +250,10 @@ int check_delayed(struct doctor *d, struct queue_check *q)
 		return 0;
 	if (q->keys.shared) {
 		n = outcome_count(q->lists.delayed - q->lists.pushed);
-		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "%s delayed in a queue that is shared with other programs", n),
-		    "they return to ingress unwrapped when they are due; set shared = true in the configuration of every host");
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed,
+		    "%s delayed in a queue that is shared with other programs", n),
+		    "they return to ingress unwrapped when they are due; set shared = true in the configuration of "
+		    "every host");
 		free(n);
 	}
 	return check_overdue(d, q);
@@ -273,12 +290,14 @@ int check_shared(struct doctor *d, struct queue_check *q)
 
 	if (!q->keys.shared || waiting <= 0)
 		return 0;
-	if (count_wrappers(d, q, -oldest, -1, &n) == -1 || (newest > 0 && count_wrappers(d, q, 0, newest - 1, &n) == -1))
+	if (count_wrappers(d, q, -oldest, -1, &n) == -1 ||
+	    (newest > 0 && count_wrappers(d, q, 0, newest - 1, &n) == -1))
 		return -1;
 	if (n > 0) {
 		count = outcome_count(n);
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.ingress,
-		    "%s with a wrapper of quredis at the ends of ingress, in a queue that is shared with other programs", count),
+		    "%s with a wrapper of quredis at the ends of ingress, in a queue that is shared with other "
+		    "programs", count),
 		    "a host without shared = true wrote them: set it in the configuration of every host");
 		free(count);
 	}
@@ -305,19 +324,23 @@ static bool is_scaled_down(const struct doctor *d, const char *queue)
 
 int check_workers(struct doctor *d, struct queue_check *q)
 {
-	int64_t waiting = q->lists.ingress > 0 ? q->lists.ingress : 0, delayed = q->lists.delayed > 0 ? q->lists.delayed : 0;
+	int64_t waiting = q->lists.ingress > 0 ? q->lists.ingress : 0,
+	    delayed = q->lists.delayed > 0 ? q->lists.delayed : 0;
 	bool none = q->conf != NULL && q->conf->workers == 0, scaled = !none && is_scaled_down(d, q->keys.name);
 	char *n;
 
-	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0 || queue_secret_lost()[0] != '\0')	/* check_secret() says why */
+	/* check_secret() says why */
+	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0 || queue_secret_lost()[0] != '\0')
 		return 0;
 	n = outcome_count(waiting);
 	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL,
 	    "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,
-	    none ? " (workers = 0 here)" : scaled ? " (scaled to 0 here)" : q->conf == NULL ? " (this configuration does not have the queue)" : ""),
+	    none ? " (workers = 0 here)" : scaled ? " (scaled to 0 here)" : q->conf == NULL
+	    ? " (this configuration does not have the queue)" : ""),
 	    q->conf == NULL ? "start quredisd on a host that has the queue, or quredis destroy %s" :
 	    none ? "start quredisd on a host that has workers for %s" :
-	    scaled ? "quredis reload, or quredis scale %s N" : "start quredisd, and read its log about %s", q->keys.name);
+	    scaled ? "quredis reload, or quredis scale %s N" : "start quredisd, and read its log about %s",
+	    q->keys.name);
 	free(n);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /*
- * Checks that every dead letter has a record and every record a dead letter; they pair by sha1. Both may change while doctor
- * reads them. So a record younger than the look does not count; doctor repeats a look during which the old end of escape lost
- * an entry, because all positions changed; and it reports only entries and records without a counterpart in two looks.
+ * Checks that every dead letter has a record and every record a dead letter; they pair by sha1. Both may change while
+ * doctor reads them. So a record younger than the look does not count; doctor repeats a look during which the old end
+ * of escape lost an entry, because all positions changed; and it reports only entries and records without a counterpart
+ * in two looks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void add_orphan(void *arg, const char *id)
 
 /* ---- one look ---- */
 
-/* Matches a page of at most this many entries, from the old end. 1: there may be more; 0: there are none; -1: as a check. */
+/* Matches a page of at most this many entries, from the old end. 1: there may be more; 0: there are none; -1: as a
+ * check. */
 static int match_page(struct doctor *d, struct records *r, int64_t most, struct pairing *p)
 {
 	char id[RECORD_ID_SIZE];
@@ -114,7 +116,8 @@ static int look_once(struct doctor *d, struct pairing *p, int64_t before_ms)
 
 		free(p->orphans);
 		*p = (struct pairing){ .before_ms = before_ms };
-		if (read_old_end(d, &before) == -1 || pair_all(d, before.total, p) == -1 || read_old_end(d, &after) == -1)
+		if (read_old_end(d, &before) == -1 || pair_all(d, before.total, p) == -1 ||
+		    read_old_end(d, &after) == -1)
 			return -1;
 		if (after.total >= before.total && strcmp(after.sha1, before.sha1) == 0)
 			return 0;
@@ -122,7 +125,8 @@ static int look_once(struct doctor *d, struct pairing *p, int64_t before_ms)
 	return 1;
 }
 
-/* Makes one look, and a second one if the first found something; keeps the results that both have. Returns as look_once(). */
+/* Makes one look, and a second one if the first found something; keeps the results that both have. Returns as
+ * look_once(). */
 static int look_twice(struct doctor *d, struct pairing *p)
 {
 	struct pairing again = {0};
@@ -172,7 +176,8 @@ static int delete_orphans(struct doctor *d, const struct finding *f)
 	return rc == 1 ? admin_fail(d->a, EX_TEMPFAIL, "dead letters are being removed right now") : rc;
 }
 
-static const struct fix deleting = { "delete records without a dead letter that are older than purge.max_orphaned_age", delete_orphans };
+static const struct fix deleting = { "delete records without a dead letter that are older than purge.max_orphaned_age",
+    delete_orphans };
 
 /* ---- the check ---- */
 
@@ -185,7 +190,8 @@ static void add_orphans(struct doctor *d, const struct queue_check *q, const str
 		expired += is_expired(d, q, p->orphans[i]);
 	if (p->norphans == 0)
 		return;
-	f = findings_add(d, SEVERITY_NOTE, q->keys.log, "records without a dead letter: %zu; another program removed the dead letters", p->norphans);
+	f = findings_add(d, SEVERITY_NOTE, q->keys.log,
+	    "records without a dead letter: %zu; another program removed the dead letters", p->norphans);
 	if (expired > 0)
 		findings_offer(f, &deleting, NULL);
 	else
@@ -195,13 +201,15 @@ static void add_orphans(struct doctor *d, const struct queue_check *q, const str
 static void add_findings(struct doctor *d, const struct queue_check *q, const struct pairing *p)
 {
 	if (!p->complete)
-		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.escape, "only the oldest %" PRId64 " dead letters were compared with their records",
+		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.escape,
+		    "only the oldest %" PRId64 " dead letters were compared with their records",
 		    p->entries), "give a larger --limit");
 	if (p->without > 0 && (q->conf == NULL || q->conf->dead_letter.enabled))
 		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.escape,
-		    "dead letters without a record: %s%" PRId64 " of %" PRId64 "; another program pushed them, or the record could not be written",
-		    p->complete ? "" : "at least ", p->without, p->entries), "quredis peek %s escape shows them; event record_failed in the log names them",
-		    q->keys.name);
+		    "dead letters without a record: %s%" PRId64 " of %" PRId64 "; another program pushed them, or the "
+		    "record could not be written",
+		    p->complete ? "" : "at least ", p->without, p->entries),
+		    "quredis peek %s escape shows them; event record_failed in the log names them", q->keys.name);
 	add_orphans(d, q, p);
 }
 
@@ -217,7 +225,8 @@ int check_records(struct doctor *d, struct queue_check *q)
 		add_findings(d, q, &p);
 	else if (rc == 1)
 		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.escape,
-		    "dead letters are being removed right now, so they could not be compared with their records"), "run doctor again later");
+		    "dead letters are being removed right now, so they could not be compared with their records"),
+		    "run doctor again later");
 	else if (d->a->status == EX_CONFIG)	/* a wrong type, which the check of types reports */
 		doctor_drain(d);
 	free(p.orphans);

@@ -1,6 +1,6 @@
 /*
- * Finds all queues, in the configuration and in the registry, and checks that the two agree. It also reads the lists of each
- * queue for the checks that follow.
+ * Finds all queues, in the configuration and in the registry, and checks that the two agree. It also reads the lists of
+ * each queue for the checks that follow.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "common/queue/queue.h"
 
 #define QUEUES_MOST 10000
-#define WORKERS_MOST 100000	/* fields of a hash of workers; a larger one is not ours, and does not fit into memory */
+/* fields of a hash of workers; a larger one is not ours, and does not fit into memory */
+#define WORKERS_MOST 100000
 
 void registry_free_queues(struct doctor *d)
 {
@@ -47,7 +48,8 @@ static int64_t at_least_0(int64_t n)
 	return n > 0 ? n : 0;
 }
 
-/* An entry that names other lists must stay while these lists have messages: every reader of the registry looks only there. */
+/* An entry that names other lists must stay while these lists have messages: every reader of the registry looks only
+ * there. */
 static int check_lists(struct doctor *d, const struct queue_check *q, const struct queue_keys *registered)
 {
 	struct lists l;
@@ -61,16 +63,18 @@ static int check_lists(struct doctor *d, const struct queue_check *q, const stru
 		lists_free(&l);
 		return -1;
 	}
-	n = at_least_0(l.ingress) + at_least_0(l.transit) + at_least_0(l.escape) + at_least_0(l.delayed) + (int64_t)l.nworkers;
+	n = at_least_0(l.ingress) + at_least_0(l.transit) + at_least_0(l.escape) + at_least_0(l.delayed) +
+	    (int64_t)l.nworkers;
 	lists_free(&l);
 	if (n > 0) {
 		findings_advise(findings_add(d, SEVERITY_ERROR, NULL,
-		    "the registry names other lists (%s, %s, %s) than the configuration, and they hold messages or workers: %" PRId64,
-		    registered->ingress, registered->transit, registered->escape, n),
+		    "the registry names other lists (%s, %s, %s) than the configuration, and they hold messages or "
+		    "workers: %" PRId64, registered->ingress, registered->transit, registered->escape, n),
 		    "two hosts disagree, or the lists were renamed: empty the old ones, or move their messages");
 		return 0;
 	}
-	f = findings_add(d, SEVERITY_WARNING, NULL, "the registry names other lists (%s, %s, %s) than the configuration; they are empty",
+	f = findings_add(d, SEVERITY_WARNING, NULL,
+	    "the registry names other lists (%s, %s, %s) than the configuration; they are empty",
 	    registered->ingress, registered->transit, registered->escape);
 	findings_advise(f, "check that all hosts have the same configuration");
 	findings_offer(f, &writing_entry, NULL);
@@ -93,7 +97,8 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 	if (reply.type == REDIS_ERROR)
 		return 0;	/* the check of types reports it */
 	if (reply.type != REDIS_STRING) {
-		f = findings_add(d, SEVERITY_WARNING, NULL, "it is not in the registry: other hosts, and consumers outside quredis, do not know it");
+		f = findings_add(d, SEVERITY_WARNING, NULL,
+		    "it is not in the registry: other hosts, and consumers outside quredis, do not know it");
 		findings_advise(f, "a supervisor that has the queue registers it within a minute");
 		findings_offer(f, &writing_entry, NULL);
 		return 0;
@@ -139,7 +144,8 @@ static void find_twins(struct list_name *lists, size_t n, size_t *twins)
 	}
 }
 
-/* A renamed queue leaves its old entry behind. If an operator destroys the queue of the old entry, the renamed queue loses its lists. */
+/* A renamed queue leaves its old entry behind. If an operator destroys the queue of the old entry, the renamed queue
+ * loses its lists. */
 static void check_doubles(struct doctor *d)
 {
 	size_t n = d->queues.n, *twins = alloc_zero(n + 1, sizeof(*twins));
@@ -161,8 +167,10 @@ static void check_doubles(struct doctor *d)
 		if (twins[i] == i)
 			continue;
 		doctor_enter(d, &d->queues.all[i]);
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s", d->queues.all[twins[i]].keys.name),
-		    "do not destroy it; if the name is obsolete: redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry, k->name, k->registered);
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s",
+		    d->queues.all[twins[i]].keys.name),
+		    "do not destroy it; if the name is obsolete: redis-cli ZREM %s %s; redis-cli DEL %s",
+		    d->queues.registry, k->name, k->registered);
 	}
 	doctor_enter(d, NULL);
 	free(lists);
@@ -176,15 +184,18 @@ static void take_entry(struct doctor *d, const char *name, const struct redis_re
 	struct finding *f;
 	char *entry;
 
-	if (reply->type == REDIS_STRING && queue_registered_parse(&q->keys, d->a->conf->redis.prefix, name, reply->str, reply->len) == 0) {
+	if (reply->type == REDIS_STRING &&
+	    queue_registered_parse(&q->keys, d->a->conf->redis.prefix, name, reply->str, reply->len) == 0) {
 		d->queues.n++;
 		return;
 	}
 	entry = queue_key_of(&d->a->redis, QUEUE_KEY_REGISTERED, name);
-	f = findings_add(d, reply->type == REDIS_ERROR ? SEVERITY_ERROR : SEVERITY_WARNING, entry, "the registry has the name %s, but %s", name,
-	    reply->type == REDIS_NIL ? "no entry for it" : reply->type == REDIS_ERROR ? reply->str : "its entry cannot be read");
-	findings_advise(f, "start a supervisor that has the queue; or redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry, name,
-	    entry);
+	f = findings_add(d, reply->type == REDIS_ERROR ? SEVERITY_ERROR : SEVERITY_WARNING, entry,
+	    "the registry has the name %s, but %s", name,
+	    reply->type == REDIS_NIL ? "no entry for it" : reply->type == REDIS_ERROR ? reply->str
+	    : "its entry cannot be read");
+	findings_advise(f, "start a supervisor that has the queue; or redis-cli ZREM %s %s; redis-cli DEL %s",
+	    d->queues.registry, name, entry);
 	free(entry);
 }
 
@@ -211,7 +222,8 @@ static int read_names(struct doctor *d, char ***names, size_t *n)
 		return -1;
 	if (!redis_is_strings(&reply)) {
 		findings_advise(findings_add(d, SEVERITY_ERROR, d->queues.registry, "the registry cannot be read: %s",
-		    reply.type == REDIS_ERROR ? reply.str : ""), "another program uses this key: rename it, and start a supervisor");
+		    reply.type == REDIS_ERROR ? reply.str : ""),
+		    "another program uses this key: rename it, and start a supervisor");
 		return 0;
 	}
 	*names = alloc_zero(reply.n + 1, sizeof(**names));
@@ -223,7 +235,8 @@ static int read_names(struct doctor *d, char ***names, size_t *n)
 		} else {
 			char *shown = visible(name.str, name.len, 100);
 
-			findings_advise(findings_add(d, SEVERITY_WARNING, d->queues.registry, "%s is not a valid name of a queue", shown),
+			findings_advise(findings_add(d, SEVERITY_WARNING, d->queues.registry,
+			    "%s is not a valid name of a queue", shown),
 			    "redis-cli ZREM %s with that name", d->queues.registry);
 			free(shown);
 		}
@@ -242,12 +255,15 @@ static int read_lists(struct doctor *d, struct queue_check *q)
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (reply.type == REDIS_INTEGER && reply.integer > WORKERS_MOST)
-		return admin_fail(d->a, EX_CONFIG, "%s has %" PRId64 " fields", q->keys.workers, (int64_t)reply.integer);
+		return admin_fail(d->a, EX_CONFIG, "%s has %" PRId64 " fields", q->keys.workers,
+		    (int64_t)reply.integer);
 	if (lists_read(d->a, &q->keys, 0, &q->lists) == -1)
 		return -1;
 	q->readable = true;
-	/* The gem writes registry entries without "shared": then only registered workers know that a queue is shared. */
-	q->keys.shared = q->keys.shared || (q->conf == NULL && queue_workers_share(q->lists.workers, q->lists.nworkers));
+	/* The gem writes registry entries without "shared": then only registered workers know that a queue is
+	 * shared. */
+	q->keys.shared = q->keys.shared ||
+	    (q->conf == NULL && queue_workers_share(q->lists.workers, q->lists.nworkers));
 	for (size_t i = 0; i < q->lists.nworkers; i++)
 		q->alive += q->lists.owners[i].alive;
 	return 0;
@@ -261,7 +277,8 @@ static int for_queues(struct doctor *d, int (*check)(struct doctor *d, struct qu
 			if (d->a->redis.state == REDIS_CLOSED)
 				return -1;
 			doctor_drain(d);
-			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "it cannot be checked: %s", d->why), "fix this, then run doctor again");
+			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "it cannot be checked: %s", d->why),
+			    "fix this, then run doctor again");
 		}
 		findings_end_check(d);
 	}

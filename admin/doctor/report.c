@@ -1,7 +1,8 @@
 /*
- * Prints the findings. What is printed for an operator in a hurry hides what is fine, makes one row of findings that say the same
- * of several queues, workers or keys, and ends with the worst, where the terminal shows it. With -v, and in JSON, each finding has its own row.
- * On a terminal a row is a block across the whole width, elsewhere a line of a table.
+ * Prints the findings. What is printed for an operator in a hurry hides what is fine, makes one row of findings that
+ * say the same of several queues, workers or keys, and ends with the worst, where the terminal shows it. With -v, and
+ * in JSON, each finding has its own row. On a terminal a row is a block across the whole width, elsewhere a line of a
+ * table.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 #include "common/base/base.h"
 
-#define OPEN_MAX 32		/* rows that a finding is compared with: thousands of different findings take no quadratic time */
+/* rows that a finding is compared with: thousands of different findings take no quadratic time */
+#define OPEN_MAX 32
 #define FIX_COLUMNS 400
 #define TEXT_INDENT 4		/* of a block, below its first line */
 #define ADVICE_TITLE "What to do:"
@@ -36,7 +38,8 @@ struct row {
 
 static enum urgency urgency_of(const struct finding *f)
 {
-	static const enum urgency urgencies[] = { [SEVERITY_OK] = URGENCY_FINE, [SEVERITY_NOTE] = URGENCY_NOTE, [SEVERITY_WARNING] = URGENCY_WARNING,
+	static const enum urgency urgencies[] =
+	    { [SEVERITY_OK] = URGENCY_FINE, [SEVERITY_NOTE] = URGENCY_NOTE, [SEVERITY_WARNING] = URGENCY_WARNING,
 		[SEVERITY_ERROR] = URGENCY_ERROR };
 
 	return f->fixed == FIX_DONE ? URGENCY_FIXED : urgencies[f->severity];
@@ -48,13 +51,15 @@ static bool begins_command(const struct command_table *commands, const char *tex
 	for (size_t i = 0; i < commands->n; i++) {
 		size_t len = strcspn(commands->all[i].name, " ");
 
-		if (strncmp(text, commands->all[i].name, len) == 0 && strspn(text + len, "abcdefghijklmnopqrstuvwxyz-") == 0)
+		if (strncmp(text, commands->all[i].name, len) == 0 &&
+		    strspn(text + len, "abcdefghijklmnopqrstuvwxyz-") == 0)
 			return true;
 	}
 	return false;
 }
 
-/* "redis-cli -h HOST -p PORT --user USER", for the server that was checked: a new string. login false: without our user. */
+/* "redis-cli -h HOST -p PORT --user USER", for the server that was checked: a new string. login false: without our
+ * user. */
 static char *redis_cli(const struct doctor *d, bool login)
 {
 	const struct redis_target *t = &d->a->target;
@@ -89,7 +94,8 @@ static char *redis_cli(const struct doctor *d, bool login)
 	return words.data;
 }
 
-/* Adds to each command of redis-cli and of quredis the options by which it finds this Redis: an operator copies these commands. A new string. */
+/* Adds to each command of redis-cli and of quredis the options by which it finds this Redis: an operator copies these
+ * commands. A new string. */
 static char *with_connection(const struct doctor *d, const char *advice, bool login)
 {
 	static const char redis_program[] = "redis-cli ", quredis_program[] = "quredis ";
@@ -129,7 +135,8 @@ static char *advice_of(const struct finding *f)
 	}
 	if (f->fix == NULL)
 		return f->advice == NULL ? NULL : alloc_string(f->advice);
-	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
+	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice,
+	    f->advice == NULL ? "" : "; or ", f->fix->does);
 }
 
 static const char *queue_of(const struct finding *f)
@@ -168,9 +175,11 @@ static bool is_alike(const struct row *a, const struct row *b)
 {
 	const struct finding *f = a->finding, *g = b->finding;
 
-	return strcmp(f->check, g->check) == 0 && f->fix == g->fix && f->fixed == g->fixed && f->severity == g->severity &&
+	return strcmp(f->check, g->check) == 0 && f->fix == g->fix && f->fixed == g->fixed &&
+	    f->severity == g->severity &&
 	    strcmp(f->format, g->format) == 0 && (a->advice == NULL) == (b->advice == NULL) &&
-	    (a->advice == NULL || folds(line_of(a, true), line_of(b, true), true)) && folds(line_of(a, false), line_of(b, false), false);
+	    (a->advice == NULL || folds(line_of(a, true), line_of(b, true), true)) &&
+	    folds(line_of(a, false), line_of(b, false), false);
 }
 
 /* Links each row to the last one before it that is alike, among the latest OPEN_MAX rows that stand alone. */
@@ -261,19 +270,22 @@ static void print_text(const struct output *o, const char *text, size_t at)
 }
 
 /* "  error  memory  redis://10.0.0.7:6379", and below it what was found, and what to do. */
-static void print_block(const struct output *o, const char *severity, const char *check, const char *place, const char *what, const char *advice)
+static void print_block(const struct output *o, const char *severity, const char *check, const char *place,
+    const char *what, const char *advice)
 {
 	enum colour_meaning meaning = colour_meaning_of(severity);
 	size_t at = strlen("  ") + strlen(severity) + strlen("  ") + strlen(check) + strlen("  ");
 
-	fprintf(o->file, "  %s%s%s  %s%s%s  ", colour_begin(o->colour, meaning), severity, colour_end(o->colour, meaning),
+	fprintf(o->file, "  %s%s%s  %s%s%s  ", colour_begin(o->colour, meaning), severity,
+	    colour_end(o->colour, meaning),
 	    colour_begin(o->colour, MEANING_HEADING), check, colour_end(o->colour, MEANING_HEADING));
 	print_text(o, place == NULL ? "" : place, at);
 	fprintf(o->file, "%*s", TEXT_INDENT, "");
 	print_text(o, what, TEXT_INDENT);
 	if (advice == NULL)
 		return;
-	fprintf(o->file, "%*s%s" ADVICE_TITLE "%s ", TEXT_INDENT, "", colour_begin(o->colour, MEANING_FAINT), colour_end(o->colour, MEANING_FAINT));
+	fprintf(o->file, "%*s%s" ADVICE_TITLE "%s ", TEXT_INDENT, "", colour_begin(o->colour, MEANING_FAINT),
+	    colour_end(o->colour, MEANING_FAINT));
 	print_text(o, advice, TEXT_INDENT + strlen(ADVICE_TITLE " "));
 }
 
@@ -287,8 +299,10 @@ static void print_row(struct doctor *d, const struct row *row)
 	if (is_in_blocks(d))
 		print_block(&d->a->output, shown, f->check, place, what, advice);
 	else
-		output_row(&d->a->output, (struct cell[]){ cell_str(severity), cell_str(shown), cell_str(f->check), cell_str(queue_of(f)),
-		    cell_str(f->where), cell_str(place), cell_str(what), cell_str(advice), cell_bool(f->fix != NULL), cell_bool(f->fixed == FIX_DONE) });
+		output_row(&d->a->output, (struct cell[]){ cell_str(severity), cell_str(shown), cell_str(f->check),
+		    cell_str(queue_of(f)),
+		    cell_str(f->where), cell_str(place), cell_str(what), cell_str(advice), cell_bool(f->fix != NULL),
+		    cell_bool(f->fixed == FIX_DONE) });
 	free(place);
 	free(what);
 	free(folded);
@@ -339,8 +353,10 @@ static struct row *make_rows(const struct doctor *d, size_t *n)
 void report_print(struct doctor *d)
 {
 	static const struct column columns[] = {
-		{ "severity", NULL, COLUMN_NAME }, { NULL, "Severity", COLUMN_STATE }, { "check", "Check", COLUMN_NAME }, { "queue", NULL, COLUMN_NAME },
-		{ "where", NULL, COLUMN_NAME }, { NULL, "Where", COLUMN_NAME }, { "what", "What", COLUMN_NAME }, { "advice", "What to do", COLUMN_NAME },
+		{ "severity", NULL, COLUMN_NAME }, { NULL, "Severity", COLUMN_STATE },
+		    { "check", "Check", COLUMN_NAME }, { "queue", NULL, COLUMN_NAME },
+		{ "where", NULL, COLUMN_NAME }, { NULL, "Where", COLUMN_NAME }, { "what", "What", COLUMN_NAME },
+		    { "advice", "What to do", COLUMN_NAME },
 		{ "fixable", NULL, COLUMN_NAME }, { "fixed", NULL, COLUMN_NAME },
 	};
 	bool json = d->a->options.json, verbose = d->a->options.verbose;
@@ -351,7 +367,8 @@ void report_print(struct doctor *d)
 	for (size_t i = 0; i < n; i++)
 		shown += urgency_of(rows[i].finding) >= least;
 	if (!json && !verbose && fine > 0)
-		printf("  %zu check%s fine (-v lists %s)\n", fine, fine == 1 ? " is" : "s are", fine == 1 ? "it" : "them");
+		printf("  %zu check%s fine (-v lists %s)\n", fine, fine == 1 ? " is" : "s are",
+		    fine == 1 ? "it" : "them");
 	if (!json && !verbose)
 		fold_rows(rows, n);
 	if (json || shown > 0) {
@@ -385,8 +402,8 @@ void report_summarize(const struct doctor *d)
 
 		if (n[s] == 0)
 			continue;
-		fprintf(stderr, "%s%s%zu %s%s%s", before, colour_begin(colour, meaning), n[s], severity_names[s], n[s] == 1 ? "" : "s",
-		    colour_end(colour, meaning));
+		fprintf(stderr, "%s%s%zu %s%s%s", before, colour_begin(colour, meaning), n[s], severity_names[s],
+		    n[s] == 1 ? "" : "s", colour_end(colour, meaning));
 		before = ", ";
 	}
 	fprintf(stderr, "%s\n", before[0] == '\0' ? "no problem found" : "");

@@ -1,6 +1,7 @@
 /*
- * Each Sentinel of redis.sentinels: whether it answers, knows the master, names the same server as the connection in use, and could promote a replica. The
- * processes of quredis ask one after the other, so a Sentinel that is wrong may stay unnoticed until it is the first that answers.
+ * Each Sentinel of redis.sentinels: whether it answers, knows the master, names the same server as the connection in
+ * use, and could promote a replica. The processes of quredis ask one after the other, so a Sentinel that is wrong may
+ * stay unnoticed until it is the first that answers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,14 +37,15 @@ static int ask_sentinel(struct doctor *d, struct sentinel_check *c, const char *
 {
 	redis_appendf(&c->asked, "SENTINEL %s %s", subcommand, d->a->target.master);
 	if (redis_wait(&c->asked, reply, REDIS_TIMEOUT_MS, NULL) == -1) {
-		findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it does not answer SENTINEL %s: %s", subcommand, redis_why(&c->asked)),
-		    "its log says why; connections ask the other Sentinels");
+		findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it does not answer SENTINEL %s: %s",
+		    subcommand, redis_why(&c->asked)), "its log says why; connections ask the other Sentinels");
 		return -1;
 	}
 	if (reply->type != REDIS_ERROR)
 		return 1;
 	if (!redis_error_is(reply, "NOQUORUM"))
-		findings_advise(findings_add(d, SEVERITY_NOTE, c->where, "it refuses SENTINEL %s, so whether a failover is possible is not known: %s",
+		findings_advise(findings_add(d, SEVERITY_NOTE, c->where,
+		    "it refuses SENTINEL %s, so whether a failover is possible is not known: %s",
 		    subcommand, reply->str), "allow the user of redis.sentinel_user this command");
 	return 0;
 }
@@ -53,11 +55,12 @@ static int ask_sentinel(struct doctor *d, struct sentinel_check *c, const char *
 static void add_silent(struct doctor *d, const struct sentinel_check *c)
 {
 	bool refused = redis_error_needs_operator(c->asked.error_class);
-	const char *advice = refused ? "check redis.sentinel_user, redis.sentinel_password_file and the access list of this Sentinel" :
+	const char *advice = refused ? "check redis.sentinel_user, redis.sentinel_password_file and the access list of "
+	    "this Sentinel" :
 	    "start it, or take it out of redis.sentinels; connections ask the other Sentinels meanwhile";
 
-	findings_advise(findings_add(d, SEVERITY_WARNING, c->where, refused ? "it refuses this user: %s" : "it cannot be asked: %s", redis_why(&c->asked)),
-	    "%s", advice);
+	findings_advise(findings_add(d, SEVERITY_WARNING, c->where,
+	    refused ? "it refuses this user: %s" : "it cannot be asked: %s", redis_why(&c->asked)), "%s", advice);
 }
 
 /* Returns the name, among those that this Sentinel knows, that redis.master may mean; a new string, or NULL. */
@@ -84,8 +87,8 @@ static void add_unknown(struct doctor *d, struct sentinel_check *c)
 	const char *master = d->a->target.master;
 	char *near = find_nearest(c, master);
 
-	findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it does not know redis.master, \"%s\"%s%s%s", master, near == NULL ? "" : "; it knows \"",
-	    near == NULL ? "" : near, near == NULL ? "" : "\""),
+	findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it does not know redis.master, \"%s\"%s%s%s",
+	    master, near == NULL ? "" : "; it knows \"", near == NULL ? "" : near, near == NULL ? "" : "\""),
 	    "correct redis.master, or let this Sentinel watch it: SENTINEL MONITOR %s HOST PORT QUORUM", master);
 	free(near);
 }
@@ -114,15 +117,20 @@ static void judge_master(struct doctor *d, const struct sentinel_check *c, const
 	/* of one run id: one names the host, and the other one its address */
 	if (!same && (c->master.run_id[0] == '\0' || strcmp(c->master.run_id, agreed->run_id) != 0))
 		findings_advise(findings_add(d, SEVERITY_ERROR, c->where,
-		    "it names %s:%d as the master, but %s:%d is %s: producers that ask it push where no worker looks", c->master.host, c->master.port,
+		    "it names %s:%d as the master, but %s:%d is %s: producers that ask it push where no worker looks",
+		    c->master.host, c->master.port,
 		    agreed->host, agreed->port, d->server.connected ? "the one in use" : "what another Sentinel names"),
-		    "wait for the end of a failover; if it lasts, see that this Sentinel reaches the others, then SENTINEL RESET %s there",
-		    d->a->target.master);
-	if (strstr(c->flags, "_down") != NULL || strstr(c->flags, "failover") != NULL || strstr(c->flags, "disconnected") != NULL)
-		findings_advise(findings_add(d, SEVERITY_ERROR, c->where, "it does not reach the master, or a failover is under way (flags: %s)", c->flags),
-		    "wait for the end of a failover; if it lasts, check the network between this Sentinel and the master");
+		    "wait for the end of a failover; if it lasts, see that this Sentinel reaches the others, then "
+		    "SENTINEL RESET %s there", d->a->target.master);
+	if (strstr(c->flags, "_down") != NULL || strstr(c->flags, "failover") != NULL ||
+	    strstr(c->flags, "disconnected") != NULL)
+		findings_advise(findings_add(d, SEVERITY_ERROR, c->where,
+		    "it does not reach the master, or a failover is under way (flags: %s)", c->flags),
+		    "wait for the end of a failover; if it lasts, check the network between this Sentinel and the "
+		    "master");
 	if (c->replicas == 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it knows no replica of the master, so no failover is possible"),
+		findings_advise(findings_add(d, SEVERITY_WARNING, c->where,
+		    "it knows no replica of the master, so no failover is possible"),
 		    "add a replica, or see that it replicates (INFO replication)");
 }
 
@@ -132,14 +140,18 @@ static void judge_quorum(struct doctor *d, const struct sentinel_check *c)
 
 	if (c->others == 0)
 		findings_advise(findings_add(d, SEVERITY_WARNING, c->where,
-		    "it knows no other Sentinel: if its machine fails together with the master, nothing promotes a replica"),
-		    "run three Sentinels on three machines, which watch the same master");
+		    "it knows no other Sentinel: if its machine fails together with the master, nothing promotes a "
+		    "replica"), "run three Sentinels on three machines, which watch the same master");
 	else if (c->others > 0 && c->others + 1 < configured)
-		findings_advise(findings_add(d, SEVERITY_WARNING, c->where, "it knows %" PRId64 " other%s, but redis.sentinels names %" PRId64, c->others,
-		    c->others == 1 ? "" : "s", configured - 1), "see that all of them watch this master, and reach one another (announce-ip, passwords)");
+		findings_advise(findings_add(d, SEVERITY_WARNING, c->where,
+		    "it knows %" PRId64 " other%s, but redis.sentinels names %" PRId64, c->others,
+		    c->others == 1 ? "" : "s", configured - 1),
+		    "see that all of them watch this master, and reach one another (announce-ip, passwords)");
 	else if (c->others + 1 > configured)
-		findings_advise(findings_add(d, SEVERITY_NOTE, c->where, "it knows %" PRId64 " other%s, and redis.sentinels names only %" PRId64, c->others,
-		    c->others == 1 ? "" : "s", configured - 1), "name them all in redis.sentinels, so that one of them can be asked whichever is down");
+		findings_advise(findings_add(d, SEVERITY_NOTE, c->where,
+		    "it knows %" PRId64 " other%s, and redis.sentinels names only %" PRId64, c->others,
+		    c->others == 1 ? "" : "s", configured - 1),
+		    "name them all in redis.sentinels, so that one of them can be asked whichever is down");
 }
 
 static void judge_answers(struct doctor *d, struct sentinel_check *c, struct named_master *agreed)
@@ -157,10 +169,12 @@ static void judge_answers(struct doctor *d, struct sentinel_check *c, struct nam
 		rc = ask_sentinel(d, c, "CKQUORUM", &reply);
 	if (rc == 0 && redis_error_is(&reply, "NOQUORUM"))
 		findings_advise(findings_add(d, SEVERITY_ERROR, c->where, "no failover is possible: %s", reply.str),
-		    "start the Sentinels that are down; SENTINEL RESET %s makes each forget those that are gone for good", d->a->target.master);
+		    "start the Sentinels that are down; SENTINEL RESET %s makes each forget those that are gone for "
+		    "good", d->a->target.master);
 	if (rc != -1)
-		findings_add(d, SEVERITY_OK, c->where, "it names %s:%d, and knows %" PRId64 " other%s; the quorum is %" PRId64, c->master.host, c->master.port,
-		    c->others, c->others == 1 ? "" : "s", c->quorum);
+		findings_add(d, SEVERITY_OK, c->where,
+		    "it names %s:%d, and knows %" PRId64 " other%s; the quorum is %" PRId64, c->master.host,
+		    c->master.port, c->others, c->others == 1 ? "" : "s", c->quorum);
 	certificates_judge_server(d, c->where, &c->asked);
 }
 
@@ -169,7 +183,8 @@ static void check_one(struct doctor *d, size_t i, struct named_master *agreed)
 	struct sentinel_check c = { .others = -1, .quorum = -1, .replicas = -1 };
 	const struct redis_address *at = &d->a->target.addresses[i];
 
-	snprintf(c.where, sizeof(c.where), strchr(at->host, ':') != NULL ? "Sentinel [%s]:%d" : "Sentinel %s:%d", at->host, at->port);
+	snprintf(c.where, sizeof(c.where), strchr(at->host, ':') != NULL ? "Sentinel [%s]:%d" : "Sentinel %s:%d",
+	    at->host, at->port);
 	redis_init(&c.asked, &d->a->target, NULL);
 	if (redis_connect_sentinel(&c.asked, i, REDIS_SENTINEL_TIMEOUT_MS, NULL) == -1) {
 		add_silent(d, &c);
@@ -197,7 +212,8 @@ int check_sentinels(struct doctor *d)
 		agreed = (struct named_master){ .known = true, .port = route->port };
 		strlcpy(agreed.host, route->host, sizeof(agreed.host));
 		if (d->server.info != NULL)
-			redis_info_value(d->server.info, d->server.info_len, "run_id", agreed.run_id, sizeof(agreed.run_id));
+			redis_info_value(d->server.info, d->server.info_len, "run_id", agreed.run_id,
+			    sizeof(agreed.run_id));
 	}
 	for (size_t i = 0; i < d->a->target.naddresses; i++)
 		check_one(d, i, &agreed);

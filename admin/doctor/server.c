@@ -1,4 +1,5 @@
-/* Checks Redis as a server: that it answers, has a suitable role and version, persists acknowledged data, and has enough memory. */
+/* Checks Redis as a server: that it answers, has a suitable role and version, persists acknowledged data, and has
+ * enough memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@
 #define CLIENTS_SPARE 16	/* for the sweeper, the command line and producers */
 #define FULL_PERCENT 80
 #define MIB (1024 * 1024)
-#define WRITE_ALL "redis-cli CONFIG SET appendonly yes; redis-cli CONFIG SET appendfsync always; set both in redis.conf, too"
+#define WRITE_ALL "redis-cli CONFIG SET appendonly yes; redis-cli CONFIG SET appendfsync always; set both in " \
+    "redis.conf, too"
 #define KEEP_ALL "choose persistence there (an append-only file, if it offers that)"
 #define NO_SETTING "quredis.none"	/* no server has a setting of this name */
 
@@ -55,8 +57,8 @@ static bool setting(struct doctor *d, const char *name, char *out, size_t size)
 }
 
 /*
- * Probes CONFIG SET with a name that no server has: a hosted service refuses the command itself, or only CONFIG SET, and the settings are its own then. An
- * access list refuses it to this user. -1: the connection was lost.
+ * Probes CONFIG SET with a name that no server has: a hosted service refuses the command itself, or only CONFIG SET,
+ * and the settings are its own then. An access list refuses it to this user. -1: the connection was lost.
  */
 static int ask_config(struct doctor *d)
 {
@@ -73,8 +75,8 @@ static int ask_config(struct doctor *d)
 static void advise_setting(const struct doctor *d, struct finding *f, const char *ours, const char *service)
 {
 	if (d->server.config_set == COMMAND_DENIED) {
-		findings_advise(f, "the Redis user %s lacks CONFIG SET; with a user that has it: %s (at a hosted service: %s; docs/hosted.md)",
-		    doctor_user(d), ours, service);
+		findings_advise(f, "the Redis user %s lacks CONFIG SET; with a user that has it: %s (at a hosted "
+		    "service: %s; docs/hosted.md)", doctor_user(d), ours, service);
 		f->other_user = true;
 	} else if (d->server.config_set == COMMAND_UNKNOWN)
 		findings_advise(f, "this setting is the service's, which refuses CONFIG: %s (docs/hosted.md)", service);
@@ -105,7 +107,8 @@ static void add_refused(struct doctor *d)
 	if (n > 0 && strncmp(why, where, n) == 0 && strncmp(why + n, ": ", 2) == 0)
 		why += n + 2;
 	if (replica)
-		findings_advise(add(d, SEVERITY_ERROR, "%s", why), "set redis.url to the master: redis-cli INFO replication names it");
+		findings_advise(add(d, SEVERITY_ERROR, "%s", why),
+		    "set redis.url to the master: redis-cli INFO replication names it");
 	else if (strstr(why, "is a Sentinel") != NULL)
 		findings_advise(add(d, SEVERITY_ERROR, "%s", why),
 		    "redis.sentinels = [\"HOST:PORT\", ...] and redis.master = \"NAME\" replace the host in redis.url");
@@ -115,23 +118,26 @@ static void add_refused(struct doctor *d)
 		findings_advise(add(d, SEVERITY_ERROR, "another version of quredis wrote its keys: %s", why),
 		    "use quredisd and quredis of that version on this host, or go back as docs/versions.md says");
 	else if (queue_refusal_advice(why, room) != NULL)
-		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s", command_name_text(queue_refused_command(why)), why),
-		    "%s", room);
+		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s",
+		    command_name_text(queue_refused_command(why)), why), "%s", room);
 	else if (refused)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
 		    "check redis.password_file, whether this user may read that file, and the user in redis.url");
 	else if (moved)
-		findings_advise(add(d, SEVERITY_ERROR, "another node of this Cluster serves the slot of redis.prefix: %s", why),
+		findings_advise(add(d, SEVERITY_ERROR,
+		    "another node of this Cluster serves the slot of redis.prefix: %s", why),
 		    "set redis.url to the node that this error names");
 	else
 		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
 		    "check that it runs, that %s right, and its log",
-		    d->a->target.master != NULL ? "redis.sentinels and redis.master are" : "redis.url or $QUREDIS_REDIS_URL is");
+		    d->a->target.master != NULL ? "redis.sentinels and redis.master are"
+		    : "redis.url or $QUREDIS_REDIS_URL is");
 	if (!replica && !refused)
 		doctor_lose_redis(d);
 }
 
-/* The address that the supervisor's sweeper is connected to; NULL: none, it is not known, or the operator asked about another server. */
+/* The address that the supervisor's sweeper is connected to; NULL: none, it is not known, or the operator asked about
+ * another server. */
 static const char *supervisors_address(const struct doctor *d)
 {
 	const struct options *o = &d->a->options;
@@ -153,14 +159,19 @@ static void add_connected(struct doctor *d)
 	if (redis_endpoint_of(&d->a->redis, &peer))
 		redis_endpoint_format(&peer, address);
 	if (t->master != NULL && at != NULL)
-		snprintf(named, sizeof(named), strchr(at->host, ':') != NULL ? ", the master %s by Sentinel [%s]:%d" : ", the master %s by Sentinel %s:%d",
-		    t->master, at->host, at->port);
+		snprintf(named, sizeof(named),
+		    strchr(at->host, ':') != NULL ? ", the master %s by Sentinel [%s]:%d"
+		    : ", the master %s by Sentinel %s:%d", t->master, at->host, at->port);
 	if (t->naddresses > 1 || t->master != NULL)
-		others = "; each worker finds its server by itself, so after a failover it may be at another one for some seconds";
-	add(d, SEVERITY_OK, "Redis answers at %s%s%s%s", address[0] == '\0' ? t->unix_path : address, t->tls ? " with TLS" : "", named, others);
+		others = "; each worker finds its server by itself, so after a failover it may be at another one for "
+		    "some seconds";
+	add(d, SEVERITY_OK, "Redis answers at %s%s%s%s", address[0] == '\0' ? t->unix_path : address,
+	    t->tls ? " with TLS" : "", named, others);
 	if (theirs != NULL && address[0] != '\0' && strcmp(theirs, address) != 0)
-		findings_advise(add(d, SEVERITY_WARNING, "the supervisor here is connected to %s, and this command to %s", theirs, address),
-		    "wait for the end of a failover; if it lasts, see whether both addresses are of one server, and the check \"sentinels\"");
+		findings_advise(add(d, SEVERITY_WARNING,
+		    "the supervisor here is connected to %s, and this command to %s", theirs, address),
+		    "wait for the end of a failover; if it lasts, see whether both addresses are of one server, and "
+		    "the check \"sentinels\"");
 }
 
 /* Hosted servers and access lists may refuse INFO. */
@@ -172,13 +183,15 @@ static int read_info(struct doctor *d)
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (commands_answer(COMMAND_INFO, &reply) == COMMAND_DENIED) {
-		findings_advise(add(d, SEVERITY_NOTE, "the Redis user %s lacks INFO, so version, eviction, memory and persistence are unknown",
+		findings_advise(add(d, SEVERITY_NOTE,
+		    "the Redis user %s lacks INFO, so version, eviction, memory and persistence are unknown",
 		    doctor_user(d)),
 		    "ACL SETUSER %s +info", doctor_user(d));
 		return 0;
 	}
 	if (reply.type != REDIS_STRING) {
-		findings_advise(add(d, SEVERITY_NOTE, "INFO is refused, so version, eviction, memory and persistence are unknown"),
+		findings_advise(add(d, SEVERITY_NOTE,
+		    "INFO is refused, so version, eviction, memory and persistence are unknown"),
 		    "check yourself, in the settings of the service: noeviction, appendfsync always");
 		return 0;
 	}
@@ -192,7 +205,8 @@ int check_redis(struct doctor *d)
 	struct admin *a = d->a;
 
 	if (a->conf == NULL) {
-		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "Redis and the queues were not checked, because the configuration cannot be read"),
+		findings_advise(findings_add(d, SEVERITY_NOTE, NULL,
+		    "Redis and the queues were not checked, because the configuration cannot be read"),
 		    "correct the configuration, or give the address of Redis with -u");
 		return 0;
 	}
@@ -218,11 +232,14 @@ int check_role(struct doctor *d)
 
 	if (replicas > 0 && setting(d, "min-replicas-to-write", least, sizeof(least)) && strcmp(least, "0") == 0) {
 		setting(d, "min-replicas-max-lag", lag, sizeof(lag));
-		snprintf(ours, sizeof(ours), "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET min-replicas-max-lag %s",
-		    lag[0] == '\0' ? "10" : lag);
+		snprintf(ours, sizeof(ours), "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET "
+		    "min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
 		advise_setting(d,
-		    add(d, SEVERITY_NOTE, "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64 " replica%s",
-		    replicas, replicas == 1 ? "" : "s"), ours, "set min-replicas-to-write to 1 there, if it offers that");
+		    add(d, SEVERITY_NOTE,
+		    "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64
+		    " replica%s",
+		    replicas, replicas == 1 ? "" : "s"), ours,
+		    "set min-replicas-to-write to 1 there, if it offers that");
 	}
 	return still_connected(d);
 }
@@ -232,10 +249,11 @@ int check_version(struct doctor *d)
 	char version[32], valkey[32];
 
 	if (!info_text(d, "redis_version", version, sizeof(version)))
-		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain its version"), "quredis needs Redis %d or later", REDIS_OLDEST_MAJOR);
+		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain its version"),
+		    "quredis needs Redis %d or later", REDIS_OLDEST_MAJOR);
 	else if (strtol(version, NULL, 10) < REDIS_OLDEST_MAJOR)
-		findings_advise(add(d, SEVERITY_ERROR, "Redis %s is too old: quredisd runs no queue", version), "install Redis %d or later, or Valkey",
-		    REDIS_OLDEST_MAJOR);
+		findings_advise(add(d, SEVERITY_ERROR, "Redis %s is too old: quredisd runs no queue", version),
+		    "install Redis %d or later, or Valkey", REDIS_OLDEST_MAJOR);
 	else if (info_text(d, "valkey_version", valkey, sizeof(valkey)))
 		add(d, SEVERITY_OK, "Valkey %s, compatible with Redis %s", valkey, version);
 	else
@@ -253,12 +271,17 @@ int check_clients(struct doctor *d)
 	for (size_t i = 0; i < d->a->conf->nqueues; i++)
 		workers += d->a->conf->queues[i]->workers;
 	if (most > 0 && most < workers + CLIENTS_SPARE)
-		advise_setting(d, add(d, SEVERITY_ERROR, "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
-		    "raise maxclients of Redis, and its limit of open files", "take a plan with more connections, or run fewer workers");
+		advise_setting(d, add(d, SEVERITY_ERROR,
+		    "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
+		    "raise maxclients of Redis, and its limit of open files",
+		    "take a plan with more connections, or run fewer workers");
 	else if (most > 0 && now >= most - most / 10)
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING, "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers", now,
-		    most), "redis-cli CLIENT LIST shows them; raise maxclients", "take a plan with more connections, or end clients that are not needed");
+		    add(d, SEVERITY_WARNING,
+		    "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers",
+		    now,
+		    most), "redis-cli CLIENT LIST shows them; raise maxclients",
+		    "take a plan with more connections, or end clients that are not needed");
 	return still_connected(d);
 }
 
@@ -274,7 +297,8 @@ int check_clock(struct doctor *d)
 	after = clock_realtime_ms();
 	server_ms = queue_time_parse(&reply);
 	if (server_ms == -1)
-		return admin_fail(d->a, EX_PROTOCOL, "TIME: %s", reply.type == REDIS_ERROR ? reply.str : "unexpected reply from Redis");
+		return admin_fail(d->a, EX_PROTOCOL, "TIME: %s",
+		    reply.type == REDIS_ERROR ? reply.str : "unexpected reply from Redis");
 	d->server.now_ms = server_ms;
 	ahead = server_ms - (before + after) / 2;
 	off = (ahead < 0 ? -ahead : ahead) - (after - before) / 2;
@@ -298,7 +322,8 @@ int check_eviction(struct doctor *d)
 		    "check yourself, in the settings of the service, that it is noeviction");
 	else if (redis_policy_evicts(policy))
 		advise_setting(d,
-		    add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
+		    add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR,
+		    "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
 		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"),
 		    "redis-cli CONFIG SET maxmemory-policy noeviction; set it in redis.conf, too",
 		    "set maxmemory-policy to noeviction there");
@@ -308,9 +333,12 @@ int check_eviction(struct doctor *d)
 /* Without maxmemory the limit is the memory of the machine. */
 int check_memory(struct doctor *d)
 {
-	static const char *const make_room = "raise maxmemory, or make room: quredis ls shows what waits, quredis dlq ls what failed";
-	static const char *const larger_plan = "take a larger plan, or make room: quredis ls shows what waits, quredis dlq ls what failed";
-	int64_t used = info_number(d, "used_memory"), most = info_number(d, "maxmemory"), machine = info_number(d, "total_system_memory");
+	static const char *const make_room =
+	    "raise maxmemory, or make room: quredis ls shows what waits, quredis dlq ls what failed";
+	static const char *const larger_plan =
+	    "take a larger plan, or make room: quredis ls shows what waits, quredis dlq ls what failed";
+	int64_t used = info_number(d, "used_memory"), most = info_number(d, "maxmemory"),
+	    machine = info_number(d, "total_system_memory");
 	int64_t uncounted = info_number(d, "mem_not_counted_for_evict");
 	int percent;
 
@@ -321,16 +349,21 @@ int check_memory(struct doctor *d)
 	percent = most > used ? (int)(100.0 * (double)used / (double)most) : 100;
 	if (most > 0 && used >= most)
 		advise_setting(d,
-		    add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers", used / 1024, most / 1024), make_room,
-		    larger_plan);
+		    add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers",
+		    used / 1024, most / 1024), make_room, larger_plan);
 	else if (most > 0 && percent >= FULL_PERCENT)
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers", percent), make_room, larger_plan);
+		    add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers",
+		    percent), make_room, larger_plan);
 	else if (most > 0)
 		add(d, SEVERITY_OK, "it uses %d %% of maxmemory", percent);
 	else if (machine > 0 && used > machine / 100 * FULL_PERCENT)
-		advise_setting(d, add(d, SEVERITY_WARNING, "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill it",
-		    used / MIB, machine / MIB), "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it", larger_plan);
+		advise_setting(d, add(d, SEVERITY_WARNING,
+		    "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill "
+		    "it",
+		    used / MIB, machine / MIB),
+		    "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it",
+		    larger_plan);
 	else
 		add(d, SEVERITY_OK, "it uses %" PRId64 " MiB and has no maxmemory", used / MIB);
 	return 0;
@@ -348,9 +381,10 @@ static void check_limit(struct doctor *d, const char *name, int64_t bytes)
 			continue;
 		advise_setting(d,
 		    findings_add(d, SEVERITY_WARNING, q->name,
-		    "message_max is %" PRId64 ", but %s of Redis is %" PRId64 ": a message in between escapes as Undeliverable",
-		    q->message_max, name, bytes),
-		    "redis-cli CONFIG SET client-output-buffer-limit 'normal 0 0 0', and maxmemory-clients 0; or lower message_max", "lower message_max");
+		    "message_max is %" PRId64 ", but %s of Redis is %" PRId64 ": a message in between escapes as "
+		    "Undeliverable", q->message_max, name, bytes),
+		    "redis-cli CONFIG SET client-output-buffer-limit 'normal 0 0 0', and maxmemory-clients 0; or lower "
+		    "message_max", "lower message_max");
 	}
 }
 
@@ -364,7 +398,8 @@ int check_answers(struct doctor *d)
 		check_limit(d, "client-output-buffer-limit", strtoll(normal + strlen("normal "), NULL, 10));
 	/* "5%" is a part of maxmemory */
 	if (still_connected(d) == 0 && setting(d, "maxmemory-clients", text, sizeof(text)))
-		check_limit(d, "maxmemory-clients", strtoll(text, NULL, 10) * (strchr(text, '%') == NULL ? 1 : info_number(d, "maxmemory") / 100));
+		check_limit(d, "maxmemory-clients",
+		    strtoll(text, NULL, 10) * (strchr(text, '%') == NULL ? 1 : info_number(d, "maxmemory") / 100));
 	return still_connected(d);
 }
 
@@ -376,12 +411,14 @@ static void add_without_log(struct doctor *d)
 
 	if (setting(d, "save", save, sizeof(save)) && save[0] == '\0')
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING, "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"), WRITE_ALL,
-		    KEEP_ALL);
+		    add(d, SEVERITY_WARNING,
+		    "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"),
+		    WRITE_ALL, KEEP_ALL);
 	else
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING, "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %" PRId64 " s",
-		    changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL, KEEP_ALL);
+		    add(d, SEVERITY_WARNING,
+		    "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %"
+		    PRId64 " s", changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL, KEEP_ALL);
 }
 
 int check_persistence(struct doctor *d)
@@ -390,40 +427,48 @@ int check_persistence(struct doctor *d)
 	char fsync[32];
 
 	if (log == -1)
-		findings_advise(add(d, SEVERITY_NOTE, "INFO does not tell whether it keeps an append-only file, so what a crash loses is unknown"),
+		findings_advise(add(d, SEVERITY_NOTE,
+		    "INFO does not tell whether it keeps an append-only file, so what a crash loses is unknown"),
 		    "look it up in the settings of the service");
 	else if (log == 0)
 		add_without_log(d);
 	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)) && d->server.config_set == COMMAND_DENIED)
-		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but the Redis user %s lacks CONFIG GET, so appendfsync cannot be read",
+		findings_advise(add(d, SEVERITY_NOTE,
+		    "appendonly is yes, but the Redis user %s lacks CONFIG GET, so appendfsync cannot be read",
 		    doctor_user(d)),
 		    "ACL SETUSER %s +config|get", doctor_user(d));
 	else if (fsync[0] == '\0')
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
-		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
+		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec "
+		    "loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
-		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
+		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can "
+		    "lose the last 2 s that it acknowledged"),
 		    "if that is too much: redis-cli CONFIG SET appendfsync always; it is slower",
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
-		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
-		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is slower",
-		    "choose appendfsync always or everysec there");
+		advise_setting(d, add(d, SEVERITY_WARNING,
+		    "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
+		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is "
+		    "slower", "choose appendfsync always or everysec there");
 	return still_connected(d);
 }
 
 int check_writes(struct doctor *d)
 {
 	static const struct { const char *name; enum severity severity; const char *what; } results[] = {
-		{ "rdb_last_bgsave_status", SEVERITY_ERROR, "its last snapshot failed, so it may refuse every write (stop-writes-on-bgsave-error)" },
-		{ "aof_last_write_status", SEVERITY_ERROR, "its last write to the append-only file failed: do not stop quredisd before there is room" },
-		{ "aof_last_bgrewrite_status", SEVERITY_WARNING, "the last rewrite of its append-only file failed, so the file grows" },
+		{ "rdb_last_bgsave_status", SEVERITY_ERROR,
+		    "its last snapshot failed, so it may refuse every write (stop-writes-on-bgsave-error)" },
+		{ "aof_last_write_status", SEVERITY_ERROR,
+		    "its last write to the append-only file failed: do not stop quredisd before there is room" },
+		{ "aof_last_bgrewrite_status", SEVERITY_WARNING,
+		    "the last rewrite of its append-only file failed, so the file grows" },
 	};
 	char status[16];
 
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
 		if (info_text(d, results[i].name, status, sizeof(status)) && strcmp(status, "ok") != 0)
-			findings_advise(add(d, results[i].severity, "%s (%s is %s)", results[i].what, results[i].name, status),
-			    "its log says why: often a full disk, or a directory that it may not write");
+			findings_advise(add(d, results[i].severity, "%s (%s is %s)", results[i].what, results[i].name,
+			    status), "its log says why: often a full disk, or a directory that it may not write");
 	return 0;
 }

@@ -23,7 +23,8 @@ static void add_stopped(struct doctor *d, const char *path)
 	if (d->a->conf->nqueues == 0)
 		findings_add(d, SEVERITY_OK, path, "no supervisor runs here, and no queue is configured");
 	else
-		findings_advise(findings_add(d, SEVERITY_WARNING, path, "no supervisor runs here"), unit_is_ours(d) ? "systemctl start quredisd" :
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "no supervisor runs here"),
+		    unit_is_ours(d) ? "systemctl start quredisd" :
 		    "start quredisd; a host that only pushes messages needs none");
 }
 
@@ -33,11 +34,12 @@ static void check_owner(struct doctor *d, const char *path, const struct stat *s
 	const struct passwd *pw = getpwnam(user[0] == '\0' ? "root" : user);
 
 	if (unit_is_ours(d) && pw != NULL && pw->pw_uid != st->st_uid)
-		findings_advise(findings_add(d, SEVERITY_WARNING, path, "it belongs to uid %u, but the unit runs quredisd as %s", st->st_uid, pw->pw_name),
+		findings_advise(findings_add(d, SEVERITY_WARNING, path,
+		    "it belongs to uid %u, but the unit runs quredisd as %s", st->st_uid, pw->pw_name),
 		    "an operator started another supervisor by hand: stop it, and systemctl start quredisd");
 	if ((st->st_mode & S_IRWXO) != 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, path, "every user may connect to it (mode %04o)", st->st_mode & 07777),
-		    "chmod 660 %s; quredisd still refuses users without the right", path);
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "every user may connect to it (mode %04o)",
+		    st->st_mode & 07777), "chmod 660 %s; quredisd still refuses users without the right", path);
 }
 
 static const char *or_quotes(const char *text)
@@ -48,17 +50,18 @@ static const char *or_quotes(const char *text)
 static void add_other(struct doctor *d, const char *path, const char *what, const char *theirs, const char *ours)
 {
 	findings_advise(findings_add(d, SEVERITY_ERROR, path,
-	    "the supervisor there uses %s %s, but the configuration here says %s: commands look where no worker does", what, or_quotes(theirs),
-	    or_quotes(ours)),
-	    "restart quredisd if the configuration was changed (a reload takes a new server, but no new redis.prefix); otherwise look for "
-	    "QUREDIS_REDIS_URL and QUREDIS_REDIS_PREFIX in the environment of either");
+	    "the supervisor there uses %s %s, but the configuration here says %s: commands look where no worker does",
+	    what, or_quotes(theirs), or_quotes(ours)),
+	    "restart quredisd if the configuration was changed (a reload takes a new server, but no new redis.prefix); "
+	    "otherwise look for QUREDIS_REDIS_URL and QUREDIS_REDIS_PREFIX in the environment of either");
 }
 
 /* The file may have changed since the supervisor read it, and the environment of this command may be another one. */
 static void check_server(struct doctor *d, const char *path)
 {
 	const json_t *redis = json_object_get(d->supervisor.status, "redis");
-	const char *target = json_string_value(json_object_get(redis, "target")), *prefix = json_string_value(json_object_get(redis, "prefix"));
+	const char *target = json_string_value(json_object_get(redis, "target")),
+	    *prefix = json_string_value(json_object_get(redis, "prefix"));
 	const char *ours = d->a->conf->redis.prefix == NULL ? "" : d->a->conf->redis.prefix;
 	const struct redis_options options = conf_redis_options(d->a->conf);
 	struct redis_target t;
@@ -76,17 +79,19 @@ static void check_server(struct doctor *d, const char *path)
 
 static void check_running(struct doctor *d, const char *path)
 {
-	const char *theirs = json_string_value(json_object_get(d->supervisor.status, "config")), *ours = admin_conf_path(d->a);
+	const char *theirs = json_string_value(json_object_get(d->supervisor.status, "config")),
+	    *ours = admin_conf_path(d->a);
 	const char *version = json_string_value(json_object_get(d->supervisor.status, "version"));
 
 	if (theirs != NULL && ours != NULL && !doctor_is_same_file(theirs, ours))
-		findings_advise(findings_add(d, SEVERITY_WARNING, path, "the supervisor there runs %s, not %s", theirs, ours),
-		    "to check that one: quredis -c %s doctor", theirs);
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "the supervisor there runs %s, not %s", theirs,
+		    ours), "to check that one: quredis -c %s doctor", theirs);
 	if (version != NULL && strcmp(version, QUREDIS_VERSION) != 0)
-		findings_advise(findings_add(d, SEVERITY_NOTE, path, "the supervisor is version %s, this command is %s", version, QUREDIS_VERSION),
-		    "restart quredisd at a good time");
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "the supervisor is version %s, this command is %s",
+		    version, QUREDIS_VERSION), "restart quredisd at a good time");
 	if (json_is_true(json_object_get(d->supervisor.status, "lock_removed")))
-		findings_advise(findings_add(d, SEVERITY_ERROR, path, "the supervisor's lock file was removed: another quredisd can start beside it"),
+		findings_advise(findings_add(d, SEVERITY_ERROR, path,
+		    "the supervisor's lock file was removed: another quredisd can start beside it"),
 		    "restart quredisd");
 	check_server(d, path);
 }
@@ -102,7 +107,8 @@ static void ask_supervisor(struct doctor *d, const char *path)
 	}
 	json_decref(status);
 	if (d->a->status == EX_NOPERM)
-		findings_advise(findings_add(d, SEVERITY_NOTE, path, "this user may not ask the supervisor"), "run doctor as root or as the supervisor's user");
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "this user may not ask the supervisor"),
+		    "run doctor as root or as the supervisor's user");
 	else if (strstr(d->why, "no supervisor answers") != NULL)
 		add_stopped(d, path);
 	else
@@ -117,7 +123,8 @@ int check_control(struct doctor *d)
 	if (lstat(path, &st) == -1 && errno == ENOENT) {
 		add_stopped(d, path);
 	} else if (lstat(path, &st) == -1) {
-		findings_advise(findings_add(d, SEVERITY_NOTE, path, "%s", strerror(errno)), "run doctor as root or as the supervisor's user");
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "%s", strerror(errno)),
+		    "run doctor as root or as the supervisor's user");
 	} else if (!S_ISSOCK(st.st_mode)) {
 		findings_advise(findings_add(d, SEVERITY_ERROR, path, "it is not a socket, so quredisd cannot start"),
 		    "remove it, or set supervisor.control_socket");
@@ -131,7 +138,8 @@ int check_control(struct doctor *d)
 /* ---- its queues ---- */
 
 static const enum severity of_levels[] = {
-	[HOLD_WELL] = SEVERITY_OK, [HOLD_ORDERED] = SEVERITY_NOTE, [HOLD_PASSING] = SEVERITY_NOTE, [HOLD_WARNING] = SEVERITY_WARNING,
+	[HOLD_WELL] = SEVERITY_OK, [HOLD_ORDERED] = SEVERITY_NOTE, [HOLD_PASSING] = SEVERITY_NOTE,
+	    [HOLD_WARNING] = SEVERITY_WARNING,
 	[HOLD_BAD] = SEVERITY_ERROR
 };
 
@@ -141,7 +149,8 @@ static const char *failed_archive(const struct doctor *d, const char *name, cons
 	const struct conf_queue *q = conf_queue_find(d->a->conf, name);
 	const char *of_archive = queue_error_reason(queue_error_word(QUEUE_ERROR_ARCHIVE, COMMAND_UNNAMED));
 
-	return q != NULL && reason != NULL && strncmp(reason, of_archive, strlen(of_archive)) == 0 ? q->dead_letter.archive : NULL;
+	return q != NULL && reason != NULL && strncmp(reason, of_archive, strlen(of_archive)) == 0
+	    ? q->dead_letter.archive : NULL;
 }
 
 static void add_hold(struct doctor *d, const char *name, enum hold hold, const char *reason)
@@ -151,11 +160,12 @@ static void add_hold(struct doctor *d, const char *name, enum hold hold, const c
 
 	if (archive != NULL) {
 		findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name, reason),
-		    "see that %s exists, has free space (df), and that the supervisor's user may write there; quredis then goes on by itself",
-		    archive);
+		    "see that %s exists, has free space (df), and that the supervisor's user may write there; quredis "
+		    "then goes on by itself", archive);
 		return;
 	}
-	findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name, reason == NULL ? "" : reason), "%s%s%s", words->advice,
+	findings_advise(findings_add(d, of_levels[words->level], name, "%s: %s", words->name,
+	    reason == NULL ? "" : reason), "%s%s%s", words->advice,
 	    words->after == NULL ? "" : name, words->after == NULL ? "" : words->after);
 }
 
@@ -170,8 +180,8 @@ static void check_hold(struct doctor *d, const char *name, const json_t *row, bo
 }
 
 /*
- * A finding for each hold that needs an operator; an older supervisor tells the worst one only, as its state. A queue that drains with its supervisor needs
- * none of its own.
+ * A finding for each hold that needs an operator; an older supervisor tells the worst one only, as its state. A queue
+ * that drains with its supervisor needs none of its own.
  */
 static void check_queue(struct doctor *d, const json_t *q, bool drains)
 {
@@ -207,10 +217,11 @@ int check_supervisor(struct doctor *d)
 		check_queue(d, q, drains);
 	for (i = 0; i < d->a->conf->nqueues; i++)
 		if (queue_node_row(d->supervisor.status, d->a->conf->queues[i]->name) == NULL)
-			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name, "it is configured, but the supervisor does not run it"),
-			    "quredis reload");
+			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name,
+			    "it is configured, but the supervisor does not run it"), "quredis reload");
 	if (deaths > 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "messages of dead workers have not returned yet; dead workers: %" JSON_INTEGER_FORMAT,
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+		    "messages of dead workers have not returned yet; dead workers: %" JSON_INTEGER_FORMAT,
 		    deaths), "the supervisor's log says why the sweeper cannot return them");
 	return 0;
 }
@@ -218,16 +229,19 @@ int check_supervisor(struct doctor *d)
 int check_log(struct doctor *d)
 {
 	const json_t *log = json_object_get(d->supervisor.status, "log");
-	const char *target = json_string_value(json_object_get(log, "target")), *since = json_string_value(json_object_get(log, "since"));
+	const char *target = json_string_value(json_object_get(log, "target")),
+	    *since = json_string_value(json_object_get(log, "since"));
 	const char *error = json_string_value(json_object_get(log, "error"));
 	json_int_t lost = json_integer_value(json_object_get(log, "lost"));
 
 	if (log == NULL)
 		findings_add(d, SEVERITY_OK, NULL, "skipped: no supervisor answered that tells it");
 	else if (since != NULL)
-		findings_advise(findings_add(d, SEVERITY_ERROR, target, "it has taken no line since %s (%s); lost lines: %" JSON_INTEGER_FORMAT, since,
+		findings_advise(findings_add(d, SEVERITY_ERROR, target,
+		    "it has taken no line since %s (%s); lost lines: %" JSON_INTEGER_FORMAT, since,
 		    error == NULL ? "" : error, lost),
-		    "look at the disk (df), its quota and LimitFSIZE=, or at the reader of the log; the work goes on meanwhile");
+		    "look at the disk (df), its quota and LimitFSIZE=, or at the reader of the log; the work goes on "
+		    "meanwhile");
 	else if (lost > 0)
 		findings_advise(findings_add(d, SEVERITY_NOTE, target,
 		    "it takes lines, but lost some since the supervisor started: %" JSON_INTEGER_FORMAT, lost),

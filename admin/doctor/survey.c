@@ -1,6 +1,6 @@
 /*
- * Keys below the transits of all queues, found with SCAN: trays and leases of owners that are not registered. No other part of
- * quredis uses SCAN. It costs Redis about a second for a few million keys, in small steps.
+ * Keys below the transits of all queues, found with SCAN: trays and leases of owners that are not registered. No other
+ * part of quredis uses SCAN. It costs Redis about a second for a few million keys, in small steps.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,7 +66,8 @@ static struct queue_check *find_transit(const struct transits *t, const char *na
 			high = middle;
 	}
 	/* the name itself stands before longer ones that begin with it */
-	return low < t->n && strncmp(t->all[low]->keys.transit, name, len) == 0 && t->all[low]->keys.transit[len] == '\0' ? t->all[low] : NULL;
+	return low < t->n && strncmp(t->all[low]->keys.transit, name, len) == 0 &&
+	    t->all[low]->keys.transit[len] == '\0' ? t->all[low] : NULL;
 }
 
 /* If the name of one transit is the beginning of another's, the key belongs to the longer one. */
@@ -162,7 +163,8 @@ static void sort_owners(struct queue_check *q)
 	q->nunregistered = n;
 }
 
-/* Computes a signature from the length and the left end of each tray. An owner pushes at the left end, so its every change changes the signature. */
+/* Computes a signature from the length and the left end of each tray. An owner pushes at the left end, so its every
+ * change changes the signature. */
 static int sign_trays(struct doctor *d, struct queue_check *q, struct unregistered *u)
 {
 	struct buffer all = {0};
@@ -192,7 +194,8 @@ static int take_number(struct doctor *d, const char *key, int64_t *value)
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	*value = reply.type == REDIS_INTEGER ? reply.integer : LISTS_WRONG_TYPE;
-	return redis_error_class(&reply) == REDIS_ERROR_WRONG_TYPE || reply.type != REDIS_ERROR ? 0 : admin_refused(d->a, &reply, key);
+	return redis_error_class(&reply) == REDIS_ERROR_WRONG_TYPE || reply.type != REDIS_ERROR ? 0
+	    : admin_refused(d->a, &reply, key);
 }
 
 int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool signing)
@@ -268,11 +271,12 @@ int check_keys(struct doctor *d)
 		return -1;
 	doctor_drain(d);
 	if (redis_error_classify(d->why) == REDIS_ERROR_NO_COMMAND)
-		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown, "it refuses SCAN, so doctor cannot find lost messages: %s", d->why),
+		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
+		    "it refuses SCAN, so doctor cannot find lost messages: %s", d->why),
 		    "nothing is wrong for the queues");
 	else
 		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
-		    "the Redis user %s may not scan keys, so doctor cannot find lost messages: %s", doctor_user(d), d->why),
-		    "run it as a user of Redis who may SCAN (-u), or ACL SETUSER %s +scan", doctor_user(d));
+		    "the Redis user %s may not scan keys, so doctor cannot find lost messages: %s", doctor_user(d),
+		    d->why), "run it as a user of Redis who may SCAN (-u), or ACL SETUSER %s +scan", doctor_user(d));
 	return 0;
 }

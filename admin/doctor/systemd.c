@@ -1,7 +1,7 @@
 /*
- * The systemd unit, if it runs this configuration: its stop leaves enough time, it kills and restarts as quredisd expects, and
- * its sandbox hides nothing that handlers need. The values come from systemctl show, so they include drop-ins and defaults.
- * Without systemctl, or where systemd does not run, the check is skipped.
+ * The systemd unit, if it runs this configuration: its stop leaves enough time, it kills and restarts as quredisd
+ * expects, and its sandbox hides nothing that handlers need. The values come from systemctl show, so they include
+ * drop-ins and defaults. Without systemctl, or where systemd does not run, the check is skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,12 @@
 
 #include "common/base/base.h"
 
-#define STOP_MORE_MS 2000		/* beyond drain_timeout and kill_grace: for the workers, the sweeper and Redis to end */
+/* beyond drain_timeout and kill_grace: for the workers, the sweeper and Redis to end */
+#define STOP_MORE_MS 2000
 #define WATCHDOG_LEAST_MS 5000
 #define SPAN_FOREVER INT64_MAX
-#define SHOW "systemctl show %s.service -p LoadState,FragmentPath,ExecStart,Type,TimeoutStopUSec,WatchdogUSec,KillMode,OOMPolicy,User," \
+#define SHOW "systemctl show %s.service -p " \
+    "LoadState,FragmentPath,ExecStart,Type,TimeoutStopUSec,WatchdogUSec,KillMode,OOMPolicy,User," \
 	"RuntimeDirectory,RuntimeDirectoryPreserve,ProtectHome,PrivateTmp,Environment 2>/dev/null"
 
 /* ---- the unit ---- */
@@ -25,7 +27,8 @@ const char *unit_get(const struct doctor *d, const char *property)
 {
 	size_t len = strlen(property);
 
-	for (const char *line = d->unit.lines.data; line != NULL && line < d->unit.lines.data + d->unit.lines.len; line += strlen(line) + 1)
+	for (const char *line = d->unit.lines.data; line != NULL && line < d->unit.lines.data + d->unit.lines.len;
+	    line += strlen(line) + 1)
 		if (strncmp(line, property, len) == 0 && line[len] == '=')
 			return line + len + 1;
 	return "";
@@ -74,7 +77,8 @@ static bool read_unit(struct doctor *d)
 	return f != NULL && pclose(f) == 0;
 }
 
-/* The instance of the template that would run this file: "quredisd@a" for a.conf. false: none can, or the name has bytes that a shell may read otherwise. */
+/* The instance of the template that would run this file: "quredisd@a" for a.conf. false: none can, or the name has
+ * bytes that a shell may read otherwise. */
 static bool name_instance(struct doctor *d, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
@@ -117,7 +121,8 @@ void unit_find(struct doctor *d)
 static int64_t span_ms(const char *text)
 {
 	static const struct { const char *name; double ms; } units[] = {
-		{ "us", 0.001 }, { "ms", 1 }, { "s", 1e3 }, { "min", 6e4 }, { "h", 3.6e6 }, { "d", 8.64e7 }, { "w", 6.048e8 },
+		{ "us", 0.001 }, { "ms", 1 }, { "s", 1e3 }, { "min", 6e4 }, { "h", 3.6e6 }, { "d", 8.64e7 },
+		    { "w", 6.048e8 },
 	};
 	double total = 0;
 
@@ -146,11 +151,15 @@ static int64_t span_ms(const char *text)
 static const struct {
 	const char *property, *value, *problem, *advice;
 } wrong[] = {
-	{ "KillMode", "control-group", "at a stop systemd sends SIGTERM to all handlers at once, and drain_timeout has no effect", "KillMode=mixed" },
+	{ "KillMode", "control-group",
+	    "at a stop systemd sends SIGTERM to all handlers at once, and drain_timeout has no effect",
+	    "KillMode=mixed" },
 	{ "KillMode", "process", "if quredisd is killed, its handlers keep running", "KillMode=mixed" },
 	{ "KillMode", "none", "if quredisd is killed, its handlers keep running", "KillMode=mixed" },
-	{ "OOMPolicy", "stop", "if the kernel kills one handler for its memory, systemd stops the whole service", "OOMPolicy=continue" },
-	{ "OOMPolicy", "kill", "if the kernel kills one handler for its memory, systemd kills the whole service", "OOMPolicy=continue" },
+	{ "OOMPolicy", "stop", "if the kernel kills one handler for its memory, systemd stops the whole service",
+	    "OOMPolicy=continue" },
+	{ "OOMPolicy", "kill", "if the kernel kills one handler for its memory, systemd kills the whole service",
+	    "OOMPolicy=continue" },
 };
 
 /* With Type=notify quredisd asks systemd for more time while it drains, so that the default is enough. */
@@ -168,20 +177,25 @@ static void check_stop(struct doctor *d, const char *unit)
 	if (has <= 0 || has > needs)	/* 0: without a limit */
 		return;
 	findings_advise(findings_add(d, notifies ? SEVERITY_NOTE : SEVERITY_WARNING, unit,
-	    "TimeoutStopSec=%s is not more than drain_timeout + kill_grace + 2 s (%s)%s", unit_get(d, "TimeoutStopUSec"), units_format_duration(needs, need),
-	    notifies ? ": enough only because quredisd asks for more time while it drains" : ": systemd kills a supervisor that still drains"),
-	    "systemctl edit %s: [Service] TimeoutStopSec=%lld, or set a shorter supervisor.drain_timeout", d->unit.name, (long long)needs / 1000 + 5);
+	    "TimeoutStopSec=%s is not more than drain_timeout + kill_grace + 2 s (%s)%s",
+	    unit_get(d, "TimeoutStopUSec"), units_format_duration(needs, need),
+	    notifies ? ": enough only because quredisd asks for more time while it drains"
+	    : ": systemd kills a supervisor that still drains"),
+	    "systemctl edit %s: [Service] TimeoutStopSec=%lld, or set a shorter supervisor.drain_timeout", d->unit.name,
+	    (long long)needs / 1000 + 5);
 }
 
 static void check_user(struct doctor *d, const char *unit)
 {
 	const char *user = unit_get(d, "User");
 
-	for (size_t i = 0; i < d->a->conf->nqueues && user[0] != '\0' && strcmp(user, "root") != 0 && strcmp(user, "0") != 0; i++) {
+	for (size_t i = 0; i < d->a->conf->nqueues && user[0] != '\0' && strcmp(user, "root") != 0 &&
+	    strcmp(user, "0") != 0; i++) {
 		const struct conf_queue *q = d->a->conf->queues[i];
 
 		if (q->run_as.user != NULL && strcmp(q->run_as.user, user) != 0)
-			findings_advise(findings_add(d, SEVERITY_ERROR, unit, "User=%s, but only root can run the handlers of %s as %s", user, q->name,
+			findings_advise(findings_add(d, SEVERITY_ERROR, unit,
+			    "User=%s, but only root can run the handlers of %s as %s", user, q->name,
 			    q->run_as.user), "run the unit as root, or remove run_as.user");
 	}
 }
@@ -192,19 +206,23 @@ static void check_runtime_directory(struct doctor *d, const char *unit)
 
 	if (strcmp(unit_get(d, "RuntimeDirectoryPreserve"), "no") == 0 && strlen(dir) > strlen("/run//") &&
 	    strncmp(d->a->conf->supervisor.lock_file, dir, strlen(dir)) == 0)
-		findings_advise(findings_add(d, SEVERITY_NOTE, unit, "RuntimeDirectoryPreserve=no: each start makes a new lock file, so after a crash "
-		    "messages return only when the old leases have expired"), "systemctl edit %s: [Service] RuntimeDirectoryPreserve=yes", d->unit.name);
+		findings_advise(findings_add(d, SEVERITY_NOTE, unit,
+		    "RuntimeDirectoryPreserve=no: each start makes a new lock file, so after a crash messages return "
+		    "only when the old leases have expired"),
+		    "systemctl edit %s: [Service] RuntimeDirectoryPreserve=yes", d->unit.name);
 	free(dir);
 }
 
 /* Every user can read the environment of a unit. */
 static void check_environment(struct doctor *d, const char *unit)
 {
-	const char *variable = strstr(unit_get(d, "Environment"), "QUREDIS_REDIS_URL="), *url = variable == NULL ? NULL : strstr(variable, "://");
+	const char *variable = strstr(unit_get(d, "Environment"), "QUREDIS_REDIS_URL="),
+	    *url = variable == NULL ? NULL : strstr(variable, "://");
 	size_t user = url == NULL ? 0 : strcspn(url + 3, ":@ ");
 
 	if (url != NULL && url[3 + user] == ':' && strchr(url + 3 + user, '@') != NULL)
-		findings_advise(findings_add(d, SEVERITY_WARNING, unit, "Environment= holds a password, and every user can read it"),
+		findings_advise(findings_add(d, SEVERITY_WARNING, unit,
+		    "Environment= holds a password, and every user can read it"),
 		    "put it into redis.password_file, with LoadCredential= or in a file of mode 0600");
 }
 
@@ -213,7 +231,8 @@ static void check_environment(struct doctor *d, const char *unit)
 static void check_hidden(struct doctor *d, const char *name, const char *path)
 {
 	static const struct { const char *directory, *property; } hidden[] = {
-		{ "/home", "ProtectHome" }, { "/root", "ProtectHome" }, { "/run/user", "ProtectHome" }, { "/tmp", "PrivateTmp" }, { "/var/tmp", "PrivateTmp" },
+		{ "/home", "ProtectHome" }, { "/root", "ProtectHome" }, { "/run/user", "ProtectHome" },
+		    { "/tmp", "PrivateTmp" }, { "/var/tmp", "PrivateTmp" },
 	};
 
 	for (size_t i = 0; path != NULL && i < nitems(hidden); i++) {
@@ -222,8 +241,10 @@ static void check_hidden(struct doctor *d, const char *name, const char *path)
 		bool below = strncmp(path, hidden[i].directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
 
 		if (below && (strcmp(value, "yes") == 0 || strcmp(value, "tmpfs") == 0))
-			findings_advise(findings_add(d, SEVERITY_ERROR, path, "%s: the unit hides this path (%s=%s)", name, hidden[i].property, value),
-			    "move it elsewhere, or systemctl edit %s: [Service] %s=no", d->unit.name, hidden[i].property);
+			findings_advise(findings_add(d, SEVERITY_ERROR, path, "%s: the unit hides this path (%s=%s)",
+			    name, hidden[i].property, value),
+			    "move it elsewhere, or systemctl edit %s: [Service] %s=no", d->unit.name,
+			    hidden[i].property);
 	}
 }
 
@@ -252,7 +273,8 @@ int check_systemd(struct doctor *d)
 	}
 	for (size_t i = 0; i < nitems(wrong); i++)
 		if (strcmp(unit_get(d, wrong[i].property), wrong[i].value) == 0)
-			findings_advise(findings_add(d, SEVERITY_WARNING, unit, "%s=%s: %s", wrong[i].property, wrong[i].value, wrong[i].problem),
+			findings_advise(findings_add(d, SEVERITY_WARNING, unit, "%s=%s: %s", wrong[i].property,
+			    wrong[i].value, wrong[i].problem),
 			    "systemctl edit %s: [Service] %s", d->unit.name, wrong[i].advice);
 	check_stop(d, unit);
 	if (watchdog_ms > 0 && watchdog_ms < WATCHDOG_LEAST_MS)

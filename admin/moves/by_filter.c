@@ -1,6 +1,6 @@
 /*
- * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: asks the operator, and gives the operation to the leading sweeper (delegate.c), or does
- * its work itself. A repeated command continues it.
+ * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: asks the operator, and gives the operation to
+ * the leading sweeper (delegate.c), or does its work itself. A repeated command continues it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 
 #include "common/base/base.h"
 
-#define RELATIVE_MS (60 * 60 * 1000)	/* for so long after its last step an operation with a relative time is continued without a question */
+/* for so long after its last step an operation with a relative time is continued without a question */
+#define RELATIVE_MS (60 * 60 * 1000)
 
 struct by_filter {
 	struct admin *a;
@@ -38,7 +39,8 @@ static int find_bound(struct by_filter *b)
 		return 0;
 	}
 	newest = redis_element(&reply, 0);
-	if (reply.type != REDIS_ARRAY || newest.type != REDIS_ARRAY || newest.n == 0 || redis_element(&newest, 0).type != REDIS_STRING)
+	if (reply.type != REDIS_ARRAY || newest.type != REDIS_ARRAY || newest.n == 0 ||
+	    redis_element(&newest, 0).type != REDIS_STRING)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 	operation_set_range(&b->w.op, b->w.filter.since, redis_element(&newest, 0).str);
 	return 0;
@@ -48,7 +50,8 @@ static int find_bound(struct by_filter *b)
 
 static void print_outcome(struct by_filter *b, const struct work_report *r)
 {
-	const struct outcome_operation operation = { .id = b->w.op.id, .total = r->total, .done = r->done, .failed = r->failed, .settled = r->settled,
+	const struct outcome_operation operation =
+	    { .id = b->w.op.id, .total = r->total, .done = r->done, .failed = r->failed, .settled = r->settled,
 		.same_cause = r->same_cause, .failed_cause = r->failed_cause, .complete = r->complete };
 
 	b->outcome.operation = &operation;
@@ -62,8 +65,9 @@ static void print_outcome(struct by_filter *b, const struct work_report *r)
 }
 
 /*
- * The sweeper may have ended the operation after a command stopped waiting for it. The repeated command then prints how, and does not begin
- * another one: that would take what has failed again since. 1: it did; 0: there is no such result
+ * The sweeper may have ended the operation after a command stopped waiting for it. The repeated command then prints
+ * how, and does not begin another one: that would take what has failed again since. 1: it did; 0: there is no such
+ * result
  */
 static int print_result(struct by_filter *b)
 {
@@ -75,10 +79,12 @@ static int print_result(struct by_filter *b)
 		return 0;
 	if (admin_server_time(b->a, &now_ms) == -1)
 		return -1;
-	if (strtoll(b->w.op.result, NULL, 10) >= now_ms - RELATIVE_MS && work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
+	if (strtoll(b->w.op.result, NULL, 10) >= now_ms - RELATIVE_MS &&
+	    work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
 		char stamp[CLOCK_RFC3339_SIZE];
 
-		admin_note("a supervisor ended the %s at %s; the same command again begins another one", b->w.op.verb, clock_rfc3339(at_ms, stamp));
+		admin_note("a supervisor ended the %s at %s; the same command again begins another one", b->w.op.verb,
+		    clock_rfc3339(at_ms, stamp));
 		r.count = r.done;
 		if (r.says)
 			print_outcome(b, &r);
@@ -100,18 +106,22 @@ static int do_work(struct by_filter *b)
 		rc = work_run(&b->w, &r);
 	if (r.says)
 		print_outcome(b, &r);
-	if (rc == -1)		/* the console, which interrupts, would take the signal for "not complete", and begin another canary */
+	/* the console, which interrupts, would take the signal for "not complete", and begin another canary */
+	if (rc == -1)
 		interrupt_forget();
 	interrupt_end();
 	work_report_free(&r);
 	return rc;
 }
 
-/* The filter and the pace, as a question states them: a new string. A continued operation keeps the times of its beginning. */
+/* The filter and the pace, as a question states them: a new string. A continued operation keeps the times of its
+ * beginning. */
 static char *work_words(const struct by_filter *b, bool continued)
 {
-	const char *since = continued ? b->w.op.since : b->w.filter.since, *until = continued ? b->w.op.bound : b->w.filter.until;
-	char *filter = filter_words(&b->w.filter, since, until), *pace = b->w.is_paced ? paced_words(&b->w.paced) : alloc_string("");
+	const char *since = continued ? b->w.op.since : b->w.filter.since,
+	    *until = continued ? b->w.op.bound : b->w.filter.until;
+	char *filter = filter_words(&b->w.filter, since, until),
+	    *pace = b->w.is_paced ? paced_words(&b->w.paced) : alloc_string("");
 	char *words = alloc_format("%s%s", filter, pace);
 
 	free(filter);
@@ -121,7 +131,8 @@ static char *work_words(const struct by_filter *b, bool continued)
 
 char *by_filter_command(const struct admin *a, const char *action, const json_t *options)
 {
-	char *words = options_to_words(options, OPTION_FILTER | OPTION_PACE), *connection = connection_words(a), *command = NULL, *shown;
+	char *words = options_to_words(options, OPTION_FILTER | OPTION_PACE), *connection = connection_words(a),
+	    *command = NULL, *shown;
 
 	if (words != NULL && words[0] != '\0')
 		command = alloc_format("quredis%s %s %s --all%s", connection, action, a->keys.name, words);
@@ -156,8 +167,9 @@ static char *absolute_command(const struct by_filter *b)
 }
 
 /*
- * Without a question, an operator learns too late that "--since 2h" of yesterday is continued. A script that repeats its command after a fault does so soon.
- * If the period begins no earlier than that of now, as with "--until 30d", it holds nothing that the words do not mean now.
+ * Without a question, an operator learns too late that "--since 2h" of yesterday is continued. A script that repeats
+ * its command after a fault does so soon. If the period begins no earlier than that of now, as with "--until 30d", it
+ * holds nothing that the words do not mean now.
  */
 static int check_period(struct by_filter *b)
 {
@@ -172,8 +184,9 @@ static int check_period(struct by_filter *b)
 	if (idle_ms <= RELATIVE_MS)
 		return 0;
 	command = absolute_command(b);
-	admin_fail(b->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one%s%s; "
-	    "to begin with that of now, add --anew", b->w.op.verb, command == NULL ? ", give its times" : ": ", command == NULL ? "" : command);
+	admin_fail(b->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another "
+	    "period now. To act on the earlier one%s%s; to begin with that of now, add --anew", b->w.op.verb,
+	    command == NULL ? ", give its times" : ": ", command == NULL ? "" : command);
 	free(command);
 	return -1;
 }
@@ -188,16 +201,19 @@ static int begin_to_continue(struct by_filter *b)
 	if (b->w.op.total >= 0)
 		snprintf(total, sizeof(total), " of %" PRId64, b->w.op.total);
 	admin_note("continues the %s begun at %s%s: %" PRId64 "%s are done", b->w.op.verb,
-	    b->w.op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(b->w.op.begun_ms, stamp), words, b->w.op.done, total);
+	    b->w.op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(b->w.op.begun_ms, stamp), words, b->w.op.done,
+	    total);
 	free(words);
 	return 0;
 }
 
-/* For a command that takes nothing: a dry run, or a filter that matches nothing. JSON has the same members as after a run; left: -1 if not counted. */
+/* For a command that takes nothing: a dry run, or a filter that matches nothing. JSON has the same members as after a
+ * run; left: -1 if not counted. */
 static void print_untaken(struct by_filter *b, int64_t left)
 {
 	bool json = b->a->options.json;
-	const struct outcome_operation operation = { .id = b->w.op.id, .total = b->w.op.total, .done = b->w.op.done, .failed = b->w.is_paced ? 0 : -1,
+	const struct outcome_operation operation =
+	    { .id = b->w.op.id, .total = b->w.op.total, .done = b->w.op.done, .failed = b->w.is_paced ? 0 : -1,
 		.same_cause = -1, .complete = left == 0 && !b->a->options.dry_run };
 
 	b->outcome.operation = json ? &operation : NULL;

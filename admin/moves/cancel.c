@@ -1,6 +1,6 @@
 /*
- * quredis cancel: finds a message in flight by its id, and orders its worker to end it, on whichever host that runs (common/queue/cancels.h). Then it waits
- * until the worker has written the result.
+ * quredis cancel: finds a message in flight by its id, and orders its worker to end it, on whichever host that runs
+ * (common/queue/cancels.h). Then it waits until the worker has written the result.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -37,16 +37,20 @@ static bool is_of_worker(const char *wanted, const char *incarnation)
 {
 	size_t len = wanted == NULL ? 0 : strlen(wanted);
 
-	return wanted == NULL || strcmp(wanted, incarnation) == 0 || (strncmp(wanted, incarnation, len) == 0 && incarnation[len] == '.');
+	return wanted == NULL || strcmp(wanted, incarnation) == 0 ||
+	    (strncmp(wanted, incarnation, len) == 0 && incarnation[len] == '.');
 }
 
 /* ---- the order ---- */
 
 /* Returns 1: the order is given; 0: the message is not at this place any more; -1: error. */
-static int give_order(struct run *run, const char *tray, int64_t at, const struct queue_looked *l, const struct message *m)
+static int give_order(struct run *run, const char *tray, int64_t at, const struct queue_looked *l,
+    const struct message *m)
 {
-	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = at, .tail = l->size > l->head.len ? l->tail.str : NULL };
-	struct queue_cancel c = { .attempts = m->wrapper.attempts, .marks = queue_cancel_marks(&m->wrapper), .redriven_ms = m->wrapper.redriven_ms,
+	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = at,
+	    .tail = l->size > l->head.len ? l->tail.str : NULL };
+	struct queue_cancel c = { .attempts = m->wrapper.attempts, .marks = queue_cancel_marks(&m->wrapper),
+	    .redriven_ms = m->wrapper.redriven_ms,
 		.retry = run->a->options.again };
 	char *by = admin_name(run->a, sizeof(c.by) - 1);
 	struct redis_reply reply;
@@ -58,14 +62,16 @@ static int give_order(struct run *run, const char *tray, int64_t at, const struc
 	if (admin_reply(run->a, &reply, run->a->keys.cancels) == -1)
 		return -1;
 	if (reply.type == REDIS_INTEGER && reply.integer == -3)
-		return admin_fail(run->a, EX_TEMPFAIL, "%s has %d orders to cancel messages already; the oldest ends in at most %d minutes", run->a->keys.name,
-		    QUEUE_CANCELS_MAX, (int)(QUEUE_CANCEL_KEEP_MS / 60000));
+		return admin_fail(run->a, EX_TEMPFAIL,
+		    "%s has %d orders to cancel messages already; the oldest ends in at most %d minutes",
+		    run->a->keys.name, QUEUE_CANCELS_MAX, (int)(QUEUE_CANCEL_KEEP_MS / 60000));
 	if (reply.type == REDIS_STRING)
 		strlcpy(run->field, reply.str, sizeof(run->field));
 	return reply.type == REDIS_STRING;
 }
 
-/* In a shared queue the worker knows the counts of the message from its note. Of more than QUEUE_LOOK_SUM_MAX bytes the note has no name. */
+/* In a shared queue the worker knows the counts of the message from its note. Of more than QUEUE_LOOK_SUM_MAX bytes the
+ * note has no name. */
 static int read_note(struct run *run, const struct queue_looked *l, struct message *m)
 {
 	struct admin *a = run->a;
@@ -89,7 +95,8 @@ static int read_note(struct run *run, const struct queue_looked *l, struct messa
 }
 
 /* As give_order(). l and m are views into the last answer. */
-static int give_order_by_note(struct run *run, const char *tray, int64_t at, const struct queue_looked *l, struct message *m)
+static int give_order_by_note(struct run *run, const char *tray, int64_t at, const struct queue_looked *l,
+    struct message *m)
 {
 	void *kept = redis_keep(&run->a->redis);
 	int rc = read_note(run, l, m);
@@ -134,7 +141,8 @@ static int search_tray(struct run *run, const char *tray)
 	int rc = 0;
 
 	while (rc == 0 && n > 0) {
-		queue_look(&a->redis, &(struct queue_look){ .key = tray, .first = first, .backwards = true, .most = ENTRIES_MAX,
+		queue_look(&a->redis, &(struct queue_look){ .key = tray, .first = first, .backwards = true,
+		    .most = ENTRIES_MAX,
 		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN, .ends = QUEUE_ENTRY_ENDS, .sums = a->keys.shared });
 		if (admin_reply(a, &reply, tray) == -1)
 			return -1;
@@ -181,7 +189,8 @@ static int not_running(struct run *run)
 	const char *name = run->a->keys.name;
 
 	run->result = queue_cancel_results[CANCEL_NOT_RUNNING];
-	return admin_fail(run->a, EX_NOINPUT, "%s is not running in %s%s; if it waits: quredis rm %s ingress %s; if it is delayed: quredis rm %s delayed %s",
+	return admin_fail(run->a, EX_NOINPUT, "%s is not running in %s%s; if it waits: quredis rm %s ingress %s; if it "
+	    "is delayed: quredis rm %s delayed %s",
 	    run->id, name, run->a->options.worker == NULL ? "" : " on that worker", name, run->id, name, run->id);
 }
 
@@ -192,7 +201,8 @@ static int find_and_order(struct run *run)
 	for (int look = 0; look < LOOKS && rc == 2; look++)
 		rc = search(run);
 	if (rc == 2)
-		return admin_fail(run->a, EX_TEMPFAIL, "the message changed its place in %s during each search; run the command again", run->a->keys.name);
+		return admin_fail(run->a, EX_TEMPFAIL,
+		    "the message changed its place in %s during each search; run the command again", run->a->keys.name);
 	return rc == 0 ? not_running(run) : rc == 1 ? 0 : -1;
 }
 
@@ -211,8 +221,9 @@ static int read_result(struct run *run)
 	text = reply.type == REDIS_STRING ? strchr(reply.str, ' ') : NULL;
 	if (text == NULL || queue_cancel_parse(&c, text + 1, strlen(text + 1)) == -1) {
 		run->result = "unknown";
-		return admin_fail(run->a, EX_TEMPFAIL, "the order is gone, without a result: Redis went back to an earlier state, or another "
-		    "program deleted it; run the command again");
+		return admin_fail(run->a, EX_TEMPFAIL,
+		    "the order is gone, without a result: Redis went back to an earlier state, or another program "
+		    "deleted it; run the command again");
 	}
 	run->result = queue_cancel_results[c.result];
 	return c.result != CANCEL_WANTED;
@@ -235,15 +246,18 @@ static int await_result(struct run *run)
 	if (rc == 1 && strcmp(run->result, queue_cancel_results[CANCEL_NOT_RUNNING]) == 0)
 		return not_running(run);
 	if (rc == 0)
-		return admin_fail(run->a, EX_TEMPFAIL, "the worker %s has not ended it yet%s; the order stays for %d minutes", run->worker,
-		    run->alive ? "" : ": it is silent, so the next worker that gets the message ends it", (int)(QUEUE_CANCEL_KEEP_MS / 60000));
+		return admin_fail(run->a, EX_TEMPFAIL,
+		    "the worker %s has not ended it yet%s; the order stays for %d minutes", run->worker,
+		    run->alive ? "" : ": it is silent, so the next worker that gets the message ends it",
+		    (int)(QUEUE_CANCEL_KEEP_MS / 60000));
 	return rc == 1 ? 0 : -1;
 }
 
 static void say(const struct run *run)
 {
 	static const struct column columns[] = {
-		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "id", "", COLUMN_ID }, { "then", "", COLUMN_NAME },
+		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "id", "", COLUMN_ID },
+		    { "then", "", COLUMN_NAME },
 		{ "worker", "", COLUMN_NAME }, { "result", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME },
 	};
 	struct admin *a = run->a;
@@ -251,14 +265,16 @@ static void say(const struct run *run)
 	bool ended = strcmp(run->result, queue_cancel_results[CANCEL_WANTED]) != 0;
 
 	if (a->options.json) {
-		output_object(&a->output, columns, nitems(columns), (struct cell[]){ cell_str(a->keys.name), cell_str("cancel"), cell_str(run->id),
-		    cell_str(a->options.again ? "retry" : "escape"), run->found ? cell_str(run->worker) : cell_none(), cell_str(run->result),
-		    cell_bool(a->options.dry_run) });
+		output_object(&a->output, columns, nitems(columns),
+		    (struct cell[]){ cell_str(a->keys.name), cell_str("cancel"), cell_str(run->id),
+		    cell_str(a->options.again ? "retry" : "escape"), run->found ? cell_str(run->worker) : cell_none(),
+		    cell_str(run->result), cell_bool(a->options.dry_run) });
 		return;
 	}
 	if (a->status == EX_OK)
-		notice_say("%s %s in %s, on %s: %s", a->options.dry_run ? "would cancel" : ended ? "cancelled" : "ordered to cancel", run->id, a->keys.name,
-		    run->worker, then);
+		notice_say("%s %s in %s, on %s: %s",
+		    a->options.dry_run ? "would cancel" : ended ? "cancelled" : "ordered to cancel", run->id,
+		    a->keys.name, run->worker, then);
 }
 
 int cmd_cancel(struct admin *a)

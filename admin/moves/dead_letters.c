@@ -1,6 +1,6 @@
 /*
- * quredis dlq retry, dlq rm: move dead letters back to ingress or delete them, by id, by a filter, or all. With --all alone they
- * work as retry and purge of escape do; otherwise they handle one dead letter after the other.
+ * quredis dlq retry, dlq rm: move dead letters back to ingress or delete them, by id, by a filter, or all. With --all
+ * alone they work as retry and purge of escape do; otherwise they handle one dead letter after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static int fail_without_all(struct admin *a, const char *action, uint64_t given)
 	if (command == NULL)
 		admin_fail(a, EX_USAGE, "--%s requires --all", option_of_bit(given & -given)->name);
 	else
-		admin_fail(a, EX_USAGE, "--%s requires --all: %s%s%s", option_of_bit(given & -given)->name, command, a->options.anew ? " --anew" : "",
-		    a->options.dry_run ? " --dry-run" : "");
+		admin_fail(a, EX_USAGE, "--%s requires --all: %s%s%s", option_of_bit(given & -given)->name, command,
+		    a->options.anew ? " --anew" : "", a->options.dry_run ? " --dry-run" : "");
 	json_decref(json);
 	free(command);
 	return -1;
@@ -70,8 +70,8 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 	int deleted = a->options.dry_run ? e != NULL : take_delete(a, d, e);
 
 	if (deleted == 0)
-		admin_note("the message of %s is no longer in %s; only the record %s deleted", d->record_id, a->keys.escape,
-		    a->options.dry_run ? "would be" : "was");
+		admin_note("the message of %s is no longer in %s; only the record %s deleted", d->record_id,
+		    a->keys.escape, a->options.dry_run ? "would be" : "was");
 	return deleted;
 }
 
@@ -144,7 +144,8 @@ static int finish_action(struct action *t, int rc)
 
 /* ---- by id ---- */
 
-/* The dead letters that the operands name, each once: two operands may be the record id and the message id of the same one. */
+/* The dead letters that the operands name, each once: two operands may be the record id and the message id of the same
+ * one. */
 struct named {
 	struct dead_letter *all;
 	size_t n;

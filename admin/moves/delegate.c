@@ -1,7 +1,7 @@
 /*
- * Gives an operation to the leading sweeper and waits for it. The sweeper works on it whether this command waits or not: it shows how far the
- * work is, and prints the result that the sweeper leaves in Redis. If no sweeper begins within a while, the command takes the operation back and
- * does the work itself.
+ * Gives an operation to the leading sweeper and waits for it. The sweeper works on it whether this command waits or
+ * not: it shows how far the work is, and prints the result that the sweeper leaves in Redis. If no sweeper begins
+ * within a while, the command takes the operation back and does the work itself.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "common/base/base.h"
 
 #define LOOK_MS 100
-#define BEGIN_MS 10000		/* an idle sweeper looks every 4 s; one that does not begin by then is of an older version, or may not */
+/* an idle sweeper looks every 4 s; one that does not begin by then is of an older version, or may not */
+#define BEGIN_MS 10000
 #define STOP_MS 15000		/* for an operation to stop between two steps */
 
 struct wait {
@@ -53,7 +54,8 @@ static int may_give(struct admin *a, const struct operation *op)
 
 	free(options);
 	if (led == 0 && !a->options.foreground)
-		admin_note("no supervisor works on %s: this command does the work itself, and has to run until the end", a->keys.name);
+		admin_note("no supervisor works on %s: this command does the work itself, and has to run until the end",
+		    a->keys.name);
 	return led;
 }
 
@@ -74,8 +76,8 @@ static int join(struct work *w, const char *options_there)
 	free(options);
 	if (same)
 		return 0;
-	return admin_fail(w->a, EX_TEMPFAIL, "a supervisor executes this %s at another pace: quredis operations %s --stop %s stops it there", w->op.verb,
-	    w->a->keys.name, w->op.id);
+	return admin_fail(w->a, EX_TEMPFAIL, "a supervisor executes this %s at another pace: quredis operations %s "
+	    "--stop %s stops it there", w->op.verb, w->a->keys.name, w->op.id);
 }
 
 /* -1: error of Redis, or it is another operation now */
@@ -113,15 +115,18 @@ static void report_unfinished(struct wait *t)
 {
 	struct work *w = t->w;
 
-	*t->r = (struct work_report){ .says = true, .total = w->op.total, .done = w->op.done, .count = w->op.done - t->before,
+	*t->r = (struct work_report){ .says = true, .total = w->op.total, .done = w->op.done,
+	    .count = w->op.done - t->before,
 		.failed = -1, .same_cause = -1, .left = w->op.total < 0 ? -1 : w->op.total - w->op.done };
 }
 
 static int leave(struct wait *t)
 {
 	report_unfinished(t);
-	t->r->interrupted = t->w->a->options.json && interrupt_asked();		/* the API repeats its request; people read the note below */
-	admin_note("a supervisor continues the %s: quredis operations %s shows it, with --stop %s it ends", t->w->op.verb, t->w->a->keys.name, t->w->op.id);
+	/* the API repeats its request; people read the note below */
+	t->r->interrupted = t->w->a->options.json && interrupt_asked();
+	admin_note("a supervisor continues the %s: quredis operations %s shows it, with --stop %s it ends",
+	    t->w->op.verb, t->w->a->keys.name, t->w->op.id);
 	return 0;
 }
 
@@ -131,7 +136,8 @@ static int take_result(struct wait *t, const char *result)
 	struct work_report *r = t->r;
 	int64_t at_ms;
 
-	if (result[0] == '\0' || (t->seen != NULL && strcmp(result, t->seen) == 0) || work_report_parse(result, r, &at_ms) == -1)
+	if (result[0] == '\0' || (t->seen != NULL && strcmp(result, t->seen) == 0) ||
+	    work_report_parse(result, r, &at_ms) == -1)
 		return 0;
 	t->w->op.done = r->done;
 	r->count = r->done - t->before;
@@ -188,8 +194,8 @@ static int take_back(struct wait *t)
 	if (stopped == 1)		/* it has begun, and stops now: the command continues it */
 		clock_pause_ms(LOOK_MS);
 	else
-		admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run until the end", t->w->op.verb,
-		    BEGIN_MS / 1000);
+		admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run "
+		    "until the end", t->w->op.verb, BEGIN_MS / 1000);
 	return DELEGATE_NOT;
 }
 
@@ -204,13 +210,15 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 		op->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, op->done);
 	ended = take_result(t, text[OPERATION_RESULT]);
 	if (ended == -1 && there && wanted)
-		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it", op->verb, t->w->a->keys.name, op->id);
+		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it",
+		    op->verb, t->w->a->keys.name, op->id);
 	if (ended != 0 && !there && operation_told(op) == -1)
 		return -1;
 	if (ended != 0)
 		return ended;
 	if (!there && t->seen != NULL)
-		return admin_fail(t->w->a, EX_TEMPFAIL, "the %s has ended, and the command that began it has read its result", op->verb);
+		return admin_fail(t->w->a, EX_TEMPFAIL,
+		    "the %s has ended, and the command that began it has read its result", op->verb);
 	if (!there)
 		return operation_lost(op);
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')

@@ -1,6 +1,7 @@
 /*
- * quredis push --wait. WAIT and WAITAOF answer for what their own connection wrote before, so all commands here run on the connection of the push.
- * They are tried before the push: a server that cannot confirm gets no message, since a message that was pushed cannot be taken back.
+ * quredis push --wait. WAIT and WAITAOF answer for what their own connection wrote before, so all commands here run on
+ * the connection of the push. They are tried before the push: a server that cannot confirm gets no message, since a
+ * message that was pushed cannot be taken back.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,8 +53,8 @@ static bool is_pair(const struct redis_reply *reply, const char *second)
 }
 
 /*
- * always: appendonly yes and appendfsync always. Some servers refuse CONFIG: then it is not known, which is no, and unknown says why; NULL: it is
- * known. -1: the connection is lost.
+ * always: appendonly yes and appendfsync always. Some servers refuse CONFIG: then it is not known, which is no, and
+ * unknown says why; NULL: it is known. -1: the connection is lost.
  */
 static int read_always(struct admin *a, bool *always, const char **unknown)
 {
@@ -70,14 +71,16 @@ static int read_always(struct admin *a, bool *always, const char **unknown)
 	each = is_pair(&reply, "always");
 	*unknown = reply.type != REDIS_ERROR ? NULL : "it refuses CONFIG, so appendfsync cannot be read";
 	if (redis_error_class(&reply) == REDIS_ERROR_PERMISSION)
-		*unknown = "this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER +config|get";
+		*unknown = "this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER "
+		    "+config|get";
 	*always = on && each;
 	return 0;
 }
 
 static bool is_two_counts(const struct redis_reply *reply)
 {
-	return reply->type == REDIS_ARRAY && reply->n == 2 && redis_element(reply, 0).type == REDIS_INTEGER && redis_element(reply, 1).type == REDIS_INTEGER;
+	return reply->type == REDIS_ARRAY && reply->n == 2 && redis_element(reply, 0).type == REDIS_INTEGER &&
+	    redis_element(reply, 1).type == REDIS_INTEGER;
 }
 
 /* ---- before the push ---- */
@@ -96,9 +99,9 @@ static int cannot_confirm(struct admin *a, bool permission, const char *what)
 /* unknown NULL: CONFIG says that appendfsync is not always, or that appendonly is no. */
 static int refuse_disk(struct admin *a, bool permission, const char *error, const char *unknown)
 {
-	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s%s. --wait needs appendonly yes and Redis 7.2, or "
-	    "appendonly yes and appendfsync always; --wait=N waits for N replicas only", error,
-	    unknown == NULL ? "" : "; and ", unknown == NULL ? "" : unknown);
+	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s%s. --wait needs "
+	    "appendonly yes and Redis 7.2, or appendonly yes and appendfsync always; --wait=N waits for N replicas "
+	    "only", error, unknown == NULL ? "" : "; and ", unknown == NULL ? "" : unknown);
 	int rc = cannot_confirm(a, permission, text);
 
 	free(text);
@@ -146,7 +149,8 @@ static int try_replicas(struct admin *a)
 	if (reply.type == REDIS_INTEGER && reply.integer >= replicas_wanted(a))
 		return 0;
 	if (reply.type == REDIS_INTEGER)
-		return admin_fail(a, EX_UNAVAILABLE, "nothing was pushed: %" PRId64 " of %" PRId64 " replicas answered within %s", reply.integer,
+		return admin_fail(a, EX_UNAVAILABLE,
+		    "nothing was pushed: %" PRId64 " of %" PRId64 " replicas answered within %s", reply.integer,
 		    replicas_wanted(a), units_format_duration(timeout_of(a), took));
 	permission = redis_error_class(&reply) == REDIS_ERROR_PERMISSION;
 	error = reply.type == REDIS_ERROR ? visible(reply.str, reply.len, 200) : alloc_string("unexpected reply");
@@ -168,7 +172,8 @@ int durable_prepare(struct admin *a, struct durable *d)
 
 static int add_error(const struct redis_reply *reply, const char *command, struct buffer *why)
 {
-	char *error = reply->type == REDIS_ERROR ? visible(reply->str, reply->len, 200) : alloc_string("unexpected reply");
+	char *error = reply->type == REDIS_ERROR ? visible(reply->str, reply->len, 200)
+	    : alloc_string("unexpected reply");
 
 	buffer_format(why, "%s: %s", command, error);
 	free(error);
@@ -202,7 +207,8 @@ static int ask_counts(struct admin *a, struct durable *d, struct buffer *why)
 	return 0;
 }
 
-/* A server that was a replica in between has thrown away what it had. Its clients stay connected, and the counts are those of later data. */
+/* A server that was a replica in between has thrown away what it had. Its clients stay connected, and the counts are
+ * those of later data. */
 static int check_server(struct admin *a, const struct durable *d, struct buffer *why)
 {
 	struct redis_identity now = {0};
@@ -210,7 +216,8 @@ static int check_server(struct admin *a, const struct durable *d, struct buffer 
 	if (read_identity(a, &now) == -1)
 		return add_disconnected(a, why);
 	if (redis_identity_known(&d->server) && !redis_identity_same(&d->server, &now)) {
-		buffer_format(why, "INFO shows another run_id or master_replid than before the first push: Redis restarted, a failover, or its first replica");
+		buffer_format(why, "INFO shows another run_id or master_replid than before the first push: Redis "
+		    "restarted, a failover, or its first replica");
 		return -1;
 	}
 	return 0;
@@ -227,7 +234,8 @@ static int check_counts(const struct admin *a, const struct durable *d, struct b
 	if (!disk)
 		buffer_format(why, "Redis has not synced its append-only file");
 	if (!replicas)
-		buffer_format(why, "%s%" PRId64 " of %" PRId64 " replicas have it %s", disk ? "" : ", and ", r->replicas, replicas_wanted(a),
+		buffer_format(why, "%s%" PRId64 " of %" PRId64 " replicas have it %s", disk ? "" : ", and ",
+		    r->replicas, replicas_wanted(a),
 		    r->replicas_on_disk ? "on disk (one without appendonly yes never has)" : "in memory");
 	buffer_format(why, ", after %s", units_format_duration(timeout_of(a), took));
 	return -1;

@@ -1,9 +1,9 @@
 /*
- * quredis dlq import: pushes the messages of a file of dead letters into ingress. dead_letter.archive and dlq export write
- * such files. One script pushes a batch and notes the position behind it, so that a repeated command continues, and pushes
- * no message twice. Redis finds the position by the first line of the file: the archive renames a full file, and lines may
- * be added to one. The position counts only if all bytes before it are the same as then. A file with another first line
- * may still be one whose beginning was changed: then it has the record that was imported last.
+ * quredis dlq import: pushes the messages of a file of dead letters into ingress. dead_letter.archive and dlq export
+ * write such files. One script pushes a batch and notes the position behind it, so that a repeated command continues,
+ * and pushes no message twice. Redis finds the position by the first line of the file: the archive renames a full file,
+ * and lines may be added to one. The position counts only if all bytes before it are the same as then. A file with
+ * another first line may still be one whose beginning was changed: then it has the record that was imported last.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,11 +30,13 @@ struct import {
 	FILE *file;
 	char *line;				/* the present one, with its newline if it has one; getline()'s */
 	size_t room, len;			/* len 0: none */
-	bool holds_first;			/* the present line is the first one: it was read, and is not added yet */
+	/* the present line is the first one: it was read, and is not added yet */
+	bool holds_first;
 	int64_t start;				/* where the file begins, for ftello(); -1: it cannot be read twice */
 	bool names_record;			/* the line that was added last does */
 	struct sha1_ctx hash;			/* of all bytes before the present line */
-	int64_t number, end;			/* of the present line from 1 on, and the byte of the file where its text ends */
+	/* of the present line from 1 on, and the byte of the file where its text ends */
+	int64_t number, end;
 	char field[48];				/* under which Redis remembers the position */
 	/*
 	 * That Redis holds: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the SHA1
@@ -42,7 +44,8 @@ struct import {
 	 * begun.
 	 */
 	char position[POSITION_SIZE];
-	char behind[POSITION_SIZE];		/* the same of the last line that is pushed, passed over, or in the batch */
+	/* the same of the last line that is pushed, passed over, or in the batch */
+	char behind[POSITION_SIZE];
 	struct buffer bytes;			/* of the batch */
 	size_t ends[QUEUE_BATCH], n;
 	int64_t pushed, without_message;	/* without_message: lines of records that have lost their message */
@@ -146,8 +149,8 @@ static const char *append_message(struct import *t, bool *none)
 }
 
 /*
- * Adds the message of the present line to the batch. Returns 1, also if the line is passed over; 0: the import ends before
- * it, since it is not written to its end yet; -1: the line is broken.
+ * Adds the message of the present line to the batch. Returns 1, also if the line is passed over; 0: the import ends
+ * before it, since it is not written to its end yet; -1: the line is broken.
  */
 static int add_line(struct import *t)
 {
@@ -190,7 +193,8 @@ static int push_batch(struct import *t)
 			return -1;
 		if (is_pushed == 0)
 			return admin_fail(t->a, EX_TEMPFAIL,
-			    "another command imports this file, or Redis went back to an earlier state: run the command again to continue");
+			    "another command imports this file, or Redis went back to an earlier state: run the "
+			    "command again to continue");
 	}
 	strlcpy(t->position, t->behind, sizeof(t->position));
 	t->pushed += (int64_t)t->n;
@@ -230,8 +234,8 @@ static bool is_last_of_an_import(const struct redis_reply *all, const char sha1[
 		struct redis_reply field = redis_element(all, i), value = redis_element(all, i + 1);
 		size_t n = strlen(FIELD_SUFFIX);
 
-		if (field.len > n && strcmp(field.str + field.len - n, FIELD_SUFFIX) == 0 && value.len > ENCODE_SHA1_SIZE &&
-		    strcmp(value.str + value.len - (ENCODE_SHA1_SIZE - 1), sha1) == 0)
+		if (field.len > n && strcmp(field.str + field.len - n, FIELD_SUFFIX) == 0 &&
+		    value.len > ENCODE_SHA1_SIZE && strcmp(value.str + value.len - (ENCODE_SHA1_SIZE - 1), sha1) == 0)
 			return true;
 	}
 	return false;
@@ -252,8 +256,9 @@ static int check_overlap(struct import *t)
 	for (; rc == 1; rc = read_line(t)) {
 		encode_sha1(t->line, text_length(t), sha1);
 		if (is_last_of_an_import(&all, sha1))
-			return fail_line(t, EX_DATAERR, "an earlier import ended with this line, so the messages before it may already "
-			    "have been pushed; --anew pushes all of them again");
+			return fail_line(t, EX_DATAERR,
+			    "an earlier import ended with this line, so the messages before it may already have been "
+			    "pushed; --anew pushes all of them again");
 	}
 	if (rc == -1 || fseeko(t->file, t->start, SEEK_SET) == -1)
 		return rc == -1 ? -1 : fail_line(t, EX_IOERR, strerror(errno));
@@ -282,11 +287,13 @@ static int skip_imported(struct import *t)
 	if (rc == -1 || interrupt_asked())
 		return rc == -1 ? -1 : 0;
 	if (rc == 0)
-		return admin_fail(t->a, EX_DATAERR, "%s begins with the same line as a file that was imported further than its %" PRId64 " line%s: "
+		return admin_fail(t->a, EX_DATAERR,
+		    "%s begins with the same line as a file that was imported further than its %" PRId64 " line%s: "
 		    "--anew imports it from its first line", t->shown, t->number - 1, t->number == 2 ? "" : "s");
 	if (strncmp(now, t->position, strlen(now)) != 0)
 		return admin_fail(t->a, EX_DATAERR,
-		    "%s has changed up to line %" PRId64 " since its import began: --anew begins with its first line", t->shown, t->number);
+		    "%s has changed up to line %" PRId64 " since its import began: --anew begins with its first line",
+		    t->shown, t->number);
 	admin_note("continues behind line %" PRId64, t->number);
 	return 0;
 }
@@ -296,7 +303,8 @@ static int read_position(struct import *t)
 	const struct admin *a = t->a;
 	struct redis_reply reply;
 
-	redis_appendf(&t->a->redis, a->options.anew && !a->options.dry_run ? "HDEL %s %s" : "HGET %s %s", a->keys.operations, t->field);
+	redis_appendf(&t->a->redis, a->options.anew && !a->options.dry_run ? "HDEL %s %s" : "HGET %s %s",
+	    a->keys.operations, t->field);
 	if (admin_reply(t->a, &reply, a->keys.operations) == -1)
 		return -1;
 	if (reply.type == REDIS_STRING && !a->options.anew)
@@ -327,7 +335,8 @@ static int begin_import(struct import *t, const char *path)
 int cmd_dlq_import(struct admin *a)
 {
 	const char *path = a->operands[1];
-	struct import t = { .a = a, .shown = strcmp(path, "-") == 0 ? alloc_string("standard input") : visible(path, strlen(path), 200) };
+	struct import t = { .a = a, .shown =
+	    strcmp(path, "-") == 0 ? alloc_string("standard input") : visible(path, strlen(path), 200) };
 	int rc;
 
 	interrupt_begin();
@@ -337,8 +346,8 @@ int cmd_dlq_import(struct admin *a)
 		rc = import_lines(&t);
 	progress_end(&t.progress);
 	if (rc == 0 || t.pushed > 0)
-		outcome_say(a, &(struct outcome){ .action = "dlq import", .did = "pushed", .would = "would push", .count = t.pushed,
-		    .interrupted = interrupt_asked() });
+		outcome_say(a, &(struct outcome){ .action = "dlq import", .did = "pushed", .would = "would push",
+		    .count = t.pushed, .interrupted = interrupt_asked() });
 	if (t.without_message > 0)
 		admin_note(t.without_message == 1 ? "%" PRId64 " line is a record without a message" :
 		    "%" PRId64 " lines are records without a message", t.without_message);

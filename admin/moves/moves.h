@@ -29,20 +29,24 @@ int cmd_stale(struct admin *a);
 
 /* ---- for the commands of this folder ---- */
 
-/* Asks the operator, deletes all messages of the list of the queue in a->keys, and prints their number. action: the command, "dlq rm" or "purge" */
+/* Asks the operator, deletes all messages of the list of the queue in a->keys, and prints their number. action: the
+ * command, "dlq rm" or "purge" */
 int purge_whole(struct admin *a, enum admin_list list, const char *action);
 /*
- * quredis retry QUEUE TYPE ID...: single messages, which the operator names by their ids. A list has no index of ids, so a search reads it
- * from the message that comes next on, and ends after options.search messages. Small messages (below 64 KiB) without an id in their header
- * have the id "sha1:...", as quredis peek shows it; larger ones cannot be named.
+ * quredis retry QUEUE TYPE ID...: single messages, which the operator names by their ids. A list has no index of ids,
+ * so a search reads it from the message that comes next on, and ends after options.search messages. Small messages
+ * (below 64 KiB) without an id in their header have the id "sha1:...", as quredis peek shows it; larger ones cannot be
+ * named.
  */
 int single_retry(struct admin *a);
-/* Retries or deletes dead letters that a filter means, or at the pace of --canary, --rate and --max-failures. outcome: of the command, before the first one */
+/* Retries or deletes dead letters that a filter means, or at the pace of --canary, --rate and --max-failures. outcome:
+ * of the command, before the first one */
 int by_filter_run(struct admin *a, const struct outcome *outcome);
 
 /*
- * The whole command, for an operator who pastes it: "quredis -c FILE dlq rm QUEUE --all --class X". action: "dlq rm"; options: of the filter and the pace, as
- * options_to_json() returns them. A new string; NULL: they are not known, there are none, or a terminal cannot show each of their bytes.
+ * The whole command, for an operator who pastes it: "quredis -c FILE dlq rm QUEUE --all --class X". action: "dlq rm";
+ * options: of the filter and the pace, as options_to_json() returns them. A new string; NULL: they are not known, there
+ * are none, or a terminal cannot show each of their bytes.
  */
 char *by_filter_command(const struct admin *a, const char *action, const struct json_t *options);
 

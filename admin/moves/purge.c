@@ -1,6 +1,6 @@
 /*
- * quredis purge: deletes all messages of a list in one step. Messages that live workers hold stay, unless --force is given; the script
- * that deletes them decides that, so no worker can take a lease in between.
+ * quredis purge: deletes all messages of a list in one step. Messages that live workers hold stay, unless --force is
+ * given; the script that deletes them decides that, so no worker can take a lease in between.
  */
 #include <sysexits.h>
 
@@ -102,7 +102,8 @@ int cmd_purge(struct admin *a)
 {
 	enum admin_list list;
 
-	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
+	if (admin_list_parse(a, a->operands[1],
+	    LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	return purge_whole(a, list, "purge");

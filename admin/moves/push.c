@@ -1,7 +1,7 @@
 /*
- * quredis push: pushes messages from an argument or from standard input, into ingress or, wrapped, into delayed. Many messages
- * are sent in batches, with several batches unanswered at a time and in constant memory. The result counts the messages that
- * Redis acknowledged.
+ * quredis push: pushes messages from an argument or from standard input, into ingress or, wrapped, into delayed. Many
+ * messages are sent in batches, with several batches unanswered at a time and in constant memory. The result counts the
+ * messages that Redis acknowledged.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,8 @@ struct push {
 	size_t nunder_way;
 	int64_t sent, acknowledged;
 	struct durable durable;			/* with --wait */
-	int64_t server_ms, asked_ms;		/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
+	/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
+	int64_t server_ms, asked_ms;
 };
 
 static int take_answer(struct push *p)
@@ -95,8 +96,8 @@ static int add_header(struct push *p, struct buffer *out)
 }
 
 /*
- * Workers would move this message to escape unread, so it is refused. Pushes the messages before it first, so that the printed
- * count is exact. Prints an error and returns -1.
+ * Workers would move this message to escape unread, so it is refused. Pushes the messages before it first, so that the
+ * printed count is exact. Prints an error and returns -1.
  */
 static int refuse_too_large(struct push *p, size_t len)
 {
@@ -107,10 +108,11 @@ static int refuse_too_large(struct push *p, size_t len)
 	if (finish_batches(p) == -1)
 		return -1;
 	if (many)
-		return admin_fail(a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
+		return admin_fail(a, EX_DATAERR,
+		    "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
 		    p->acknowledged + 1, len, a->keys.name, a->queue->message_max, then);
-	return admin_fail(a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len, a->keys.name,
-	    a->queue->message_max, then);
+	return admin_fail(a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len,
+	    a->keys.name, a->queue->message_max, then);
 }
 
 /* Pushes one message of the input. */
@@ -226,9 +228,11 @@ static int check_options(struct admin *a)
 	if (o->lines && o->nul)
 		return admin_fail(a, EX_USAGE, "--lines and --null cannot be combined");
 	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
-		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
+		return admin_fail(a, EX_USAGE,
+		    "--lines and --null read many messages from standard input: no MESSAGE, no --id");
 	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
-		return admin_fail(a, EX_USAGE, "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
+		return admin_fail(a, EX_USAGE,
+		    "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
 	if (o->ttl_ms == 0)
 		return admin_fail(a, EX_USAGE, "--ttl: expected a time of more than 0");
 	if (o->wait_timeout_ms >= 0 && o->wait < 0)
@@ -238,7 +242,8 @@ static int check_options(struct admin *a)
 	if (o->at != NULL && o->delay_ms >= 0)
 		return admin_fail(a, EX_USAGE, "--at and --delay cannot be combined");
 	if ((o->at != NULL || o->delay_ms >= 0) && a->keys.shared)
-		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
+		return admin_fail(a, EX_USAGE,
+		    "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
 	return 0;
 }
 
@@ -270,8 +275,10 @@ static int wait_and_report(struct push *p)
 	struct buffer why = {0};
 	int rc = waits ? durable_wait(a, &p->durable, &why) : 0;
 
-	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push", .count = p->acknowledged,
-	    .delay_ms = a->options.delay_ms, .due_ms = p->server_ms + a->options.delay_ms, .durability = waits ? &p->durable.reached : NULL });
+	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
+	    .count = p->acknowledged,
+	    .delay_ms = a->options.delay_ms, .due_ms = p->server_ms + a->options.delay_ms,
+	    .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)
 		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may duplicate it", why.data);
 	buffer_free(&why);
@@ -286,7 +293,8 @@ int cmd_push(struct admin *a)
 
 	if (check_options(a) == -1)
 		return -1;
-	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) && read_clock_and_due(&p) == -1)
+	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) &&
+	    read_clock_and_due(&p) == -1)
 		return -1;
 	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)
 		return -1;
@@ -303,8 +311,8 @@ int cmd_push(struct admin *a)
 	pushed = rc == 0;
 	progress_end(&p.progress);
 	if (rc == -1 && many && !a->options.dry_run)
-		admin_note("%" PRId64 " messages were pushed%s; Redis had not answered %zu more when it failed", p.acknowledged,
-		    a->options.wait >= 0 ? ", not confirmed" : "", (size_t)(p.sent - p.acknowledged));
+		admin_note("%" PRId64 " messages were pushed%s; Redis had not answered %zu more when it failed",
+		    p.acknowledged, a->options.wait >= 0 ? ", not confirmed" : "", (size_t)(p.sent - p.acknowledged));
 	if (rc == 0)
 		rc = wait_and_report(&p);
 	buffer_free(&p.bytes);

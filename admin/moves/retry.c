@@ -1,6 +1,6 @@
 /*
- * quredis retry: moves messages of transit, escape or delayed back into ingress, in their order, a batch at a time. One script
- * moves each message, so the command can be interrupted anywhere and run again.
+ * quredis retry: moves messages of transit, escape or delayed back into ingress, in their order, a batch at a time. One
+ * script moves each message, so the command can be interrupted anywhere and run again.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,8 +69,9 @@ int retry_redrive(struct retry *t, struct records *records, const struct entries
 }
 
 /*
- * Moves as many messages as there were at the start: those that fail again meanwhile enter at the other end. It skips messages
- * that an archive has claimed. If these leave meanwhile, others are skipped in their place, so the caller starts another pass.
+ * Moves as many messages as there were at the start: those that fail again meanwhile enter at the other end. It skips
+ * messages that an archive has claimed. If these leave meanwhile, others are skipped in their place, so the caller
+ * starts another pass.
  */
 static int pass_over_escape(struct retry *t, int64_t total)
 {
@@ -140,7 +141,8 @@ static int take_due(struct admin *a, int64_t *n)
 	if (queue_due_moved(&reply, &due) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis");
 	if (due.lost > 0)
-		admin_note("warning: %" PRId64 " delayed messages were deleted, because the lists that held their payloads no longer exist", due.lost);
+		admin_note("warning: %" PRId64 " delayed messages were deleted, because the lists that held their "
+		    "payloads no longer exist", due.lost);
 	*n = due.moved + due.lost;
 	return 0;
 }
@@ -224,7 +226,8 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 	o->says_left = list == LIST_ESCAPE;
 	o->left = total > t.moved + t.gone ? total - t.moved - t.gone : 0;
 	if (rc == -1 && t.moved > 0)
-		admin_note("%" PRId64 " of %" PRId64 " messages were moved back before the error; run the command again to continue", t.moved, total);
+		admin_note("%" PRId64 " of %" PRId64 " messages were moved back before the error; run the command "
+		    "again to continue", t.moved, total);
 	return rc;
 }
 

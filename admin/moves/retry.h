@@ -13,17 +13,19 @@ struct retry {
 	struct progress progress;
 	int64_t moved;
 	int64_t gone;		/* another process moved them first */
-	int64_t claimed;	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
+	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
+	int64_t claimed;
 };
 
-/* Asks the operator, moves all messages of the list of the queue in a->keys, and prints their number. action: the command, "dlq retry" or "retry" */
+/* Asks the operator, moves all messages of the list of the queue in a->keys, and prints their number. action: the
+ * command, "dlq retry" or "retry" */
 int retry_whole(struct admin *a, enum admin_list list, const char *action);
 /* Makes the outcome of the command before it has moved a message. */
 struct outcome retry_outcome(const char *action, const char *list);
 
 /*
- * Moves the messages of one owner's trays and rescue list, or of the bare list. The owner must be dead: the function takes them
- * away from a live one, too. -1: error of Redis; messages moved until then are counted.
+ * Moves the messages of one owner's trays and rescue list, or of the bare list. The owner must be dead: the function
+ * takes them away from a live one, too. -1: error of Redis; messages moved until then are counted.
  */
 int retry_owner(struct retry *t, const char *incarnation);
 int retry_bare(struct retry *t);

@@ -1,7 +1,7 @@
 /*
- * Returns the messages of a dead owner to ingress, tray by tray: it fences the tray, then returns its messages a page at a
- * time. The caller must know that the owner is dead. Each step can be interrupted, and any later command or sweeper can do it
- * again.
+ * Returns the messages of a dead owner to ingress, tray by tray: it fences the tray, then returns its messages a page
+ * at a time. The caller must know that the owner is dead. Each step can be interrupted, and any later command or
+ * sweeper can do it again.
  */
 #include <stdlib.h>
 
@@ -116,7 +116,8 @@ static int empty_rescue(struct retry *t, const char *incarnation, const char *re
 	return rc;
 }
 
-/* After the fence, commands that the owner still sends find nothing. If the rescue list is not empty, its messages are returned first. */
+/* After the fence, commands that the owner still sends find nothing. If the rescue list is not empty, its messages are
+ * returned first. */
 static int retry_tray(struct retry *t, const char *incarnation, const char *source, const char *rescue)
 {
 	struct admin *a = t->a;
@@ -148,8 +149,8 @@ int retry_owner(struct retry *t, const char *incarnation)
 }
 
 /*
- * A command that is interrupted may not have fenced the list yet. Then its messages are still set aside, and queue_aside_forget()
- * keeps their records.
+ * A command that is interrupted may not have fenced the list yet. Then its messages are still set aside, and
+ * queue_aside_forget() keeps their records.
  */
 int retry_aside(struct retry *t)
 {

@@ -1,6 +1,7 @@
 /*
- * quredis retry QUEUE TYPE ID, quredis rm QUEUE TYPE ID: finds a delayed or waiting message by its id, and makes it the next one, or
- * deletes it. Messages come and go during the search, so the script that acts compares what it finds with what was read here.
+ * quredis retry QUEUE TYPE ID, quredis rm QUEUE TYPE ID: finds a delayed or waiting message by its id, and makes it the
+ * next one, or deletes it. Messages come and go during the search, so the script that acts compares what it finds with
+ * what was read here.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ struct single {
 	enum queue_pick pick;
 	const char *id;
 	bool more;		/* the search ended before the end of a list */
-	int64_t nameless;	/* messages that it met and that no id names: large ones without an id in their header */
+	/* messages that it met and that no id names: large ones without an id in their header */
+	int64_t nameless;
 };
 
 /* Where a search looks. */
@@ -54,7 +56,8 @@ static bool has_id(struct sight *s, const char *id)
 	return !is_nameless(s) && strcmp(message_id(&s->m), id) == 0;
 }
 
-/* Names the message by all of its bytes if they are known: workers take messages meanwhile, and another one may differ in the middle only. */
+/* Names the message by all of its bytes if they are known: workers take messages meanwhile, and another one may differ
+ * in the middle only. */
 static void append_pick(const struct single *t, const struct sight *s)
 {
 	const struct queue_looked *l = s->looked;
@@ -65,8 +68,10 @@ static void append_pick(const struct single *t, const struct sight *s)
 	if (s->place->waits)
 		queue_pick_waiting(&a->redis, &a->keys, t->pick, &e);
 	else
-		queue_pick_delayed(&a->redis, &a->keys, t->pick, &(struct queue_delayed){ .pushed = s->place->pushed, .rank = s->at,
-		    .due = l->score.str, .entry = e, .strip = a->keys.shared && !s->place->pushed ? s->m.wrapper_len : 0 });
+		queue_pick_delayed(&a->redis, &a->keys, t->pick,
+		    &(struct queue_delayed){ .pushed = s->place->pushed, .rank = s->at,
+		    .due = l->score.str, .entry = e,
+		    .strip = a->keys.shared && !s->place->pushed ? s->m.wrapper_len : 0 });
 }
 
 /* Returns 1: done; 0: it is not at that place any more; -1: error. */
@@ -81,17 +86,20 @@ static int act_on(struct single *t, const struct sight *s)
 	if (admin_integer(a, &did, s->place->key) == -1)
 		return -1;
 	if (did == -1)
-		return admin_fail(a, EX_DATAERR, "%s: the list that held its payload does not exist any more; quredis rm %s delayed deletes the rest", t->id,
-		    a->keys.name);
+		return admin_fail(a, EX_DATAERR, "%s: the list that held its payload does not exist any more; quredis "
+		    "rm %s delayed deletes the rest", t->id, a->keys.name);
 	return did == 1;
 }
 
-/* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as search_place(). */
-static int search_page(struct single *t, const struct place *place, int64_t first, const struct redis_reply *reply, size_t n)
+/* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as
+ * search_place(). */
+static int search_page(struct single *t, const struct place *place, int64_t first, const struct redis_reply *reply,
+    size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct queue_looked l;
-		struct sight s = { .place = place, .at = place->waits ? first - (int64_t)i : first + (int64_t)i, .looked = &l };
+		struct sight s = { .place = place, .at = place->waits ? first - (int64_t)i : first + (int64_t)i,
+		    .looked = &l };
 		int rc;
 
 		queue_looked(reply, i, &l);
@@ -116,14 +124,16 @@ static int search_place(struct single *t, const struct place *place)
 
 	while (rc == 0 && n > 0 && left > 0 && !interrupt_asked()) {
 		queue_look(&a->redis, &(struct queue_look){ .key = place->key,
-		    .apart = place->waits || place->pushed ? NULL : a->keys.delayed_apart, .sorted = !place->waits, .first = first,
-		    .backwards = place->waits, .most = left < ENTRIES_MAX ? left : ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN,
-		    .ends = QUEUE_ENTRY_ENDS });
+		    .apart = place->waits || place->pushed ? NULL : a->keys.delayed_apart, .sorted = !place->waits,
+		    .first = first,
+		    .backwards = place->waits, .most = left < ENTRIES_MAX ? left : ENTRIES_MAX,
+		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN, .ends = QUEUE_ENTRY_ENDS });
 		if (admin_reply(a, &reply, place->key) == -1)
 			return -1;
 		n = queue_look_count(&reply);
 		if (n == SIZE_MAX)
-			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", place->key);
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s",
+			    place->key);
 		rc = search_page(t, place, first, &reply, n);
 		first += place->waits ? -(int64_t)n : (int64_t)n;
 		left -= (int64_t)n;
@@ -163,13 +173,16 @@ static int fail_to_find(struct single *t, enum admin_list list, int rc)
 	const char *where = admin_list_name(list);
 
 	if (rc == 2)
-		admin_fail(a, EX_TEMPFAIL, "%s changed its place in %s during each search; run the command again", id, a->keys.name);
+		admin_fail(a, EX_TEMPFAIL, "%s changed its place in %s during each search; run the command again", id,
+		    a->keys.name);
 	else if (t->more)
-		admin_fail(a, EX_NOINPUT, "%s is not among the next %" PRId64 " messages of %s in %s; --search N looks through more", id,
+		admin_fail(a, EX_NOINPUT,
+		    "%s is not among the next %" PRId64 " messages of %s in %s; --search N looks through more", id,
 		    a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, a->keys.name, where);
 	else if (t->nameless > 0 && strncmp(t->id, "sha1:", strlen("sha1:")) == 0)
-		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s, unless it has more than 64 KiB: such messages (%" PRId64 ") need an id in their header",
-		    a->keys.name, id, where, t->nameless);
+		admin_fail(a, EX_NOINPUT,
+		    "%s has no message %s in %s, unless it has more than 64 KiB: such messages (%" PRId64 ") need an "
+		    "id in their header", a->keys.name, id, where, t->nameless);
 	else
 		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s", a->keys.name, id, where);
 	free(id);
@@ -211,7 +224,8 @@ static int parse_list(struct admin *a, enum admin_list *list)
 	if (strcmp(a->operands[1], "escape") == 0)
 		return admin_fail(a, EX_USAGE, "dead letters have records: use quredis dlq retry or dlq rm");
 	if (strcmp(a->operands[1], "transit") == 0)
-		return admin_fail(a, EX_USAGE, "messages in flight belong to a worker: quredis retry %s transit returns all those of dead ones", a->keys.name);
+		return admin_fail(a, EX_USAGE, "messages in flight belong to a worker: quredis retry %s transit "
+		    "returns all those of dead ones", a->keys.name);
 	return admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_DELAYED), list);
 }
 

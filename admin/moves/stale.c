@@ -1,7 +1,7 @@
 /*
  * quredis stale: counts the messages and entries that the rules of purge{} would take, queue by queue. Operators run it
- * before they switch the rules on, and during a dry run, which logs the messages. It judges each queue with its leader's
- * knowledge of the server's clock.
+ * before they switch the rules on, and during a dry run, which logs the messages. It judges each queue with its
+ * leader's knowledge of the server's clock.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -111,7 +111,8 @@ static json_t *row_of(const struct stale *s, int rule)
 {
 	const struct stale_count *c = &s->counts[rule];
 
-	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "list", rules[rule].list, "rule", rules[rule].rule, "limit_ms", (json_int_t)limit_of(s, rule),
+	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "list", rules[rule].list, "rule", rules[rule].rule, "limit_ms",
+	    (json_int_t)limit_of(s, rule),
 	    "count", (json_int_t)c->count, "oldest_ms", c->count > 0 ? json_integer(c->oldest_ms) : json_null());
 }
 
@@ -134,8 +135,8 @@ static void show_json(struct admin *a, const struct stale *all, size_t n, bool i
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(queues, queue_of(&all[i]));
-	o = json_pack("{s:b, s:b, s:b, s:o}", "enabled", a->conf->purge.enabled, "dry_run", a->conf->purge.dry_run, "interrupted", interrupted,
-	    "queues", queues);
+	o = json_pack("{s:b, s:b, s:b, s:o}", "enabled", a->conf->purge.enabled, "dry_run", a->conf->purge.dry_run,
+	    "interrupted", interrupted, "queues", queues);
 	output_json_document(&a->output, o);
 	json_decref(o);
 }
@@ -169,8 +170,9 @@ static void show_table(struct admin *a, const struct stale *all, size_t n)
 
 		for (int r = 0; r < STALE_RULES; r++)
 			if ((s->looked & 1u << r) != 0 && is_shown(a, &s->counts[r]))
-				output_row(&a->output, (struct cell[]){ cell_str(s->keys.name), cell_str(rules[r].list), cell_str(rules[r].rule),
-				    cell_elapsed(limit_of(s, r)), cell_int(s->counts[r].count),
+				output_row(&a->output,
+				    (struct cell[]){ cell_str(s->keys.name), cell_str(rules[r].list),
+				    cell_str(rules[r].rule), cell_elapsed(limit_of(s, r)), cell_int(s->counts[r].count),
 				    s->counts[r].count > 0 ? cell_elapsed(s->counts[r].oldest_ms) : cell_none() });
 	}
 	output_end(&a->output, true);
@@ -199,7 +201,8 @@ static void print_notes(struct admin *a, const struct stale *all, size_t n, bool
 	else if (a->conf->purge.dry_run)
 		admin_note("purge.dry_run = true: none of it is taken, supervisors name each in their logs");
 	if (unled > 0)
-		admin_note("%zu of %zu queues have no supervisor that stamps and purges: messages without a time in their header have no age there", unled, n);
+		admin_note("%zu of %zu queues have no supervisor that stamps and purges: messages without a time in "
+		    "their header have no age there", unled, n);
 }
 
 /* ---- choosing queues ---- */
@@ -212,7 +215,8 @@ static int find_queues(struct admin *a, struct stale *all, size_t *n)
 	if (a->noperands > 0 && named == NULL && admin_find_queue(a, a->operands[0], &a->keys) == -1)
 		return -1;
 	if (a->noperands > 0 && named == NULL)
-		return admin_fail(a, EX_NOINPUT, "%s is not in the configuration here: no rule of purge is known for it", a->keys.name);
+		return admin_fail(a, EX_NOINPUT,
+		    "%s is not in the configuration here: no rule of purge is known for it", a->keys.name);
 	for (size_t i = 0; i < a->conf->nqueues; i++) {
 		if (named != NULL && a->conf->queues[i] != named)
 			continue;

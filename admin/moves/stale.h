@@ -10,8 +10,8 @@
 
 /*
  * Counts the messages and entries that the rules of purge{} would take from a queue. It judges them as the sweeper does
- * (common/queue/purge.h), with the leader's knowledge of the server's clock, and writes nothing. While lists change, the
- * result is an estimate.
+ * (common/queue/purge.h), with the leader's knowledge of the server's clock, and writes nothing. While lists change,
+ * the result is an estimate.
  */
 enum stale_rule { STALE_INGRESS, STALE_MESSAGE, STALE_DELAYED, STALE_DONE, STALE_RECORDS, STALE_RULES };
 
@@ -24,7 +24,8 @@ struct stale {
 	struct queue_keys keys;
 	const struct conf_queue *conf;
 	char *leader;			/* the node whose sweeper applies the rules; NULL: no node leads the queue */
-	struct age_clock clock;		/* the leader's knowledge of the clock; without a leader, times count as they are */
+	/* the leader's knowledge of the clock; without a leader, times count as they are */
+	struct age_clock clock;
 	unsigned looked;		/* 1u << rule: the rule applies to this queue, and was counted */
 	struct stale_count counts[STALE_RULES];
 	char *error;			/* why the queue cannot be read; NULL: it can */

@@ -68,8 +68,8 @@ static int read_forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECOR
 }
 
 /*
- * *entries: how many dead letters a page may have; 0: the oldest is too long to be read, and the sweeper does not read it
- * either. Unchanged if the user of Redis may not run the script. -1: an error was printed.
+ * *entries: how many dead letters a page may have; 0: the oldest is too long to be read, and the sweeper does not read
+ * it either. Unchanged if the user of Redis may not run the script. -1: an error was printed.
  */
 static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries)
 {
@@ -85,7 +85,8 @@ static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries
 }
 
 /* Judges a page of records. 1: a purge would remove some, and there may be more; 0: none; -1: error */
-static int records_page(struct admin *a, struct stale *s, const struct dead_letters_bounds *b, struct dead_letters_walk *walk)
+static int records_page(struct admin *a, struct stale *s, const struct dead_letters_bounds *b,
+    struct dead_letters_walk *walk)
 {
 	struct queue_dead_letters_page page;
 	struct redis_reply reply;
@@ -96,7 +97,8 @@ static int records_page(struct admin *a, struct stale *s, const struct dead_lett
 	if (weigh_escape(a, s, &entries) == -1)
 		return -1;
 	if (entries == 0) {
-		admin_note("%s: the oldest dead letter is too long to be read, so records without a dead letter are not counted", s->keys.name);
+		admin_note("%s: the oldest dead letter is too long to be read, so records without a dead letter are "
+		    "not counted", s->keys.name);
 		return 0;
 	}
 	dead_letters_walk_ask(&a->redis, &s->keys, walk, entries);

@@ -1,6 +1,6 @@
 /*
- * Counts messages in ingress and delayed that are too old, each by its own time. Walk and judgement are those of the sweeper
- * (common/queue/purge.h), so the count is what a round would take. A message without a time of its own stays.
+ * Counts messages in ingress and delayed that are too old, each by its own time. Walk and judgement are those of the
+ * sweeper (common/queue/purge.h), so the count is what a round would take. A message without a time of its own stays.
  */
 #include <string.h>
 #include <sysexits.h>

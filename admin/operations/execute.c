@@ -1,6 +1,6 @@
 /*
- * Executes an operation in a process of the leading sweeper, by the same code as a command without a supervisor. Filter and pace are bytes in
- * Redis, so they are parsed again, and the id must be that of what they say.
+ * Executes an operation in a process of the leading sweeper, by the same code as a command without a supervisor. Filter
+ * and pace are bytes in Redis, so they are parsed again, and the id must be that of what they say.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int open_connection(struct admin *a)
 	snprintf(name, sizeof(name), "quredisd:%s:operation", a->conf->supervisor.node);
 	redis_init(&a->redis, &a->target, name);
 	queue_greets(&a->redis, false, a->conf);
-	return redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0 ? 0 : admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	return redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0 ? 0
+	    : admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 }
 
 /* The action that `what` begins with; NULL: none that quredis writes */
@@ -39,7 +40,8 @@ static const char *action_of(const char *what)
 	return NULL;
 }
 
-/* *options: holds the texts of a->options, also after an error. *action NULL: there is no such operation any more, or it is not wanted */
+/* *options: holds the texts of a->options, also after an error. *action NULL: there is no such operation any more, or
+ * it is not wanted */
 static int read_order(struct admin *a, const char *id, const char **action, json_t **options)
 {
 	const char *text[OPERATION_FIELDS];
@@ -56,10 +58,12 @@ static int read_order(struct admin *a, const char *id, const char **action, json
 	*action = action_of(text[OPERATION_WHAT]);
 	*options = json_loads(text[OPERATION_OPTIONS], 0, NULL);
 	return *action != NULL && options_from_json(&a->options, *options, OPTION_FILTER | OPTION_PACE) == 0 ? 0 :
-	    admin_fail(a, EX_DATAERR, "operation %s (in %s) has a filter or a pace that cannot be parsed", id, a->keys.operations);
+	    admin_fail(a, EX_DATAERR, "operation %s (in %s) has a filter or a pace that cannot be parsed", id,
+	    a->keys.operations);
 }
 
-static int find_and_work(struct admin *a, const struct execution *e, const struct buffer *notes, json_t **options, bool *elsewhere)
+static int find_and_work(struct admin *a, const struct execution *e, const struct buffer *notes, json_t **options,
+    bool *elsewhere)
 {
 	struct work_report r = {0};
 	const char *action;
@@ -76,7 +80,8 @@ static int find_and_work(struct admin *a, const struct execution *e, const struc
 	w.notes = notes;
 	*elsewhere = rc == 0 && strcmp(w.op.id, e->id) == 0;
 	if (rc != -1 && strcmp(w.op.id, e->id) != 0)
-		rc = admin_fail(a, EX_DATAERR, "operation %s (in %s) does not have the id of its filter", e->id, a->keys.operations);
+		rc = admin_fail(a, EX_DATAERR, "operation %s (in %s) does not have the id of its filter", e->id,
+		    a->keys.operations);
 	if (rc == 1) {
 		rc = work_run(&w, &r);
 		if (w.paced.stopped)		/* that is its end, and no error of this process */
@@ -101,7 +106,8 @@ static void tell_error(struct buffer *notes, int out)
 
 int execute(const struct execution *e, int out)
 {
-	struct admin a = { .options = options_none(), .served = true, .writes = true, .conf = (struct conf *)(uintptr_t)e->conf, .queue = e->queue,
+	struct admin a = { .options = options_none(), .served = true, .writes = true,
+	    .conf = (struct conf *)(uintptr_t)e->conf, .queue = e->queue,
 		.keys = *e->keys, .target = *e->target };
 	struct buffer notes = {0};
 	json_t *options = NULL;

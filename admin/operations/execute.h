@@ -14,10 +14,12 @@ struct execution {
 	const struct queue_keys *keys;
 	const struct redis_target *target;
 };
-/* EXECUTION_FAILED: one line on `out` says why. EXECUTION_ELSEWHERE: another process has it, or it is not wanted any more */
+/* EXECUTION_FAILED: one line on `out` says why. EXECUTION_ELSEWHERE: another process has it, or it is not wanted any
+ * more */
 enum { EXECUTED, EXECUTION_FAILED, EXECUTION_ELSEWHERE };
 
-/* For a process of its own, since it opens a connection and may take days. SIGTERM ends it between two steps. Returns one of these. */
+/* For a process of its own, since it opens a connection and may take days. SIGTERM ends it between two steps. Returns
+ * one of these. */
 int execute(const struct execution *e, int out);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Says why messages that were moved back are dead letters again. If they have the cause that they had before, the outage is still there; if not, it is
- * another fault. redriven.c knows which messages these are, and the cause that each had.
+ * Says why messages that were moved back are dead letters again. If they have the cause that they had before, the
+ * outage is still there; if not, it is another fault. redriven.c knows which messages these are, and the cause that
+ * each had.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -47,7 +48,8 @@ int failures_read(struct admin *a, const struct redriven *r, struct failures *f)
 	*f = (struct failures){ .redriven = r };
 	if (r->failed == 0)
 		return 0;
-	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .from = r->last, .to = r->first, .fields = fields, .nfields = nitems(fields) }, read_record, f);
+	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .from = r->last, .to = r->first, .fields = fields,
+	    .nfields = nitems(fields) }, read_record, f);
 	for (int i = 0; i < FAILURE_KINDS; i++)
 		groups_sort(&f->causes[i]);
 	return rc == -1 ? -1 : 0;
@@ -67,7 +69,8 @@ static void add_subject(const struct failures *f, int64_t n, struct buffer *text
 
 char *failures_text(const struct failures *f)
 {
-	static const char *const what[FAILURE_KINDS] = { "the same cause as before", "another cause than before", "a cause that cannot be compared" };
+	static const char *const what[FAILURE_KINDS] =
+	    { "the same cause as before", "another cause than before", "a cause that cannot be compared" };
 	struct buffer text = {0};
 
 	for (int i = 0; i < FAILURE_KINDS; i++) {
@@ -76,7 +79,8 @@ char *failures_text(const struct failures *f)
 		if (f->n[i] == 0)
 			continue;
 		add_subject(f, f->n[i], &text);
-		buffer_format(&text, " %s %s%s: ", f->n[i] == 1 ? "has" : "have", what[i], causes->n > 1 ? ", mostly" : "");
+		buffer_format(&text, " %s %s%s: ", f->n[i] == 1 ? "has" : "have", what[i],
+		    causes->n > 1 ? ", mostly" : "");
 		options_append_quoted(&text, causes->all[0]->key);
 	}
 	buffer_append(&text, "", 1);

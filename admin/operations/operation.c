@@ -36,7 +36,8 @@ static bool is_dead(const char *holder)
 
 	gethostname(host, sizeof(host) - 1);
 	len = strlen(host);
-	return strncmp(holder, host, len) == 0 && holder[len] == ' ' && kill((pid_t)strtol(holder + len, NULL, 10), 0) == -1 && errno == ESRCH;
+	return strncmp(holder, host, len) == 0 && holder[len] == ' ' &&
+	    kill((pid_t)strtol(holder + len, NULL, 10), 0) == -1 && errno == ESRCH;
 }
 
 int64_t operation_figure(const char *text, int64_t most, int64_t otherwise)
@@ -64,7 +65,8 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	strlcpy(o->since, text[OPERATION_SINCE], sizeof(o->since));
 	strlcpy(o->bound, text[OPERATION_BOUND], sizeof(o->bound));
 	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
-	o->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, text[OPERATION_DONE][0] == '\0' ? 0 : -1);
+	o->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX,
+	    text[OPERATION_DONE][0] == '\0' ? 0 : -1);
 	o->total = operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, -1);
 	o->total = o->total < o->done ? -1 : o->total;
 	strlcpy(o->canary_newest, text[OPERATION_CANARY_NEWEST], sizeof(o->canary_newest));
@@ -76,7 +78,8 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	strlcpy(o->wanted, text[OPERATION_WANTED], sizeof(o->wanted));
 	free(o->result);
 	o->result = alloc_string(text[OPERATION_RESULT]);
-	o->is_damaged = o->bound[0] != '\0' && (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place(o->next));
+	o->is_damaged = o->bound[0] != '\0' &&
+	    (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place(o->next));
 	return 0;
 }
 
@@ -85,7 +88,8 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
 	struct redis_reply reply;
 
-	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1, .canary_from = -1 };
+	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1,
+	    .canary_from = -1 };
 	o->what = alloc_format("%s%s", action, text);
 	free(text);
 	encode_sha1(o->what, strlen(o->what), sum);
@@ -95,7 +99,8 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
 	if (o->is_damaged && !a->options.anew)
-		return admin_fail(a, EX_DATAERR, "the saved state of this %s (in %s) is damaged: --anew discards it", o->verb, a->keys.operations);
+		return admin_fail(a, EX_DATAERR, "the saved state of this %s (in %s) is damaged: --anew discards it",
+		    o->verb, a->keys.operations);
 	return o->bound[0] != '\0';
 }
 
@@ -134,14 +139,15 @@ void operation_set_total(struct operation *o, int64_t total)
 int operation_lost(struct operation *o)
 {
 	o->is_lost = true;
-	return admin_fail(o->a, EX_TEMPFAIL, "another command took over this %s, or Redis went back to an earlier state: run the command again to continue",
-	    o->verb);
+	return admin_fail(o->a, EX_TEMPFAIL, "another command took over this %s, or Redis went back to an earlier "
+	    "state: run the command again to continue", o->verb);
 }
 
 #define ANY_NUMBER (-1)
 
 /* done: how many are done, or ANY_NUMBER */
-static int send_note(struct operation *o, int64_t hold_ms, int64_t done, enum queue_operation_field field, const char *value)
+static int send_note(struct operation *o, int64_t hold_ms, int64_t done, enum queue_operation_field field,
+    const char *value)
 {
 	int64_t held;
 
@@ -183,7 +189,8 @@ char *operation_options_text(const struct operation *o)
 static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
 {
 	char total[24] = "", *options = operation_options_text(o);
-	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
+	const char *const values[OPERATION_FIELDS] =
+	    { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
 		[OPERATION_BOUND] = o->bound, [OPERATION_TOTAL] = total };
 	struct admin *a = o->a;
 
@@ -193,14 +200,16 @@ static int ask_hold(struct operation *o, const char *instead, struct redis_reply
 	free(options);
 	if (admin_reply(a, reply, a->keys.operations) == -1)
 		return -1;
-	return redis_is_strings(reply) && reply->n >= 2 ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	return redis_is_strings(reply) && reply->n >= 2 ? 0
+	    : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
 }
 
 static int held_by(struct operation *o, const char *holder)
 {
 	const char *end = strrchr(holder, ' ');		/* behind host and process: name_holder() */
 
-	return admin_fail(o->a, EX_TEMPFAIL, "the same %s is running (host and process %.*s): wait until it ends, or interrupt it there", o->verb,
+	return admin_fail(o->a, EX_TEMPFAIL,
+	    "the same %s is running (host and process %.*s): wait until it ends, or interrupt it there", o->verb,
 	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder);
 }
 
@@ -232,7 +241,8 @@ static int begin_held(struct operation *o, const struct redis_reply *reply)
 	if (strcmp(o->since, since) == 0 && strcmp(o->bound, bound) == 0)
 		return is_new || o->swept ? 0 : note_options(o) == -1 || note(o, OPERATION_WANTED, "") == -1 ? -1 : 0;
 	operation_release(o, NULL);
-	return admin_fail(o->a, EX_TEMPFAIL, "another command began this %s anew meanwhile: run the command again", o->verb);
+	return admin_fail(o->a, EX_TEMPFAIL, "another command began this %s anew meanwhile: run the command again",
+	    o->verb);
 }
 
 /* A holder on another host may have died: then its hold ends, since no process extends it. */
@@ -280,7 +290,8 @@ int operation_hold(struct operation *o)
 
 int operation_renew(struct operation *o)
 {
-	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, OPERATION_HELD, NULL);
+	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0
+	    : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, OPERATION_HELD, NULL);
 }
 
 /* ---- where it goes on ---- */
@@ -324,7 +335,8 @@ int operation_begin_canary(struct operation *o, const char *newest)
 {
 	strlcpy(o->canary_newest, newest, sizeof(o->canary_newest));
 	o->canary_from = o->done;
-	return note(o, OPERATION_CANARY_NEWEST, newest) == -1 ? -1 : note_number(o, OPERATION_CANARY_FROM, o->canary_from);
+	return note(o, OPERATION_CANARY_NEWEST, newest) == -1 ? -1
+	    : note_number(o, OPERATION_CANARY_FROM, o->canary_from);
 }
 
 int operation_add_canary(struct operation *o, const char *fingerprint)

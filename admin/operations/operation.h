@@ -11,9 +11,9 @@
 #define OPERATION_TIME_MAX_MS INT64_C(253402300799999)		/* the end of the year 9999 */
 
 /*
- * A retry or a deletion of the dead letters that a filter means, as Redis remembers it until it is complete. Its bound is the newest record at its start: a
- * message that fails again later has a newer one, so a repeated command does not take it. Its id is made of action and filter as they were given. Only
- * operation.c writes the fields.
+ * A retry or a deletion of the dead letters that a filter means, as Redis remembers it until it is complete. Its bound
+ * is the newest record at its start: a message that fails again later has a newer one, so a repeated command does not
+ * take it. Its id is made of action and filter as they were given. Only operation.c writes the fields.
  */
 struct operation {
 	struct admin *a;
@@ -25,10 +25,12 @@ struct operation {
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, done;		/* total -1: not counted */
 	char *canary_fingerprints;	/* of the messages that were moved back first (redriven.h); owned */
-	char canary_newest[QUEUE_FINGERPRINT_DIGITS + 1];	/* fingerprint of the newest dead letter before the canary; "": not known */
+	/* fingerprint of the newest dead letter before the canary; "": not known */
+	char canary_newest[QUEUE_FINGERPRINT_DIGITS + 1];
 	int64_t canary_from;		/* how many were done before the canary; -1: it has not begun */
 	bool canary_done;
-	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
+	/* at a rate below one a second: the server's time of the last message; 0: none yet */
+	int64_t last_at_ms;
 	bool swept;			/* this process is a sweeper's: it works only while `wanted` is "run" */
 	char wanted[8];			/* OPERATION_WANTED, as it was read last */
 	char *result;			/* of a sweeper's run, which no command has read yet; owned */
@@ -43,16 +45,18 @@ struct operation {
 int64_t operation_figure(const char *text, int64_t most, int64_t otherwise);
 
 /*
- * Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis, or it is damaged (EX_DATAERR; not with
- * --anew). operation_free() in each case.
+ * Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis,
+ * or it is damaged (EX_DATAERR; not with --anew). operation_free() in each case.
  */
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
 /* It means the records from since to bound, and begins at the first one. */
 void operation_set_range(struct operation *o, const char *since, const char *bound);
 void operation_set_total(struct operation *o, int64_t total);
-/* It begins again, as if none had been found. Redis forgets the earlier one in operation_hold(): the operator may still say no. */
+/* It begins again, as if none had been found. Redis forgets the earlier one in operation_hold(): the operator may still
+ * say no. */
 void operation_begin_anew(struct operation *o);
-/* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process holds it, or an error of Redis */
+/* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process
+ * holds it, or an error of Redis */
 int operation_forget_earlier(struct operation *o);
 int operation_told(struct operation *o);	/* a command has read the result. -1: error of Redis */
 /* ms: the time since a process worked on it. -1: error of Redis */
@@ -63,13 +67,15 @@ int operation_hold(struct operation *o);
 int operation_renew(struct operation *o);
 /* Gives up the hold, so that the leading sweeper executes it. by: the operator and host that ordered it */
 int operation_give(struct operation *o, const char *by);
-char *operation_options_text(const struct operation *o);	/* filter and pace of this command, as JSON; a new string. NULL: they are not UTF-8 */
+/* filter and pace of this command, as JSON; a new string. NULL: they are not UTF-8 */
+char *operation_options_text(const struct operation *o);
 
 /* ---- where it goes on ---- */
 
 void operation_rewind(struct operation *o);		/* at its first record */
 void operation_step_to(struct operation *o, const char *record_id);
-bool operation_step_behind(struct operation *o, const char *record_id);		/* false: no record can follow this one */
+/* false: no record can follow this one */
+bool operation_step_behind(struct operation *o, const char *record_id);
 int operation_note_next(struct operation *o, const char *record_id);		/* for a command that continues it */
 
 /* ---- what is done ---- */
@@ -85,7 +91,8 @@ int operation_end_canary(struct operation *o);		/* it is done */
 /* It is complete, or stopped by itself. result: what a sweeper notes for the command that waits; NULL: nothing */
 int operation_end(struct operation *o, const char *result);
 int operation_release(struct operation *o, const char *result);		/* another process will continue it */
-int operation_lost(struct operation *o);		/* prints that another process holds it, or that Redis went back; returns -1 */
+/* prints that another process holds it, or that Redis went back; returns -1 */
+int operation_lost(struct operation *o);
 void operation_free(struct operation *o);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Moves the dead letters of an operation back with care. With --canary it moves back some, and waits until all of them are done. Then the others follow at the
- * given rate, until more of them than allowed have failed again. A repeated command continues each of these steps.
+ * Moves the dead letters of an operation back with care. With --canary it moves back some, and waits until all of them
+ * are done. Then the others follow at the given rate, until more of them than allowed have failed again. A repeated
+ * command continues each of these steps.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@
 #define RATE_MAX 1000000
 #define LOOK_MS 250		/* between checks for messages that failed again */
 #define CANARY_LOOK_MS 500
-#define CANARY_LEAST_MS (10 * 60 * 1000)	/* the least time for the canary beyond the queue's timeout, since it may wait behind other messages */
+/* the least time for the canary beyond the queue's timeout, since it may wait behind other messages */
+#define CANARY_LEAST_MS (10 * 60 * 1000)
 
 static const struct rate_unit {
 	const char *names[2];
@@ -36,7 +38,8 @@ static const struct rate_unit *rate_unit_of(const char *text)
 	if (text[0] == '\0')
 		return &rate_units[0];
 	for (size_t i = 0; i < nitems(rate_units); i++)
-		if (text[0] == '/' && (strcmp(text + 1, rate_units[i].names[0]) == 0 || strcmp(text + 1, rate_units[i].names[1]) == 0))
+		if (text[0] == '/' && (strcmp(text + 1, rate_units[i].names[0]) == 0 ||
+		    strcmp(text + 1, rate_units[i].names[1]) == 0))
 			return &rate_units[i];
 	return NULL;
 }
@@ -62,8 +65,8 @@ char *paced_words(const struct paced *p)
 {
 	char *failures = p->most_failures == 0 ? alloc_string("") :
 	    alloc_format(", until more than %" PRId64 " have failed again", p->most_failures);
-	char *words = p->canary > 0 ? alloc_format(", %" PRId64 " first, then at most %s%s", p->canary, p->rate, failures)
-	    : alloc_format(", at most %s%s", p->rate, failures);
+	char *words = p->canary > 0 ? alloc_format(", %" PRId64 " first, then at most %s%s", p->canary, p->rate,
+	    failures) : alloc_format(", at most %s%s", p->rate, failures);
 
 	free(failures);
 	return words;
@@ -74,7 +77,8 @@ int paced_read(struct admin *a, struct paced *p)
 	*p = (struct paced){ .most_failures = a->options.max_failures < 0 ? 0 : a->options.max_failures };
 	p->canary = (a->options.given & OPTION_CANARY) == 0 ? 0 : a->options.canary > 0 ? a->options.canary : 1;
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
-		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what failed again: set dead_letter.enabled");
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what "
+		    "failed again: set dead_letter.enabled");
 	return parse_rate(a, p);
 }
 
@@ -95,11 +99,16 @@ static int fail_for_failures(struct admin *a, struct paced *p)
 	failures_read(a, &p->redriven, &p->failures);	/* without the causes the error still has the numbers */
 	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
 	why = failures_text(&p->failures);
-	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages moved back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
-	    op->done, p->redriven.last, more && op->done != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
+	admin_fail(a, EX_DATAERR,
+	    "%" PRId64 " of %" PRId64 " messages moved back became dead letters again (the last: record %s)%s%s%s",
+	    p->redriven.failed,
+	    op->done, p->redriven.last, more && op->done != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ",
+	    why);
 	free(why);
-	admin_note("quredis dlq show %s %s says why. %s", a->keys.name, p->redriven.last, same ? "Correct the cause, then run the same command again"
-	    : "If some messages may fail for this reason, run the same command with --max-failures N: it stops after more than N failures");
+	admin_note("quredis dlq show %s %s says why. %s", a->keys.name, p->redriven.last,
+	    same ? "Correct the cause, then run the same command again"
+	    : "If some messages may fail for this reason, run the same command with --max-failures N: it stops after "
+	    "more than N failures");
 	return -1;
 }
 
@@ -156,10 +165,11 @@ static int fail_for_time(struct admin *a, const struct operation *op)
 	int64_t n = op->done - op->canary_from;
 
 	if (n == 1)
-		return admin_fail(a, EX_TEMPFAIL, "the first message is not done: it still waits or is in flight, and no other was moved back. "
-		    "%s; quredis peek %s ingress shows what waits", next, a->keys.name);
-	return admin_fail(a, EX_TEMPFAIL, "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others were moved back. "
-	    "%s; quredis peek %s ingress shows what waits", n, next, a->keys.name);
+		return admin_fail(a, EX_TEMPFAIL, "the first message is not done: it still waits or is in flight, and "
+		    "no other was moved back. %s; quredis peek %s ingress shows what waits", next, a->keys.name);
+	return admin_fail(a, EX_TEMPFAIL,
+	    "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others were moved "
+	    "back. %s; quredis peek %s ingress shows what waits", n, next, a->keys.name);
 }
 
 static int fail_without_record(struct admin *a, struct paced *p)
@@ -169,10 +179,14 @@ static int fail_without_record(struct admin *a, struct paced *p)
 
 	p->stopped = true;
 	if (n == 1)
-		admin_fail(a, EX_DATAERR, "the first message is a dead letter again, without a record that says why: stopped");
+		admin_fail(a, EX_DATAERR,
+		    "the first message is a dead letter again, without a record that says why: stopped");
 	else
-		admin_fail(a, EX_DATAERR, "one of the first %" PRId64 " messages is a dead letter again, without a record that says why: stopped", n);
-	admin_note("quredis peek %s escape shows the newest dead letters; the log of quredisd says why Redis refused the record", a->keys.name);
+		admin_fail(a, EX_DATAERR,
+		    "one of the first %" PRId64 " messages is a dead letter again, without a record that says why: "
+		    "stopped", n);
+	admin_note("quredis peek %s escape shows the newest dead letters; the log of quredisd says why Redis refused "
+	    "the record", a->keys.name);
 	return -1;
 }
 
@@ -190,7 +204,8 @@ static int judge_canary(struct admin *a, struct paced *p)
 	if (n == 1)
 		admin_note("the first message left the queue and is no dead letter again; the others follow");
 	else
-		admin_note("the first %" PRId64 " messages left the queue, and none is a dead letter again; the others follow", n);
+		admin_note("the first %" PRId64 " messages left the queue, and none is a dead letter again; the others "
+		    "follow", n);
 	return 0;
 }
 
@@ -198,7 +213,8 @@ static int judge_canary(struct admin *a, struct paced *p)
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
-	int64_t until_ms = clock_monotonic_ms() + CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
+	int64_t until_ms = clock_monotonic_ms() + CANARY_LEAST_MS +
+	    (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
@@ -218,8 +234,9 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 /* ---- the others ---- */
 
 /*
- * How much of the next message is due when a command begins. The first message is, unless an earlier command has moved one back just now: a client of the API
- * repeats its request every few seconds, and each would move one back at once. -1: error
+ * How much of the next message is due when a command begins. The first message is, unless an earlier command has moved
+ * one back just now: a client of the API repeats its request every few seconds, and each would move one back at once.
+ * -1: error
  */
 static double due_at_first(struct admin *a, const struct paced *p)
 {
@@ -230,7 +247,8 @@ static double due_at_first(struct admin *a, const struct paced *p)
 		return 1;
 	if (admin_server_time(a, &now_ms) == -1)
 		return -1;
-	return now_ms < op->last_at_ms || (double)(now_ms - op->last_at_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_at_ms) * p->per_ms;
+	return now_ms < op->last_at_ms || (double)(now_ms - op->last_at_ms) * p->per_ms >= 1 ? 1
+	    : (double)(now_ms - op->last_at_ms) * p->per_ms;
 }
 
 static int move_back_others(struct admin *a, struct paced *p)
@@ -246,7 +264,8 @@ static int move_back_others(struct admin *a, struct paced *p)
 
 		if (due > 0 && (more = selection_take(s, due)) == -1)
 			return -1;
-		/* A faster one needs no memory: the little that a repeated command moves back too early does not matter there. */
+		/* A faster one needs no memory: the little that a repeated command moves back too early does not matter
+		 * there. */
 		if (due > 0 && p->per_ms * 1000 < 1 && operation_note_last(s->op) == -1)
 			return -1;
 		progress_show(p->progress, s->op->done);
@@ -273,7 +292,8 @@ static int is_idle(struct admin *a)
 	return rc == -1 ? -1 : idle;
 }
 
-/* The last look for failures. It has seen all of them if nothing is under way before it. One check may miss a message that moves meanwhile. */
+/* The last look for failures. It has seen all of them if nothing is under way before it. One check may miss a message
+ * that moves meanwhile. */
 static int look_at_end(struct admin *a, struct paced *p)
 {
 	int idle = is_idle(a);
@@ -308,8 +328,8 @@ int paced_run(struct admin *a, struct paced *p)
 	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again%s%s%s", p->redriven.failed, s->op->done,
-	    p->settled ? "" : " so far", why[0] == '\0' ? "" : ". ", why);
+	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again%s%s%s", p->redriven.failed,
+	    s->op->done, p->settled ? "" : " so far", why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;
 }

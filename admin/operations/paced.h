@@ -22,7 +22,8 @@ struct paced {
 int paced_read(struct admin *a, struct paced *p);
 /* ", 20 first, then at most 30/s" for questions; a new string */
 char *paced_words(const struct paced *p);
-/* Moves all back, or as many as the pace and interrupt_asked() allow. -1: error, or too many failed again (EX_DATAERR) */
+/* Moves all back, or as many as the pace and interrupt_asked() allow. -1: error, or too many failed again
+ * (EX_DATAERR) */
 int paced_run(struct admin *a, struct paced *p);
 void paced_free(struct paced *p);
 

@@ -1,5 +1,6 @@
 /*
- * Follows messages that were moved back: which of them have failed again, and whether some are still under way. paced.c decides what to do about that.
+ * Follows messages that were moved back: which of them have failed again, and whether some are still under way. paced.c
+ * decides what to do about that.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
-#define WITH_WRAPPER (2 * QUEUE_BY_VALUE_MAX)		/* bytes read of an entry: all of a small message, whatever wrapper it has */
+/* bytes read of an entry: all of a small message, whatever wrapper it has */
+#define WITH_WRAPPER (2 * QUEUE_BY_VALUE_MAX)
 #define NOTED_PAGE (4096 * QUEUE_FINGERPRINT_DIGITS)
 
 /* ---- fingerprints ---- */
@@ -227,23 +229,27 @@ static bool fingerprint_of_looked(const struct admin *a, const struct queue_look
 	size = l->size - m.wrapper_len;
 	if (size > QUEUE_BY_VALUE_MAX ? l->head.len < m.wrapper_len + QUEUE_ENTRY_ENDS : l->head.len < l->size)
 		return false;
-	fingerprint_of(m.raw + m.wrapper_len, size, l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, out);
+	fingerprint_of(m.raw + m.wrapper_len, size,
+	    l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, out);
 	return true;
 }
 
 /* Asks for a page of a list or, apart not NULL, of a sorted set. *n: its entries. -1: error of Redis */
-static int read_looked(struct admin *a, const char *key, const char *apart, int64_t first, int64_t most, struct redis_reply *reply, size_t *n)
+static int read_looked(struct admin *a, const char *key, const char *apart, int64_t first, int64_t most,
+    struct redis_reply *reply, size_t *n)
 {
-	queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = apart, .first = first, .most = most, .bytes = ENTRIES_STEP_BYTES,
-	    .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
+	queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = apart, .first = first, .most = most,
+	    .bytes = ENTRIES_STEP_BYTES, .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
 	if (admin_reply(a, reply, key) == -1)
 		return -1;
 	*n = queue_look_count(reply);
 	return *n == SIZE_MAX ? admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key) : 0;
 }
 
-/* Looks through a page. *found: a message is there. Returns whether the search ends here: at a message, or with `last` not "" only at that one */
-static bool search_page(const struct admin *a, const struct redis_reply *reply, size_t n, const struct fingerprints *wanted, const char *last, bool *found)
+/* Looks through a page. *found: a message is there. Returns whether the search ends here: at a message, or with `last`
+ * not "" only at that one */
+static bool search_page(const struct admin *a, const struct redis_reply *reply, size_t n,
+    const struct fingerprints *wanted, const char *last, bool *found)
 {
 	char fingerprint[FINGERPRINT_SIZE];
 
@@ -263,11 +269,12 @@ static bool search_page(const struct admin *a, const struct redis_reply *reply, 
 }
 
 /*
- * Reads a list from the newest entry on, a sorted set from the first, to the end, or only up to the message `last`: if that one is gone, it is not known which
- * entries are newer, so none counts. A message that moves meanwhile may be missed, so callers check twice.
- * 1: one of them is there; 0: none is; -1: error of Redis
+ * Reads a list from the newest entry on, a sorted set from the first, to the end, or only up to the message `last`: if
+ * that one is gone, it is not known which entries are newer, so none counts. A message that moves meanwhile may be
+ * missed, so callers check twice. 1: one of them is there; 0: none is; -1: error of Redis
  */
-static int search(struct admin *a, const char *key, const char *apart, const struct fingerprints *wanted, const char *last)
+static int search(struct admin *a, const char *key, const char *apart, const struct fingerprints *wanted,
+    const char *last)
 {
 	struct redis_reply reply;
 	bool found = false, ends = false;

@@ -22,7 +22,8 @@
 void selection_begin(struct selection *s, struct operation *op, struct filter *f, bool retry, struct redriven *redriven)
 {
 	*s = (struct selection){ .op = op, .filter = f, .retry = retry, .redriven = redriven, .done = s->done };
-	snprintf(s->gone, sizeof(s->gone), "quredis:gone:%08" PRIx32 "%08" PRIx32 "%08" PRIx32, arc4random(), arc4random(), arc4random());
+	snprintf(s->gone, sizeof(s->gone), "quredis:gone:%08" PRIx32 "%08" PRIx32 "%08" PRIx32, arc4random(),
+	    arc4random(), arc4random());
 }
 
 /* ---- reading records ---- */
@@ -73,7 +74,8 @@ static int read_page(struct selection *s)
 	while (rc == 1 && s->n == 0 && !interrupt_asked()) {
 		if (operation_renew(s->op) == -1)
 			return -1;
-		rc = dead_letter_walk(s->op->a, &(struct dead_letter_walk){ .up = true, .from = s->op->next, .to = s->op->bound, .fields = fields,
+		rc = dead_letter_walk(s->op->a,
+		    &(struct dead_letter_walk){ .up = true, .from = s->op->next, .to = s->op->bound, .fields = fields,
 		    .nfields = n }, read_record, &(struct reading){ .s = s });
 	}
 	s->at_end = rc == 0;
@@ -124,7 +126,8 @@ static int note_redriven(struct selection *s, const struct selected *one)
 		return 0;
 	redriven_add(s->redriven, sum_of(one), one->cause_hash);
 	queue_redriven_add(&a->redis, &a->keys, s->op->id, redriven_fingerprint(sum_of(one), fingerprint));
-	return admin_integer(a, &length, a->keys.redriven) == -1 || admin_integer(a, &expires, a->keys.redriven) == -1 ? -1 : 0;
+	return admin_integer(a, &length, a->keys.redriven) == -1 || admin_integer(a, &expires, a->keys.redriven) == -1
+	    ? -1 : 0;
 }
 
 /* moved: 1; 0: it is gone; -1: an archive has claimed it */
@@ -175,7 +178,8 @@ static int take_single(struct selection *s, const struct dead_letter *d)
 	return rc;
 }
 
-/* Searches for the message of a record. 1: it has another place, which is known now; 0: it has this one, is not there, or Redis cannot tell; -1: error */
+/* Searches for the message of a record. 1: it has another place, which is known now; 0: it has this one, is not there,
+ * or Redis cannot tell; -1: error */
 static int search_place(struct selection *s, const struct dead_letter *d)
 {
 	const struct queue_bytes *message = dead_letter_field(d, "message");
@@ -216,17 +220,20 @@ static int take_first(struct selection *s)
 
 /* ---- taking many ---- */
 
-static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms, struct queue_taken taken[QUEUE_TAKEN_MAX])
+static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms,
+    struct queue_taken taken[QUEUE_TAKEN_MAX])
 {
 	struct wrapper w = { .own_ms = now_ms, .redriven_ms = now_ms };
 	size_t n = 0, bytes = 0;
 	struct queue_note note;
 	struct message m;
 
-	while (n < QUEUE_TAKEN_MAX && (int64_t)n < most && s->at + n < s->n && !s->page[s->at + n].single && bytes < TOGETHER_BYTES) {
+	while (n < QUEUE_TAKEN_MAX && (int64_t)n < most && s->at + n < s->n && !s->page[s->at + n].single &&
+	    bytes < TOGETHER_BYTES) {
 		const struct selected *one = &s->page[s->at + n];
 
-		taken[n] = (struct queue_taken){ .at = selection_place(s, one), .size = one->size, .sha1 = one->sha1, .record_id = one->record_id };
+		taken[n] = (struct queue_taken){ .at = selection_place(s, one), .size = one->size, .sha1 = one->sha1,
+		    .record_id = one->record_id };
 		if (s->retry) {
 			message_parse(&m, &s->op->a->keys.lines, "", 0);
 			queue_remember(&s->op->a->keys, &m, &w, &taken[n].line, &note);
@@ -248,8 +255,10 @@ static int take_answer(struct selection *s, size_t n)
 		return -1;
 	count = redis_element(&reply, 0);
 	done = redis_element(&reply, 1);
-	if (reply.type != REDIS_ARRAY || reply.n < 2 || count.type != REDIS_INTEGER || done.type != REDIS_INTEGER || count.integer > (int64_t)n)
-		return admin_fail(op->a, EX_PROTOCOL, "unexpected reply from Redis: expected how many dead letters it took");
+	if (reply.type != REDIS_ARRAY || reply.n < 2 || count.type != REDIS_INTEGER || done.type != REDIS_INTEGER ||
+	    count.integer > (int64_t)n)
+		return admin_fail(op->a, EX_PROTOCOL,
+		    "unexpected reply from Redis: expected how many dead letters it took");
 	if (count.integer < 0)
 		return operation_lost(op);
 	s->went_back = !operation_took(op, count.integer, done.integer) || s->went_back;
@@ -275,7 +284,8 @@ int selection_take(struct selection *s, int64_t most)
 	n = prepare_batch(s, most, now_ms, taken);
 	if (n == 0)
 		return take_first(s) == -1 ? -1 : 1;
-	queue_dead_letters_take(&a->redis, &a->keys, s->op->id, s->op->holder, s->retry, s->redriven != NULL, s->gone, next->record_id, taken, n);
+	queue_dead_letters_take(&a->redis, &a->keys, s->op->id, s->op->holder, s->retry, s->redriven != NULL, s->gone,
+	    next->record_id, taken, n);
 	for (size_t i = 0; i < n; i++)
 		buffer_free(&taken[i].line);
 	return take_answer(s, n) == -1 ? -1 : 1;

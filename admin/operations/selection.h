@@ -18,9 +18,10 @@ struct selected {
 };
 
 /*
- * Takes the dead letters of an operation, the oldest first. It walks over the records, and knows the place of each message in escape: both are in the same
- * order, so it is the number of records before it that stay. If it is not there (a message without a record, a record without a message, another command),
- * Redis searches for it, and from then on the difference is known. So a message is found in the middle of a million that stay without reading them.
+ * Takes the dead letters of an operation, the oldest first. It walks over the records, and knows the place of each
+ * message in escape: both are in the same order, so it is the number of records before it that stay. If it is not there
+ * (a message without a record, a record without a message, another command), Redis searches for it, and from then on
+ * the difference is known. So a message is found in the middle of a million that stay without reading them.
  */
 struct selection {
 	struct operation *op;
@@ -30,7 +31,8 @@ struct selection {
 	size_t n, at;
 	char gone[48];			/* within one script it replaces a message that leaves escape */
 	int64_t seen, removed;		/* records read; how many of their messages are not in escape any more */
-	int64_t shift;			/* how many entries the messages are further to the left than their records say */
+	/* how many entries the messages are further to the left than their records say */
+	int64_t shift;
 	bool at_end;			/* no record follows */
 	bool went_back;			/* Redis went back meanwhile, so older records may be there again */
 	int64_t done, missing, claimed;	/* by this command */
@@ -38,8 +40,10 @@ struct selection {
 	struct redriven *redriven;
 };
 
-/* s is zeroed, or has taken some before. redriven: notes the messages that move back, so that their failures are counted; NULL: nothing does. */
-void selection_begin(struct selection *s, struct operation *op, struct filter *f, bool retry, struct redriven *redriven);
+/* s is zeroed, or has taken some before. redriven: notes the messages that move back, so that their failures are
+ * counted; NULL: nothing does. */
+void selection_begin(struct selection *s, struct operation *op, struct filter *f, bool retry,
+    struct redriven *redriven);
 /* Takes up to `most`, at most QUEUE_TAKEN_MAX. 1: there may be more; 0: that was the last; -1: error. */
 int selection_take(struct selection *s, int64_t most);
 /* The next one to take. 1: it is *next; 0: there is none; -1: error of Redis */

@@ -1,6 +1,7 @@
 /*
- * Does the long work on dead letters: selection.c takes them, paced.c decides how fast, operation.c notes in Redis how far it is. What it did becomes a report,
- * which the command prints; a sweeper's process leaves it in Redis for the command that waits.
+ * Does the long work on dead letters: selection.c takes them, paced.c decides how fast, operation.c notes in Redis how
+ * far it is. What it did becomes a report, which the command prints; a sweeper's process leaves it in Redis for the
+ * command that waits.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,11 +14,13 @@
 
 #include "common/base/base.h"
 
-#define COUNT_MS 1000			/* without a question the work begins after this time, even if not all are counted */
+/* without a question the work begins after this time, even if not all are counted */
+#define COUNT_MS 1000
 
 int work_find(struct work *w, struct admin *a, const char *action)
 {
-	*w = (struct work){ .a = a, .action = action, .retry = strcmp(action, "dlq retry") == 0, .is_paced = (a->options.given & OPTION_PACE) != 0 };
+	*w = (struct work){ .a = a, .action = action, .retry = strcmp(action, "dlq retry") == 0,
+	    .is_paced = (a->options.given & OPTION_PACE) != 0 };
 	if (filter_read(a, &w->filter) == -1 || (w->is_paced && paced_read(a, &w->paced) == -1))
 		return -1;
 	return operation_find(a, action, &w->filter, &w->op);
@@ -42,7 +45,8 @@ static int count_one(void *arg, const struct dead_letter *d)
 	struct counting *c = arg;
 
 	c->n += filter_matches(c->filter, d);
-	return interrupt_asked() || (c->until_ms > 0 && ++c->read % 100 == 0 && clock_monotonic_ms() >= c->until_ms) ? 1 : 0;
+	return interrupt_asked() || (c->until_ms > 0 && ++c->read % 100 == 0 && clock_monotonic_ms() >= c->until_ms) ? 1
+	    : 0;
 }
 
 int work_count(struct work *w, int64_t *n)
@@ -54,8 +58,8 @@ int work_count(struct work *w, int64_t *n)
 
 	if (!w->a->options.dry_run && (w->a->options.yes || !confirm_possible()))
 		c.until_ms = clock_monotonic_ms() + COUNT_MS;
-	rc = dead_letter_walk(w->a, &(struct dead_letter_walk){ .up = true, .from = w->op.next, .to = w->op.bound, .fields = fields, .nfields = nfields },
-	    count_one, &c);
+	rc = dead_letter_walk(w->a, &(struct dead_letter_walk){ .up = true, .from = w->op.next, .to = w->op.bound,
+	    .fields = fields, .nfields = nfields }, count_one, &c);
 	*n = rc == 0 ? c.n : -1;
 	return rc == -1 ? -1 : 0;
 }
@@ -86,8 +90,8 @@ static int take_all(struct work *w)
 }
 
 /*
- * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells apart. If the operation began before all
- * were counted, those that are left are counted now; this may take COUNT_MS.
+ * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells
+ * apart. If the operation began before all were counted, those that are left are counted now; this may take COUNT_MS.
  */
 static int64_t count_left(struct work *w, bool complete)
 {
@@ -114,8 +118,10 @@ static void note_others(const struct work *w)
 	if (w->selection.claimed > 0)
 		admin_note("%" PRId64 " messages are being archived and were left", w->selection.claimed);
 	if (missing > 0)
-		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was %s", missing,
-		    missing == 1 ? "dead letter was" : "dead letters were", missing == 1 ? "it" : "them", w->retry ? "left" : "there, and was deleted");
+		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was %s",
+		    missing,
+		    missing == 1 ? "dead letter was" : "dead letters were", missing == 1 ? "it" : "them",
+		    w->retry ? "left" : "there, and was deleted");
 }
 
 static void report(struct work *w, int rc, struct work_report *r)
@@ -123,10 +129,14 @@ static void report(struct work *w, int rc, struct work_report *r)
 	const struct failures *f = &w->paced.failures;
 	const char *cause = failures_most_frequent(f);
 
-	*r = (struct work_report){ .status = rc == 0 ? EX_OK : w->a->status, .says = rc == 0 || w->selection.done > 0 || w->paced.stopped,
-		.complete = rc == 0 && !interrupt_asked(), .interrupted = rc == 0 && interrupt_asked(), .settled = w->paced.settled,
-		.count = w->selection.done, .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? w->paced.redriven.failed : -1,
-		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .failed_cause = cause == NULL ? NULL : alloc_string(cause) };
+	*r = (struct work_report){ .status = rc == 0 ? EX_OK : w->a->status,
+	    .says = rc == 0 || w->selection.done > 0 || w->paced.stopped,
+		.complete = rc == 0 && !interrupt_asked(), .interrupted = rc == 0 && interrupt_asked(),
+		    .settled = w->paced.settled,
+		.count = w->selection.done, .total = w->op.total, .done = w->op.done,
+		    .failed = w->is_paced ? w->paced.redriven.failed : -1,
+		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1,
+		    .failed_cause = cause == NULL ? NULL : alloc_string(cause) };
 	note_others(w);
 	if (r->says)
 		r->left = count_left(w, r->complete);
@@ -135,12 +145,13 @@ static void report(struct work *w, int rc, struct work_report *r)
 }
 
 /*
- * The operation stays unless it is complete, or stopped because messages failed again. A sweeper's process leaves the result before it lets go. If it is
- * interrupted, but not by an operator, the next one continues without a result.
+ * The operation stays unless it is complete, or stopped because messages failed again. A sweeper's process leaves the
+ * result before it lets go. If it is interrupted, but not by an operator, the next one continues without a result.
  */
 static int end_or_release(struct work *w, int rc, const struct work_report *r)
 {
-	bool ends = w->paced.stopped || (rc == 0 && !interrupt_asked()), tells = w->op.swept && (rc == -1 || ends || w->op.is_stopped);
+	bool ends = w->paced.stopped || (rc == 0 && !interrupt_asked()),
+	    tells = w->op.swept && (rc == -1 || ends || w->op.is_stopped);
 	int status = w->a->status, ended = 0;
 	int64_t now_ms;
 	char *result = tells && admin_server_time(w->a, &now_ms) == 0 ? work_report_text(r, w->notes, now_ms) : NULL;
@@ -158,7 +169,8 @@ static int end_or_release(struct work *w, int rc, const struct work_report *r)
 	return rc;
 }
 
-/* A sweeper's report goes with the last step. That of a command may count what is left, which takes longer than the hold. */
+/* A sweeper's report goes with the last step. That of a command may count what is left, which takes longer than the
+ * hold. */
 int work_run(struct work *w, struct work_report *r)
 {
 	int rc;
@@ -196,10 +208,12 @@ char *work_report_text(const struct work_report *r, const struct buffer *notes, 
 {
 	json_t *cause = r->failed_cause == NULL ? NULL : json_string(r->failed_cause);	/* NULL: not UTF-8 */
 	json_t *lines = notes->len == 0 ? json_string("") : json_stringn(notes->data, notes->len);
-	json_t *all = json_pack("{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}", "status", r->status, "says", r->says,
-	    "complete", r->complete, "interrupted", r->interrupted, "settled", r->settled, "count", (json_int_t)r->count, "total", (json_int_t)r->total,
-	    "done", (json_int_t)r->done, "failed", (json_int_t)r->failed, "same_cause", (json_int_t)r->same_cause, "left", (json_int_t)r->left,
-	    "failed_cause", cause, "notes", lines);
+	json_t *all = json_pack("{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}", "status",
+	    r->status, "says", r->says,
+	    "complete", r->complete, "interrupted", r->interrupted, "settled", r->settled, "count",
+	    (json_int_t)r->count, "total", (json_int_t)r->total,
+	    "done", (json_int_t)r->done, "failed", (json_int_t)r->failed, "same_cause", (json_int_t)r->same_cause,
+	    "left", (json_int_t)r->left, "failed_cause", cause, "notes", lines);
 	char *json = json_dumps(all, JSON_COMPACT), *text = alloc_format("%" PRId64 " %s", at_ms, json);
 
 	free(json);
@@ -233,15 +247,20 @@ int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms)
 
 	*r = (struct work_report){0};
 	*at_ms = strtoll(text, NULL, 10);
-	rc = all == NULL ? -1 : json_unpack(all, "{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}", "status", &r->status, "says", &says,
-	    "complete", &complete, "interrupted", &interrupted, "settled", &settled, "count", &count, "total", &total, "done", &done, "failed", &failed,
+	rc = all == NULL ? -1 : json_unpack(all, "{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}",
+	    "status", &r->status, "says", &says,
+	    "complete", &complete, "interrupted", &interrupted, "settled", &settled, "count", &count, "total", &total,
+	    "done", &done, "failed", &failed,
 	    "same_cause", &same_cause, "left", &left, "failed_cause", &cause, "notes", &notes);
-	if (rc == 0 && (r->status < 0 || r->status > 255 || *at_ms < 0 || *at_ms > OPERATION_TIME_MAX_MS || !is_figure(count, 0) || !is_figure(total, -1) ||
+	if (rc == 0 && (r->status < 0 || r->status > 255 || *at_ms < 0 || *at_ms > OPERATION_TIME_MAX_MS ||
+	    !is_figure(count, 0) || !is_figure(total, -1) ||
 	    !is_figure(done, 0) || !is_figure(failed, -1) || !is_figure(same_cause, -1) || !is_figure(left, -1)))
 		rc = -1;
 	if (rc == 0) {
-		*r = (struct work_report){ .status = r->status, .says = says, .complete = complete, .interrupted = interrupted, .settled = settled,
-			.count = count, .total = total, .done = done, .failed = failed, .same_cause = same_cause, .left = left,
+		*r = (struct work_report){ .status = r->status, .says = says, .complete = complete,
+		    .interrupted = interrupted, .settled = settled,
+			.count = count, .total = total, .done = done, .failed = failed, .same_cause = same_cause,
+			    .left = left,
 			.failed_cause = cause == NULL ? NULL : alloc_string(cause) };
 		print_notes(notes == NULL ? "" : notes);
 	}

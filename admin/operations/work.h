@@ -19,7 +19,8 @@ struct work {
 	struct selection selection;
 	struct paced paced;
 	struct progress progress;
-	const struct buffer *notes;	/* of a sweeper's: the lines that it would print, for the result; NULL: it prints them */
+	/* of a sweeper's: the lines that it would print, for the result; NULL: it prints them */
+	const struct buffer *notes;
 };
 
 /* How far a run of it came. */
@@ -32,13 +33,14 @@ struct work_report {
 	char *failed_cause;		/* owned; NULL: none is known */
 };
 
-/* Reads filter and pace from the options, and finds the operation. 1: Redis remembers it; 0: it does not; -1: error. work_free() in each case */
+/* Reads filter and pace from the options, and finds the operation. 1: Redis remembers it; 0: it does not; -1: error.
+ * work_free() in each case */
 int work_find(struct work *w, struct admin *a, const char *action);
 /* Counts the dead letters up to the bound. *n -1: there are too many to count before the work begins. */
 int work_count(struct work *w, int64_t *n);
 /*
- * Holds the operation, takes all that it means, ends or releases it, and fills r, which work_report_free() frees. -1: error; r->says is false if
- * it was not held
+ * Holds the operation, takes all that it means, ends or releases it, and fills r, which work_report_free() frees. -1:
+ * error; r->says is false if it was not held
  */
 int work_run(struct work *w, struct work_report *r);
 void work_free(struct work *w);

@@ -1,6 +1,6 @@
 /*
- * Reads long lists in bounded steps, however large their entries are, and finds a message again that has moved. Errors of Redis
- * are printed by the function that gets them, which returns -1.
+ * Reads long lists in bounded steps, however large their entries are, and finds a message again that has moved. Errors
+ * of Redis are printed by the function that gets them, which returns -1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -109,11 +109,12 @@ static int entry_is(struct admin *a, const char *key, struct list_entry *e, size
 }
 
 /*
- * Counts entries with this size and sha1, up to `most`, and copies the first one to out. The list may change meanwhile: an
- * entry that moves towards the end already searched may be missed. The first pages are small, because Redis computes the sha1
- * of each large entry in a page.
+ * Counts entries with this size and sha1, up to `most`, and copies the first one to out. The list may change meanwhile:
+ * an entry that moves towards the end already searched may be missed. The first pages are small, because Redis computes
+ * the sha1 of each large entry in a page.
  */
-static int find_entries(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, int most, struct list_entry *out)
+static int find_entries(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, int most,
+    struct list_entry *out)
 {
 	bool backwards = first < 0;
 	int64_t page_max = 1;

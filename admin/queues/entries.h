@@ -10,11 +10,12 @@
 #include "common/queue/queue.h"
 
 /*
- * Reads messages of lists for commands. Of a large message only the first and the last bytes leave Redis. That is enough for a
- * move, which names a large message by its place, its size and its ends (struct queue_entry).
+ * Reads messages of lists for commands. Of a large message only the first and the last bytes leave Redis. That is
+ * enough for a move, which names a large message by its place, its size and its ends (struct queue_entry).
  */
 #define ENTRIES_MAX 100				/* in one step */
-#define SEARCH_DEFAULT 100000			/* messages that a command looks through without --search: half a second if they are small */
+/* messages that a command looks through without --search: half a second if they are small */
+#define SEARCH_DEFAULT 100000
 #define ENTRIES_STEP_BYTES (1024 * 1024)	/* bytes that Redis reads in one step, plus one entry: about 3 ms */
 
 struct list_entry {
@@ -37,11 +38,13 @@ void entries_free(struct entries *e);
 bool entry_is_large(const struct list_entry *e);
 /* Returns the name of an entry for a script: its value, or the place of a large one. A view. */
 struct queue_entry entry_name(const struct list_entry *e);
-/* Writes the sha1 of a message that is longer than QUEUE_LOOK_SUM_MAX; "": it has left its place. Redis takes a moment for it. -1: error of Redis */
+/* Writes the sha1 of a message that is longer than QUEUE_LOOK_SUM_MAX; "": it has left its place. Redis takes a moment
+ * for it. -1: error of Redis */
 int entries_sum(struct admin *a, const char *key, struct list_entry *e);
 /*
- * Finds the present place of a message. 1: found; the caller frees out by entry_free(); 0: not in the list; -1: error of Redis.
- * Searches from index `first` on, towards the left end if it is negative, else towards the right end, and then the whole list.
+ * Finds the present place of a message. 1: found; the caller frees out by entry_free(); 0: not in the list; -1: error
+ * of Redis. Searches from index `first` on, towards the left end if it is negative, else towards the right end, and
+ * then the whole list.
  */
 int entry_find(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, struct list_entry *out);
 /* The same for a message without a sha1, by its size alone. 2: several entries have this size, so none is certain. */

@@ -62,8 +62,10 @@ int lists_take(struct admin *a, struct lists *l)
 	bool wrong;
 
 	*l = (struct lists){0};
-	if (take_length(a, &l->delayed) == -1 || take_length(a, &paused) == -1 || take_length(a, &l->pushed) == -1 || take_length(a, &l->ingress) == -1 ||
-	    take_length(a, &l->escape) == -1 || take_length(a, &l->bare) == -1 || take_length(a, &l->bare_rescue) == -1 || take_length(a, &l->aside) == -1 ||
+	if (take_length(a, &l->delayed) == -1 || take_length(a, &paused) == -1 || take_length(a, &l->pushed) == -1 ||
+	    take_length(a, &l->ingress) == -1 ||
+	    take_length(a, &l->escape) == -1 || take_length(a, &l->bare) == -1 ||
+	    take_length(a, &l->bare_rescue) == -1 || take_length(a, &l->aside) == -1 ||
 	    take_tolerant(a, &reply, &wrong) == -1)
 		return -1;
 	l->paused = paused > 0;

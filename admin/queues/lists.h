@@ -8,8 +8,8 @@
 #include "admin/cli/cli.h"
 
 /*
- * The number of messages in each list of a queue, and the owners of its trays. Reading takes two round trips, because only the hash
- * of workers names the trays; each round trip serves many queues at once.
+ * The number of messages in each list of a queue, and the owners of its trays. Reading takes two round trips, because
+ * only the hash of workers names the trays; each round trip serves many queues at once.
  */
 #define LISTS_WRONG_TYPE (-1)
 
@@ -21,8 +21,10 @@ struct owner {
 
 struct lists {
 	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE. delayed: also those of producers */
-	int64_t pushed;				/* of delayed: pushes of producers; 0 also for a key of the wrong type */
-	int64_t transit;			/* sum over the bare list, all trays, rescue lists and messages set aside */
+	/* of delayed: pushes of producers; 0 also for a key of the wrong type */
+	int64_t pushed;
+	/* sum over the bare list, all trays, rescue lists and messages set aside */
+	int64_t transit;
 	int64_t bare, bare_rescue, aside;
 	int64_t held;				/* of transit: in trays of owners that are alive */
 	bool paused;
@@ -40,9 +42,11 @@ void lists_free(struct lists *l);
 /* Reads everything of one queue. A list of the wrong type is an error if it is wanted (LIST_BITs). */
 int lists_read(struct admin *a, const struct queue_keys *k, unsigned wanted, struct lists *l);
 
-/* True: a command may take messages of the bare list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
+/* True: a command may take messages of the bare list, which belongs to other consumers. In a shared queue such a
+ * consumer may be alive. */
 bool lists_bare_is_free(const struct admin *a);
-/* The number of messages that a command on the whole list takes: of transit only those that no live worker holds, with --force all. */
+/* The number of messages that a command on the whole list takes: of transit only those that no live worker holds, with
+ * --force all. */
 int64_t lists_free_messages(const struct admin *a, const struct lists *l, enum admin_list list);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Reads all queues and the names of their keys, for commands that show all of them, without a round trip for each queue.
- * admin_find_queue() finds a single queue.
+ * Reads all queues and the names of their keys, for commands that show all of them, without a round trip for each
+ * queue. admin_find_queue() finds a single queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static int take_entry(struct admin *a, const char *name, struct queue_keys *keys
 
 	if (admin_wait(a, &reply) == -1)
 		return -1;
-	if (reply.type == REDIS_STRING && queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str, reply.len) == 0)
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str,
+	    reply.len) == 0)
 		return 1;
 	if (reply.type == REDIS_ERROR && redis_error_class(&reply) != REDIS_ERROR_WRONG_TYPE) {
 		admin_refused(a, &reply, name);

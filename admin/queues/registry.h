@@ -12,8 +12,8 @@ struct registry_queue {
 	bool configured;
 };
 /*
- * Reads all queues, those of the configuration first, in two round trips. Prints an error for each invalid entry and leaves it
- * out. -1: Redis failed; an error was printed.
+ * Reads all queues, those of the configuration first, in two round trips. Prints an error for each invalid entry and
+ * leaves it out. -1: Redis failed; an error was printed.
  */
 int registry_read(struct admin *a, struct registry_queue **queues, size_t *n);
 void registry_free(struct registry_queue *queues, size_t n);

@@ -10,7 +10,8 @@
 #include "common/facts/facts.h"
 #include "common/holds/holds.h"
 
-#define SILENT "the supervisor that judged it does not report any more: it has ended, or cannot write to Redis (quredis nodes)"
+#define SILENT "the supervisor that judged it does not report any more: it has ended, or cannot write to Redis " \
+    "(quredis nodes)"
 
 /* ---- what becomes of a report ---- */
 
@@ -37,7 +38,8 @@ struct queue_health reports_missing(const char *queue, const char *why)
 	return h;
 }
 
-/* An unhealthy queue stays so: no news does not make it better. What processes did is not known any more; messages stay in Redis. */
+/* An unhealthy queue stays so: no news does not make it better. What processes did is not known any more; messages stay
+ * in Redis. */
 static void doubt(struct queue_health *h)
 {
 	static const char *const of_processes[] = { "workers", "rates", "state", "reason" };
@@ -56,7 +58,8 @@ static void doubt(struct queue_health *h)
 
 bool reports_doubt(const struct queue_health *h)
 {
-	const char *code = json_string_value(json_object_get(json_array_get(json_object_get(h->document, "reasons"), 0), "code"));
+	const char *code = json_string_value(json_object_get(json_array_get(json_object_get(h->document, "reasons"), 0),
+	    "code"));
 
 	return code != NULL && strcmp(code, UNREPORTED) == 0;
 }
@@ -78,7 +81,8 @@ void reports_end_pause(struct queue_health *h)
 
 int reports_badness(int level)
 {
-	static const int of[] = { [QUEUE_HEALTHY] = 0, [QUEUE_DEGRADED] = 1, [REPORTS_UNKNOWN] = 2, [QUEUE_UNHEALTHY] = 3 };
+	static const int of[] = { [QUEUE_HEALTHY] = 0, [QUEUE_DEGRADED] = 1, [REPORTS_UNKNOWN] = 2,
+	    [QUEUE_UNHEALTHY] = 3 };
 
 	return of[level];
 }
@@ -113,7 +117,8 @@ static void add_attempt(struct queue_health *h, const json_t *row, int64_t age_m
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
 		if (code != NULL && strcmp(code, holds_table[HOLD_BREAKER].code) == 0 && f.n[FACT_NEXT_ATTEMPT] >= 0)
-			json_object_set_new(reason, facts_table[FACT_NEXT_ATTEMPT].key, json_integer(f.n[FACT_NEXT_ATTEMPT]));
+			json_object_set_new(reason, facts_table[FACT_NEXT_ATTEMPT].key,
+			    json_integer(f.n[FACT_NEXT_ATTEMPT]));
 	}
 }
 
@@ -139,7 +144,8 @@ int reports_confirm(struct admin *a, struct queue_health *reports, size_t *n, in
 	int rc = 0;
 
 	json_object_foreach(nodes, name, report)
-		if (rc == 0 && (rc = admin_wait(a, &reply)) == 0 && (report = queue_node_parse(&reply, server_ms)) != NULL)
+		if (rc == 0 && (rc = admin_wait(a, &reply)) == 0 &&
+		    (report = queue_node_parse(&reply, server_ms)) != NULL)
 			json_object_set_new(nodes, name, report);
 	for (size_t i = 0; i < *n && rc == 0; i++) {
 		const json_t *node = queue_health_node(&reports[i], nodes);

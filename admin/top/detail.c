@@ -1,6 +1,6 @@
 /*
- * Writes the page of one queue of quredis top: its figures, the reasons of its health with figure and limit, its breaker, its nodes and workers with what
- * their handlers do, and its last dead letters.
+ * Writes the page of one queue of quredis top: its figures, the reasons of its health with figure and limit, its
+ * breaker, its nodes and workers with what their handlers do, and its last dead letters.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ static char *failures_text(const struct facts *f)
 	if (attempts < 0 || failed < 0 || window_ms < 0)
 		return NULL;
 	age = elapsed(window_ms);
-	text = alloc_format("%" PRId64 " of %" PRId64 " attempts in %s (%" PRId64 "%%)", failed, attempts, age, attempts == 0 ? 0 : failed * 100 / attempts);
+	text = alloc_format("%" PRId64 " of %" PRId64 " attempts in %s (%" PRId64 "%%)", failed, attempts, age,
+	    attempts == 0 ? 0 : failed * 100 / attempts);
 	free(age);
 	return text;
 }
@@ -87,14 +88,18 @@ static char *rates_text(const struct top_queue *q)
 static void print_figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE }, { NULL, "Health since", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_TOP) },
-		{ NULL, "Workers", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME }, { NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME },
+		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE },
+		    { NULL, "Health since", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_TOP) },
+		{ NULL, "Workers", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME },
+		    { NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME },
 	};
-	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *rates = rates_text(q), *failures = failures_text(&q->facts),
-	    *growth = growth_text(&q->facts);
+	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *rates = rates_text(q),
+	    *failures = failures_text(&q->facts), *growth = growth_text(&q->facts);
 
-	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since),
-	    cell_facts(&q->facts), cell_int(facts_workers(&q->facts)), cell_str(rates), cell_str(failures), cell_str(growth) });
+	output_object(o, columns, nitems(columns),
+	    (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since),
+	    cell_facts(&q->facts), cell_int(facts_workers(&q->facts)), cell_str(rates), cell_str(failures),
+	    cell_str(growth) });
 	free(since);
 	free(rates);
 	free(failures);
@@ -105,7 +110,8 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 
 static void print_reasons(struct output *o, const json_t *health)
 {
-	static const struct column columns[] = { { NULL, "Health", COLUMN_STATE }, { NULL, "Reason, with figure and limit", COLUMN_NAME } };
+	static const struct column columns[] =
+	    { { NULL, "Health", COLUMN_STATE }, { NULL, "Reason, with figure and limit", COLUMN_NAME } };
 	const json_t *all = json_object_get(health, "reasons"), *reason;
 	size_t i;
 
@@ -113,7 +119,8 @@ static void print_reasons(struct output *o, const json_t *health)
 		return;
 	begin_part(o, columns, nitems(columns));
 	json_array_foreach(all, i, reason)
-		output_row(o, (struct cell[]){ cell_str(string_of(reason, "status")), cell_str(string_of(reason, "text")) });
+		output_row(o, (struct cell[]){ cell_str(string_of(reason, "status")),
+		    cell_str(string_of(reason, "text")) });
 	output_end(o, true);
 }
 
@@ -121,7 +128,8 @@ static void print_reasons(struct output *o, const json_t *health)
 static void print_failures(struct output *o, const json_t *health)
 {
 	static const struct column columns[] = {
-		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Latest error", COLUMN_NAME },
+		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME },
+		    { NULL, "Latest error", COLUMN_NAME },
 	};
 	struct class_figure figures[QUEUE_FAILED_FIGURES];
 	struct queue_failed failed = {0};
@@ -134,7 +142,8 @@ static void print_failures(struct output *o, const json_t *health)
 	begin_part(o, columns, nitems(columns));
 	for (size_t i = 0; i < n; i++)
 		output_row(o, (struct cell[]){ cell_int((int64_t)figures[i].n), cell_str(figures[i].name),
-		    failed.at_ms > 0 && strcmp(figures[i].name, failed.class) == 0 ? cell_str(failed.text) : cell_none() });
+		    failed.at_ms > 0 && strcmp(figures[i].name, failed.class) == 0 ? cell_str(failed.text)
+		    : cell_none() });
 	output_end(o, true);
 }
 
@@ -144,7 +153,8 @@ static void print_failures(struct output *o, const json_t *health)
 static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
 	const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
+		    { NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;
@@ -162,7 +172,8 @@ static void print_causes(struct output *o, const json_t *nodes, const char *name
 		if (!begun)
 			begin_part(o, columns, nitems(columns));
 		begun = true;
-		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), top_nodes_attempt(node, row, now_ms), cell_str(cause) });
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), top_nodes_attempt(node, row, now_ms),
+		    cell_str(cause) });
 	}
 	if (begun)
 		output_end(o, true);
@@ -186,7 +197,8 @@ static char *workers_text(const struct facts *f)
 static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
-		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
+		    { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) },
 		{ NULL, "Doing", COLUMN_NAME },
 	};
 	const json_t *node, *row;
@@ -217,7 +229,8 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 static void print_dead_letters(struct output *o, const json_t *dead_letters, const char *name, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER }, { NULL, "Error", COLUMN_NAME },
+		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER },
+		    { NULL, "Error", COLUMN_NAME },
 	};
 	const json_t *rows = json_object_get(dead_letters, "records"), *row;
 	const char *of = string_of(dead_letters, "queue");
@@ -230,7 +243,8 @@ static void print_dead_letters(struct output *o, const json_t *dead_letters, con
 		const char *at = string_of(row, "failed_at"), *error = string_of(row, "error_message");
 		char *died = ago(at == NULL ? -1 : clock_rfc3339_parse(at), now_ms);
 
-		output_row(o, (struct cell[]){ cell_str(died), cell_str(string_of(row, "error_class")), cell_count(admin_count_in(row, "attempts")),
+		output_row(o, (struct cell[]){ cell_str(died), cell_str(string_of(row, "error_class")),
+		    cell_count(admin_count_in(row, "attempts")),
 		    error == NULL ? cell_none() : cell_bytes(error, strcspn(error, "\r\n")) });
 		free(died);
 	}

@@ -1,6 +1,6 @@
 /*
- * The figures of each queue, from the answers of ls, stats, health and nodes, and their order. They are made once for each look:
- * a key only sorts them and draws again, however many queues there are.
+ * The figures of each queue, from the answers of ls, stats, health and nodes, and their order. They are made once for
+ * each look: a key only sorts them and draws again, however many queues there are.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ const struct top_sort_key top_sort_keys[TOP_SORTS] = {
 enum { WELL, WAITING, DEGRADED, UNKNOWN, SICK };		/* as reports_badness() */
 
 static const int badness_of_level[] = {
-	[HOLD_WELL] = WELL, [HOLD_ORDERED] = WAITING, [HOLD_PASSING] = WAITING, [HOLD_WARNING] = DEGRADED, [HOLD_BAD] = SICK
+	[HOLD_WELL] = WELL, [HOLD_ORDERED] = WAITING, [HOLD_PASSING] = WAITING, [HOLD_WARNING] = DEGRADED,
+	    [HOLD_BAD] = SICK
 };
 
 /* The rank of a state; a state that this version does not know is the worst. -1: none. */
@@ -45,7 +46,8 @@ static int badness_of_health(const char *health)
 	return health == NULL ? WELL : level == -1 ? UNKNOWN : of[level];
 }
 
-/* The worse of state and health decides: health is some seconds old, or absent. Of equally bad queues, the one with worse health is first. */
+/* The worse of state and health decides: health is some seconds old, or absent. Of equally bad queues, the one with
+ * worse health is first. */
 static int64_t sickness_of(const struct top_queue *q)
 {
 	int place = place_of_state(q->state), health = badness_of_health(q->health);
@@ -149,7 +151,8 @@ void top_figures_make(struct top_figures *f, json_t *overview, const struct top_
 	};
 	const json_t *queues = json_object_get(overview, "queues");
 	size_t most = json_array_size(queues) + 1;
-	struct collected c = { .f = f, .places = json_object(), .before = alloc_zero(most, sizeof(*c.before)), .now = alloc_zero(most, sizeof(*c.now)) };
+	struct collected c = { .f = f, .places = json_object(), .before = alloc_zero(most, sizeof(*c.before)),
+	    .now = alloc_zero(most, sizeof(*c.now)) };
 
 	*f = (struct top_figures){ .overview = overview, .queues = alloc_zero(most, sizeof(*f->queues)) };
 	collect_lists(&c, queues);

@@ -1,6 +1,7 @@
 /*
- * Reads the document that quredis top shows, in a child process for each page. So keys and signals are handled at once, however
- * slow Redis is. The parent takes the output of the child without waiting, and kills a child that it does not need any more.
+ * Reads the document that quredis top shows, in a child process for each page. So keys and signals are handled at once,
+ * however slow Redis is. The parent takes the output of the child without waiting, and kills a child that it does not
+ * need any more.
  */
 #include <sys/wait.h>
 

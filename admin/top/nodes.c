@@ -1,4 +1,5 @@
-/* Writes what nodes report, for both pages of quredis top: the handlers that have been running for longest, and why queues do not work. */
+/* Writes what nodes report, for both pages of quredis top: the handlers that have been running for longest, and why
+ * queues do not work. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +49,11 @@ static size_t take_running(const json_t *nodes, const char *queue, struct runnin
 
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "running"), j, r) {
-			struct running one = { json_string_value(json_object_get(node, "node")), json_string_value(json_object_get(r, "queue")),
-				json_string_value(json_object_get(r, "incarnation")), json_object_get(r, "progress"), admin_count_in(r, "running_ms") };
+			struct running one =
+			    { json_string_value(json_object_get(node, "node")),
+			    json_string_value(json_object_get(r, "queue")),
+				json_string_value(json_object_get(r, "incarnation")), json_object_get(r, "progress"),
+				    admin_count_in(r, "running_ms") };
 
 			if (one.ms >= 0 && n < room && is_of(r, queue))
 				all[n++] = one;
@@ -74,7 +78,8 @@ static char *progress_text(const json_t *progress)
 	const char *text = json_string_value(json_object_get(progress, "text"));
 	int64_t percent = admin_count_in(progress, "percent");
 
-	return percent < 0 ? NULL : alloc_format("%lld%%%s%s", (long long)percent, text == NULL || text[0] == '\0' ? "" : " ", text == NULL ? "" : text);
+	return percent < 0 ? NULL : alloc_format("%lld%%%s%s", (long long)percent,
+	    text == NULL || text[0] == '\0' ? "" : " ", text == NULL ? "" : text);
 }
 
 void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue, size_t most)
@@ -82,7 +87,8 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 	size_t n = top_nodes_count_runners(nodes, queue);
 	struct running *all = alloc_zero(n + 1, sizeof(*all));
 	struct column columns[] = {
-		{ NULL, "Runs for", COLUMN_NUMBER }, { NULL, queue == NULL ? "Queue" : NULL, COLUMN_NAME }, { NULL, "Node", COLUMN_NAME },
+		{ NULL, "Runs for", COLUMN_NUMBER }, { NULL, queue == NULL ? "Queue" : NULL, COLUMN_NAME },
+		    { NULL, "Node", COLUMN_NAME },
 		{ NULL, "Worker", COLUMN_NAME }, { NULL, NULL, COLUMN_NAME },
 	};
 
@@ -95,8 +101,8 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 	for (size_t i = 0; i < n && i < most; i++) {
 		char *progress = progress_text(all[i].progress);
 
-		output_row(o, (struct cell[]){ cell_elapsed(all[i].ms), cell_str(all[i].queue), cell_str(all[i].node), cell_str(all[i].incarnation),
-		    cell_str(progress) });
+		output_row(o, (struct cell[]){ cell_elapsed(all[i].ms), cell_str(all[i].queue), cell_str(all[i].node),
+		    cell_str(all[i].incarnation), cell_str(progress) });
 		free(progress);
 	}
 	output_end(o, true);
@@ -118,10 +124,12 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 	return !tries || left < 0 ? cell_none() : cell_elapsed(left);
 }
 
-/* The few words for an open breaker; or the whole reason of another bad hold, which names further ones. NULL: the node reports none. */
+/* The few words for an open breaker; or the whole reason of another bad hold, which names further ones. NULL: the node
+ * reports none. */
 static const char *cause_of(const json_t *queue)
 {
-	const char *state = json_string_value(json_object_get(queue, "state")), *cause = json_string_value(json_object_get(queue, "cause"));
+	const char *state = json_string_value(json_object_get(queue, "state")),
+	    *cause = json_string_value(json_object_get(queue, "cause"));
 	bool breaker = state == NULL || strcmp(state, holds_table[HOLD_BREAKER].name) == 0;
 	enum hold hold = holds_by_name(state);
 
@@ -159,7 +167,8 @@ static char *cause_text(const json_t *queue)
 void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
 	const struct column columns[] = {
-		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME },
+		    { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
 		{ NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *queue;
@@ -171,9 +180,10 @@ void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 			if (cause_of(queue) != NULL) {
 				char *text = cause_text(queue);
 
-				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
-				    cell_str(json_string_value(json_object_get(node, "node"))), top_nodes_attempt(node, queue, now_ms),
-				    cell_str(text) });
+				output_row(o,
+				    (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
+				    cell_str(json_string_value(json_object_get(node, "node"))),
+				    top_nodes_attempt(node, queue, now_ms), cell_str(text) });
 				free(text);
 			}
 	output_end(o, true);

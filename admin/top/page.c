@@ -1,6 +1,7 @@
 /*
- * Writes the list of quredis top: a headline, the queues, open breakers, and the handlers that have been running for longest. On a screen the queues have the
- * room that they need, and scroll if it is too small; what stands below them is then cut to a third of the lines.
+ * Writes the list of quredis top: a headline, the queues, open breakers, and the handlers that have been running for
+ * longest. On a screen the queues have the room that they need, and scroll if it is too small; what stands below them
+ * is then cut to a third of the lines.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,12 @@ static void queue_row(struct output *o, const struct top_queue *q)
 static void queues(struct output *o, const struct top_figures *f)
 {
 	/*
-	 * The first to be left out are those whose figures other columns show in part: Escape shows escaped messages, Running
-	 * shows workers and messages in flight.
+	 * The first to be left out are those whose figures other columns show in part: Escape shows escaped messages,
+	 * Running shows workers and messages in flight.
 	 */
 	static const struct column columns[] = {
-		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE | YIELDS(11) },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
+		    { NULL, "Health", COLUMN_STATE | YIELDS(11) },
 		{ NULL, NULL, FIGURES_OF(IN_TOP) },
 		{ NULL, "Done/s", COLUMN_NUMBER | YIELDS(12) }, { NULL, "Failed/s", COLUMN_NUMBER | YIELDS(10) },
 		{ NULL, "Escaped/s", COLUMN_NUMBER | YIELDS(1) },
@@ -55,7 +57,8 @@ static void queues(struct output *o, const struct top_figures *f)
 static void headline(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width, bool colour)
 {
 	const char *status = json_string_value(json_object_get(json_object_get(f->overview, "health"), "status"));
-	const char *order = top_sort_keys[v->sort].name, *reversed = v->reversed ? ", reversed" : "", *plural = f->n == 1 ? "" : "s";
+	const char *order = top_sort_keys[v->sort].name, *reversed = v->reversed ? ", reversed" : "",
+	    *plural = f->n == 1 ? "" : "s";
 	size_t nodes = top_nodes_count(json_object_get(f->overview, "nodes"));
 	char at[CLOCK_RFC3339_SIZE], *health;
 	enum colour_meaning meaning;
@@ -66,10 +69,11 @@ static void headline(FILE *out, const struct top_figures *f, const struct top_vi
 	meaning = colour_meaning_of(status);
 	health = alloc_format("%s%s%s", colour_begin(colour, meaning), status, colour_end(colour, meaning));
 	if (width < HEADLINE_COLUMNS)
-		fprintf(out, "  health: %s  by %s%s  %zu queue%s  %.8s UTC\n", health, order, reversed, f->n, plural, at + strlen("2026-11-20T"));
+		fprintf(out, "  health: %s  by %s%s  %zu queue%s  %.8s UTC\n", health, order, reversed, f->n, plural,
+		    at + strlen("2026-11-20T"));
 	else
-		fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s   by %s%s\n", at, nodes, nodes == 1 ? "" : "s", f->n, plural, health, order,
-		    reversed);
+		fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s   by %s%s\n", at, nodes,
+		    nodes == 1 ? "" : "s", f->n, plural, health, order, reversed);
 	free(health);
 }
 
@@ -137,12 +141,14 @@ static char *list_note(const struct top_figures *f, const struct top_view *v, si
 {
 	if (shown == f->n)
 		return alloc_string("  ? help   Enter: the queue");
-	return alloc_format("  %zu-%zu of %zu queues   ? help   Enter: the queue", v->first + 1, v->first + shown, f->n);
+	return alloc_format("  %zu-%zu of %zu queues   ? help   Enter: the queue", v->first + 1, v->first + shown,
+	    f->n);
 }
 
 static char *fit_list(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour)
 {
-	size_t blank = size.rows >= ROWS_WITH_BLANKS, above = 2 + blank, room = size.rows > above + 2 ? size.rows - above - 1 : 1, shown, rest, selected;
+	size_t blank = size.rows >= ROWS_WITH_BLANKS, above = 2 + blank,
+	    room = size.rows > above + 2 ? size.rows - above - 1 : 1, shown, rest, selected;
 	struct text table, below;
 	struct output o = { .format = &output_table, .width = size.columns, .colour = colour };
 
@@ -186,7 +192,8 @@ static char *fit_queue(FILE *out, const struct top_figures *f, struct top_view *
 	free(page.data);
 	if (page.lines <= room)
 		return alloc_string("  Esc: back   ? help");
-	return alloc_format("  lines %zu-%zu of %zu   Esc: back   ? help", first + 1, first + room < page.lines ? first + room : page.lines, page.lines);
+	return alloc_format("  lines %zu-%zu of %zu   Esc: back   ? help", first + 1,
+	    first + room < page.lines ? first + room : page.lines, page.lines);
 }
 
 static char *write_help(FILE *out)
@@ -198,7 +205,8 @@ static char *write_help(FILE *out)
 	    "  q         back to the list; in the list: quit\n"
 	    "  s         next order   r  reverse it\n", out);
 	for (int i = 0; i < TOP_SORTS; i++)
-		fprintf(out, "  %c         %s: %s\n", top_sort_keys[i].letter, top_sort_keys[i].name, top_sort_keys[i].summary);
+		fprintf(out, "  %c         %s: %s\n", top_sort_keys[i].letter, top_sort_keys[i].name,
+		    top_sort_keys[i].summary);
 	return alloc_string("  any key: back");
 }
 

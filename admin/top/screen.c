@@ -1,7 +1,7 @@
 /*
- * The terminal of quredis top: draws on the alternate screen in plain ANSI, and reads keys without Enter. It restores the
- * terminal however the process ends, except by SIGKILL. Handlers of ordinary signals only note the signal. Handlers of crashes
- * write the restoring sequence and nothing else.
+ * The terminal of quredis top: draws on the alternate screen in plain ANSI, and reads keys without Enter. It restores
+ * the terminal however the process ends, except by SIGKILL. Handlers of ordinary signals only note the signal. Handlers
+ * of crashes write the restoring sequence and nothing else.
  */
 #include <sys/ioctl.h>
 
@@ -24,7 +24,8 @@
 #define HOME "\033[H"
 #define CLEAR_LINE "\033[K"
 #define CLEAR_REST "\033[J"
-#define ESCAPE_MS 200			/* the rest of an escape sequence follows within this time, or ESC is the key Escape */
+/* the rest of an escape sequence follows within this time, or ESC is the key Escape */
+#define ESCAPE_MS 200
 
 static struct termios before;
 static bool has_keys;			/* `before` has the settings of standard input */
@@ -139,7 +140,8 @@ struct top_size top_screen_size(void)
 	return (struct top_size){ .rows = size.ws_row, .columns = size.ws_col };
 }
 
-/* Writes the beginning of a line that fits. Escape sequences take no room, and all of them are written: the last one ends a colour. */
+/* Writes the beginning of a line that fits. Escape sequences take no room, and all of them are written: the last one
+ * ends a colour. */
 static void draw_line(const char *line, size_t len, size_t columns)
 {
 	char *copy = alloc_copy(line, len), *rest = copy;
@@ -230,7 +232,8 @@ int top_screen_key(void)
 
 enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
 {
-	struct pollfd p[3] = { { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN }, { .fd = fds[0], .events = POLLIN },
+	struct pollfd p[3] = { { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN },
+	    { .fd = fds[0], .events = POLLIN },
 		{ .fd = fds[1], .events = POLLIN } };
 	bool incomplete = top_keys_is_incomplete(&keys);
 	int64_t wait_ms = incomplete && timeout_ms > ESCAPE_MS ? ESCAPE_MS : timeout_ms;

@@ -1,6 +1,6 @@
 /*
- * quredis top: shows queues and workers, redrawn every second and after each key; q ends it. Without a terminal, or with --once or
- * --json, it prints one page.
+ * quredis top: shows queues and workers, redrawn every second and after each key; q ends it. Without a terminal, or
+ * with --once or --json, it prints one page.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -190,7 +190,8 @@ static int choose_sort(struct admin *a, enum top_sort *sort)
 	if (word != NULL) {
 		near = nearest(word, names, TOP_SORTS);
 		shown = visible(word, strlen(word), 100);
-		admin_fail(a, EX_USAGE, "--sort: expected %.*s, not %s%s%s%s", (int)all.len, all.data, shown[0] == '\0' ? "an empty word" : shown,
+		admin_fail(a, EX_USAGE, "--sort: expected %.*s, not %s%s%s%s", (int)all.len, all.data,
+		    shown[0] == '\0' ? "an empty word" : shown,
 		    near != NULL ? " (did you mean " : "", near != NULL ? near : "", near != NULL ? "?)" : "");
 		free(shown);
 	}

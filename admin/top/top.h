@@ -48,8 +48,8 @@ struct top_rates {		/* figures of the queues at earlier looks; zeroed: none */
 void top_rates_add(struct top_rates *r, struct json_t *overview, int64_t now_ms);
 void top_rates_free(struct top_rates *r);
 /*
- * The rate of a counter in hundredths of a message a second; -1: not known. before, now: the rows of the queue in the oldest
- * and the newest sample. a_minute: its rate in the report of health; -1: not known
+ * The rate of a counter in hundredths of a message a second; -1: not known. before, now: the rows of the queue in the
+ * oldest and the newest sample. a_minute: its rate in the report of health; -1: not known
  */
 int64_t top_rate(const struct top_rates *r, const struct json_t *before, const struct json_t *now,
     enum counter counter, int64_t a_minute);
@@ -59,7 +59,8 @@ char *top_rate_text(int64_t hundredths);
 
 enum top_rate_of { TOP_DONE, TOP_FAILED, TOP_ESCAPED, TOP_RATES };
 
-struct top_queue {		/* strings and documents are borrowed from the overview; a figure is -1 if it is not known */
+/* strings and documents are borrowed from the overview; a figure is -1 if it is not known */
+struct top_queue {
 	const char *name;
 	const char *state;	/* the worst that a node reports; NULL: none reports the queue */
 	const char *health;	/* NULL: no supervisor judges it */
@@ -75,11 +76,14 @@ struct top_figures {		/* zeroed: there was no look yet */
 	struct top_queue *queues;		/* owned */
 	size_t n;
 };
-void top_figures_make(struct top_figures *f, struct json_t *overview, const struct top_rates *r);	/* takes the overview; the order is that of ls */
+/* takes the overview; the order is that of ls */
+void top_figures_make(struct top_figures *f, struct json_t *overview, const struct top_rates *r);
 void top_figures_free(struct top_figures *f);
-const struct top_queue *top_figures_find(const struct top_figures *f, const char *name);	/* NULL: there is no such queue */
+/* NULL: there is no such queue */
+const struct top_queue *top_figures_find(const struct top_figures *f, const char *name);
 
-enum top_sort { TOP_BY_HEALTH, TOP_BY_NAME, TOP_BY_INGRESS, TOP_BY_OLDEST, TOP_BY_TRANSIT, TOP_BY_DELAYED, TOP_BY_ESCAPE, TOP_BY_FAILED, TOP_SORTS };
+enum top_sort { TOP_BY_HEALTH, TOP_BY_NAME, TOP_BY_INGRESS, TOP_BY_OLDEST, TOP_BY_TRANSIT, TOP_BY_DELAYED,
+    TOP_BY_ESCAPE, TOP_BY_FAILED, TOP_SORTS };
 struct top_sort_key {
 	const char *name;		/* of --sort, and in the headline */
 	char letter;			/* the key that chooses it */
@@ -91,13 +95,14 @@ void top_figures_sort(struct top_figures *f, enum top_sort sort, bool reversed);
 /* ---- top/keys.c ---- */
 
 /* A key is its ASCII character, or one of these. */
-enum { TOP_KEY_NONE = -1, TOP_KEY_ENTER = 256, TOP_KEY_ESCAPE, TOP_KEY_UP, TOP_KEY_DOWN, TOP_KEY_PAGE_UP, TOP_KEY_PAGE_DOWN, TOP_KEY_HOME, TOP_KEY_END };
+enum { TOP_KEY_NONE = -1, TOP_KEY_ENTER = 256, TOP_KEY_ESCAPE, TOP_KEY_UP, TOP_KEY_DOWN, TOP_KEY_PAGE_UP,
+    TOP_KEY_PAGE_DOWN, TOP_KEY_HOME, TOP_KEY_END };
 
 struct top_keys { struct buffer bytes; };	/* zeroed: no key was pressed */
 void top_keys_add(struct top_keys *k, const char *bytes, size_t n);
 /*
- * Takes the next key. A sequence may arrive in pieces: TOP_KEY_NONE while it is incomplete. late: nothing more came for a while, so
- * that ESC is the key Escape, and not the beginning of a sequence.
+ * Takes the next key. A sequence may arrive in pieces: TOP_KEY_NONE while it is incomplete. late: nothing more came for
+ * a while, so that ESC is the key Escape, and not the beginning of a sequence.
  */
 int top_keys_next(struct top_keys *k, bool late);
 bool top_keys_is_incomplete(const struct top_keys *k);
@@ -115,13 +120,15 @@ struct top_view {		/* zeroed: the list by health, its first row selected */
 	size_t scrolled;	/* the first line of the page of a queue that is shown */
 	size_t scroll_most, scroll_lines;
 };
-enum top_answer { TOP_ANSWER_NOTHING, TOP_ANSWER_DRAW, TOP_ANSWER_LOOK /* the page needs another document */, TOP_ANSWER_QUIT };
+/* LOOK: the page needs another document */
+enum top_answer { TOP_ANSWER_NOTHING, TOP_ANSWER_DRAW, TOP_ANSWER_LOOK, TOP_ANSWER_QUIT };
 enum top_answer top_view_key(struct top_view *v, int key, const struct top_figures *f);
 /* Makes room for this many rows of the list. Returns the selected row; v->first is the first that is shown. */
 size_t top_view_place(struct top_view *v, const struct top_figures *f, size_t lines);
 /* The same for the page of a queue, which has n lines. Returns the first that is shown. */
 size_t top_view_scroll(struct top_view *v, size_t n, size_t lines);
-const char *top_view_queue(const struct top_view *v, const struct top_figures *f);	/* whose page is shown; NULL: the list */
+/* whose page is shown; NULL: the list */
+const char *top_view_queue(const struct top_view *v, const struct top_figures *f);
 void top_view_free(struct top_view *v);
 
 /* ---- top/nodes.c: nodes are the reports of an overview ---- */
@@ -142,7 +149,8 @@ struct top_size { size_t rows, columns; };
 
 /* Writes all lines of the list. */
 void top_page(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width, bool colour);
-/* Writes the page that v shows, as far as there is room; the last row of the screen is left for a note. Returns a default note, a new string. */
+/* Writes the page that v shows, as far as there is room; the last row of the screen is left for a note. Returns a
+ * default note, a new string. */
 char *top_page_fitted(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour);
 
 void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *q, size_t width, bool colour);
@@ -151,12 +159,14 @@ void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *
 
 void top_screen_enter(void);
 void top_screen_leave(void);		/* restores the terminal; exit(3) and signals that end the process do it, too */
-/* Draws as many lines of text as fit, each cut to the width; the rest of the screen is empty. note: the last line, NULL: none */
+/* Draws as many lines of text as fit, each cut to the width; the rest of the screen is empty. note: the last line,
+ * NULL: none */
 void top_screen_draw(const char *text, const char *note);
 struct top_size top_screen_size(void);
 
 enum top_event { TOP_NOTHING, TOP_QUIT, TOP_REDRAW, TOP_READABLE, TOP_PRESSED };
-/* Waits for keys, a signal, or input on one of fds (-1: none). After Ctrl-Z it gives the terminal to the shell, until the process continues. */
+/* Waits for keys, a signal, or input on one of fds (-1: none). After Ctrl-Z it gives the terminal to the shell, until
+ * the process continues. */
 enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms);
 int top_screen_key(void);		/* the next key that was pressed; TOP_KEY_NONE: none */
 void top_screen_die(void);		/* ends the process by the signal that ended the loop, if there was one */

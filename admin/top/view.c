@@ -1,6 +1,7 @@
 /*
- * What the operator looks at: the order of the list, the selected queue, and the page. A selected queue stays selected wherever its figures move it; the first
- * row, which is selected at the start, stays the first row, so that the sickest queue is always there.
+ * What the operator looks at: the order of the list, the selected queue, and the page. A selected queue stays selected
+ * wherever its figures move it; the first row, which is selected at the start, stays the first row, so that the sickest
+ * queue is always there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ const char *top_view_queue(const struct top_view *v, const struct top_figures *f
 
 /* ---- keys ---- */
 
-/* Returns where a key of motion leads from `at`; the last place is `last`, a page has `page` lines. False: it is no such key. */
+/* Returns where a key of motion leads from `at`; the last place is `last`, a page has `page` lines. False: it is no
+ * such key. */
 static bool move(int key, size_t at, size_t last, size_t page, size_t *to)
 {
 	if (page == 0)
@@ -100,7 +102,8 @@ static void select_row(struct top_view *v, const struct top_figures *f, size_t r
 	v->selected = row == 0 ? NULL : alloc_string(f->queues[row].name);
 }
 
-/* The sort keys, s and r. False: another key. The selection returns to the first row, which is what the operator wants to see in the new order. */
+/* The sort keys, s and r. False: another key. The selection returns to the first row, which is what the operator wants
+ * to see in the new order. */
 static bool choose_order(struct top_view *v, int key)
 {
 	enum top_sort sort = TOP_SORTS;
@@ -150,7 +153,8 @@ static enum top_answer key_of_queue(struct top_view *v, int key, const struct to
 			select_row(v, f, 0);
 		return TOP_ANSWER_DRAW;
 	}
-	return move(key, v->scrolled, v->scroll_most, v->scroll_lines, &v->scrolled) || key == 'L' ? TOP_ANSWER_DRAW : TOP_ANSWER_NOTHING;
+	return move(key, v->scrolled, v->scroll_most, v->scroll_lines, &v->scrolled) || key == 'L' ? TOP_ANSWER_DRAW
+	    : TOP_ANSWER_NOTHING;
 }
 
 enum top_answer top_view_key(struct top_view *v, int key, const struct top_figures *f)

@@ -1,7 +1,7 @@
 /*
- * quredis trend: shows the course of a queue over the last hours: how many messages waited and for how long, and how many attempts ended well or badly.
- * The minutes of all hosts (common/queue/stats.h) are added up to points of equal length, few enough for a chart. A point that no supervisor saw is
- * unknown, not 0.
+ * quredis trend: shows the course of a queue over the last hours: how many messages waited and for how long, and how
+ * many attempts ended well or badly. The minutes of all hosts (common/queue/stats.h) are added up to points of equal
+ * length, few enough for a chart. A point that no supervisor saw is unknown, not 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@
 #define POINTS_MAX 100
 #define SINCE "1h"		/* without --since */
 
-static const int64_t steps[] = { 1, 5, 15, 60 };	/* minutes of a point; the last one is enough for all that is kept */
+/* minutes of a point; the last one is enough for all that is kept */
+static const int64_t steps[] = { 1, 5, 15, 60 };
 
 struct point {
 	int64_t known_minutes;		/* how many of its minutes any supervisor saw */
@@ -31,11 +32,13 @@ struct point {
 
 struct trend {
 	int64_t first, last;		/* the minutes to be shown, since 1970 */
-	int64_t read_from;		/* the first minute that was read: messages that left at `first` may have come earlier */
+	/* the first minute that was read: messages that left at `first` may have come earlier */
+	int64_t read_from;
 	int64_t step;			/* minutes */
 	size_t n;
 	struct point points[POINTS_MAX + 2];
-	struct waits_minute minutes[QUEUE_RATE_MINUTES];	/* all that Redis keeps, up to `last`; those before read_from are not read yet */
+	/* all that Redis keeps, up to `last`; those before read_from are not read yet */
+	struct waits_minute minutes[QUEUE_RATE_MINUTES];
 	bool known[QUEUE_RATE_MINUTES];		/* some supervisor saw this minute */
 };
 
@@ -231,14 +234,16 @@ static void show_point(struct admin *a, const struct trend *t, size_t i, bool br
 
 	point_range(t, i, &from, &until);
 	output_row(&a->output, (struct cell[NCOLUMNS]){
-		briefly ? cell_str(clock_text(t, from, clock)) : cell_time(from * MINUTE_MS), cell_time(until * MINUTE_MS), cell_int(p->known_minutes),
+		briefly ? cell_str(clock_text(t, from, clock)) : cell_time(from * MINUTE_MS),
+		    cell_time(until * MINUTE_MS), cell_int(p->known_minutes),
 		p->backlog == QUEUE_BACKLOG_UNKNOWN ? cell_none() : cell_int(p->backlog),
 		known ? cell_int((int64_t)p->sum.n[COUNT_DONE]) : cell_none(),
 		known ? cell_int((int64_t)p->sum.n[COUNT_FAILED]) : cell_none(), cell_wait(p->p50), cell_wait(p->p99),
 	});
 }
 
-/* Shows the points without figures from i on as one line, but not the current minute, which may get some. Returns the index of the last point. */
+/* Shows the points without figures from i on as one line, but not the current minute, which may get some. Returns the
+ * index of the last point. */
 static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
 {
 	char begin[CLOCK_SIZE], end[CLOCK_SIZE], *line;
@@ -249,7 +254,8 @@ static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
 		point_range(t, ++i, &next, &until);
 	until = until > t->last ? t->last : until;
 	if (from < until) {
-		line = alloc_format("%s to %s: no supervisor served the queue", clock_text(t, from, begin), clock_text(t, until, end));
+		line = alloc_format("%s to %s: no supervisor served the queue", clock_text(t, from, begin),
+		    clock_text(t, until, end));
 		output_line(&a->output, line);
 		free(line);
 	}

@@ -14,7 +14,9 @@ struct waits {
 	size_t n;		/* minutes */
 	size_t first_known;	/* the first minute with a known backlog; n: there is none */
 	double *fetched;	/* in each of the n minutes */
-	double *came, *left;	/* n + 1 each: how many came or left between the beginning of first_known and the beginning of minute i; [n]: at the end */
+	/* n + 1 each: how many came or left between the beginning of first_known and the beginning of minute i; [n]: at
+	 * the end */
+	double *came, *left;
 };
 
 struct sample {
@@ -24,7 +26,8 @@ struct sample {
 
 /* ---- the course of the queue ---- */
 
-/* The backlog of each minute. Between two known ones it changes evenly; after the last known one it stays. Returns the index of the first known one. */
+/* The backlog of each minute. Between two known ones it changes evenly; after the last known one it stays. Returns the
+ * index of the first known one. */
 static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double *backlog)
 {
 	size_t first = n, last = 0;
@@ -36,7 +39,8 @@ static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double 
 		}
 		backlog[i] = (double)minutes[i].backlog;
 		for (size_t k = last + 1; first != n && k < i; k++)
-			backlog[k] = backlog[last] + (backlog[i] - backlog[last]) * (double)(k - last) / (double)(i - last);
+			backlog[k] = backlog[last] + (backlog[i] - backlog[last]) * (double)(k - last) /
+			    (double)(i - last);
 		first = first == n ? i : first;
 		last = i;
 	}
@@ -44,8 +48,9 @@ static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double 
 }
 
 /*
- * Adds up how many messages came and left. The backlog of a minute is the most that waited in it; it stands for the backlog at the end of the minute, so an
- * estimate is wrong by less than a minute. If the backlog fell by more than the messages that were counted, the others left in another way.
+ * Adds up how many messages came and left. The backlog of a minute is the most that waited in it; it stands for the
+ * backlog at the end of the minute, so an estimate is wrong by less than a minute. If the backlog fell by more than the
+ * messages that were counted, the others left in another way.
  */
 static void add_up(struct waits *w, const double *backlog)
 {
@@ -118,7 +123,8 @@ size_t waits_oldest(const struct waits *w, size_t first)
 		first++;
 	if (first == w->n)
 		return w->n;
-	return first < w->first_known || came_at(w, first, 0) < (double)w->first_known + 1 ? 0 : (size_t)came_at(w, first, 0);
+	return first < w->first_known || came_at(w, first, 0) < (double)w->first_known + 1 ? 0
+	    : (size_t)came_at(w, first, 0);
 }
 
 static int by_minutes(const void *a, const void *b)

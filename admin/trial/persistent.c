@@ -1,6 +1,6 @@
 /*
- * A trial of a persistent handler: starts it, gives it one job, closes its input when it has answered, and waits for its end.
- * INT or TERM asks the handler to end, a second one kills it.
+ * A trial of a persistent handler: starts it, gives it one job, closes its input when it has answered, and waits for
+ * its end. INT or TERM asks the handler to end, a second one kills it.
  */
 #include <string.h>
 #include <sysexits.h>
@@ -31,8 +31,8 @@ static void run_turn(struct persistent *p, const sigset_t *open)
 }
 
 /*
- * The handler ended without an answer. In a worker that opens the queue's breaker, unless the handler read the message and has
- * answered others.
+ * The handler ended without an answer. In a worker that opens the queue's breaker, unless the handler read the message
+ * and has answered others.
  */
 static void judge_end(const struct conf_queue *q, const struct persistent_end *e, struct trial *t)
 {
@@ -70,7 +70,8 @@ static void judge_end(const struct conf_queue *q, const struct persistent_end *e
 	}
 }
 
-static void serve(const struct conf_queue *q, struct persistent *p, const struct handler_job *job, const sigset_t *open, struct trial *t)
+static void serve(const struct conf_queue *q, struct persistent *p, const struct handler_job *job, const sigset_t *open,
+    struct trial *t)
 {
 	struct handler_reply reply;
 	struct persistent_end end;

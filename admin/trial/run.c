@@ -1,6 +1,6 @@
 /*
- * quredis run: runs the queue's handler on a copy of one message, as a worker would (trial.c), and shows the outcome. Nothing
- * in Redis changes, whatever the outcome is.
+ * quredis run: runs the queue's handler on a copy of one message, as a worker would (trial.c), and shows the outcome.
+ * Nothing in Redis changes, whatever the outcome is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +63,8 @@ static int copy_delayed(struct admin *a, struct buffer *message)
 	struct redis_reply reply;
 	struct queue_looked first;
 
-	queue_look(&a->redis, &(struct queue_look){ .key = a->keys.delayed, .apart = a->keys.delayed_apart, .most = 1, .bytes = 1, .shown = INT64_MAX });
+	queue_look(&a->redis, &(struct queue_look){ .key = a->keys.delayed, .apart = a->keys.delayed_apart, .most = 1,
+	    .bytes = 1, .shown = INT64_MAX });
 	if (admin_reply(a, &reply, a->keys.delayed) == -1)
 		return -1;
 	if (queue_look_count(&reply) != 1)
@@ -83,7 +84,9 @@ static int copy_dead_letter(struct admin *a, const char *id, struct source *from
 	if (rc == 0)
 		rc = dead_letter_message(a, &d, &message);
 	if (rc == 0 && message.data == NULL)
-		rc = admin_fail(a, EX_NOINPUT, "the message of record %s is too large for the record, and is not in %s any more", d.record_id, a->keys.escape);
+		rc = admin_fail(a, EX_NOINPUT,
+		    "the message of record %s is too large for the record, and is not in %s any more", d.record_id,
+		    a->keys.escape);
 	if (rc == 0) {
 		strlcpy(from->record_id, d.record_id, sizeof(from->record_id));
 		buffer_append(&from->message, message.data, message.len);
@@ -97,10 +100,12 @@ static int copy_from(struct admin *a, struct source *from)
 {
 	enum admin_list list;
 
-	if (admin_list_parse(a, a->options.from, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1)
+	if (admin_list_parse(a, a->options.from,
+	    LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	if (a->options.id != NULL && list != LIST_ESCAPE)
-		return admin_fail(a, EX_USAGE, "--id names a dead letter, by its record or its message: it requires --from escape");
+		return admin_fail(a, EX_USAGE,
+		    "--id names a dead letter, by its record or its message: it requires --from escape");
 	if (connection_open(a) == -1)
 		return -1;
 	queue_keys_from_conf(&a->keys, a->conf, a->queue);
@@ -133,7 +138,8 @@ static int get_message(struct admin *a, struct source *from)
 static struct handler_job job_of(const struct conf_queue *q, struct message *m, const char *incarnation)
 {
 	struct handler_job job = { .message = m, .incarnation = incarnation, .attempt = m->wrapper.attempts + 1,
-		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0, .timeout_ms = conf_timeout_ms(q) };
+		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0,
+		    .timeout_ms = conf_timeout_ms(q) };
 
 	if (m->max_attempts > 0 && m->max_attempts < job.max_attempts)
 		job.max_attempts = m->max_attempts;
@@ -147,30 +153,37 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 static void print_outcome(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
 {
 	static const struct column columns[] = {
-		{ "queue", "queue", COLUMN_NAME }, { "id", "id", COLUMN_NAME }, { "attempt", "attempt", COLUMN_NAME }, { "outcome", "outcome", COLUMN_NAME },
-		{ "reason", "reason", COLUMN_NAME }, { "class", "class", COLUMN_NAME }, { "exit_code", "exit_code", COLUMN_NAME },
-		{ "signal", "signal", COLUMN_NAME }, { "duration_ms", "duration", COLUMN_NAME }, { "stderr", NULL, COLUMN_NAME },
+		{ "queue", "queue", COLUMN_NAME }, { "id", "id", COLUMN_NAME }, { "attempt", "attempt", COLUMN_NAME },
+		    { "outcome", "outcome", COLUMN_NAME },
+		{ "reason", "reason", COLUMN_NAME }, { "class", "class", COLUMN_NAME },
+		    { "exit_code", "exit_code", COLUMN_NAME },
+		{ "signal", "signal", COLUMN_NAME }, { "duration_ms", "duration", COLUMN_NAME },
+		    { "stderr", NULL, COLUMN_NAME },
 	};
 
 	output_object(&a->output, columns, nitems(columns),
-	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt), cell_str(t->outcome),
-		cell_bytes(t->reason, strlen(t->reason)), cell_str(t->class), t->code >= 0 ? cell_int(t->code) : cell_none(),
+	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt),
+	    cell_str(t->outcome),
+		cell_bytes(t->reason, strlen(t->reason)), cell_str(t->class),
+		    t->code >= 0 ? cell_int(t->code) : cell_none(),
 		cell_str(t->signal != 0 ? process_signal_name(t->signal) : NULL), cell_elapsed(t->duration_ms),
 		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
 }
 
-/* Names the message from a list, and says what becomes of it there: the run is no test for the handler, which sends the real mail. */
+/* Names the message from a list, and says what becomes of it there: the run is no test for the handler, which sends the
+ * real mail. */
 static void note_what_runs(struct admin *a, const struct source *from, struct message *m)
 {
 	bool is_dead_letter = strcmp(from->list, admin_list_name(LIST_ESCAPE)) == 0;
 	char *id = visible(message_id(m), strlen(message_id(m)), 200);
 	const char *id_to_delete = from->record_id[0] != '\0' ? from->record_id : id;
-	char *then = is_dead_letter ? alloc_format("if the handler succeeds, delete it: quredis dlq rm %s %s", a->queue->name, id_to_delete)
-	    : alloc_string("a worker runs it again when its turn comes");
+	char *then = is_dead_letter ? alloc_format("if the handler succeeds, delete it: quredis dlq rm %s %s",
+	    a->queue->name, id_to_delete) : alloc_string("a worker runs it again when its turn comes");
 
-	admin_note("%s %s for real, with all its effects, on a copy of message %s%s%s (%zu bytes). The message stays in %s: %s",
-	    a->options.dry_run ? "would run" : "runs", a->queue->handler[0], id, from->record_id[0] != '\0' ? ", record " : "", from->record_id,
-	    message_payload_len(m), from->list, then);
+	admin_note("%s %s for real, with all its effects, on a copy of message %s%s%s (%zu bytes). The message stays "
+	    "in %s: %s",
+	    a->options.dry_run ? "would run" : "runs", a->queue->handler[0], id,
+	    from->record_id[0] != '\0' ? ", record " : "", from->record_id, message_payload_len(m), from->list, then);
 	free(then);
 	free(id);
 }
@@ -178,7 +191,8 @@ static void note_what_runs(struct admin *a, const struct source *from, struct me
 static int run_message(struct admin *a, const struct source *from)
 {
 	char incarnation[INCARNATION_SIZE];
-	struct incarnation self = { .node = TRIAL_WORKER };	/* not the name of a supervisor's node: no sweeper takes the run for one of its workers */
+	/* not the name of a supervisor's node: no sweeper takes the run for one of its workers */
+	struct incarnation self = { .node = TRIAL_WORKER };
 	const struct message_keys lines = message_keys_of(a->queue->ingress, a->queue->headers);
 	struct trial t = { .code = -1 };
 	struct message m;

@@ -33,7 +33,8 @@ void trial_not_run(struct trial *t, char *const *argv, const char *stage, int er
 
 	t->outcome = "not run";
 	t->status = error == EPERM || error == EACCES ? EX_NOPERM : EX_CONFIG;
-	t->reason = alloc_format("%s%s%s: %s", stage, file == NULL ? "" : " ", file == NULL ? "" : file, strerror(error));
+	t->reason = alloc_format("%s%s%s: %s", stage, file == NULL ? "" : " ", file == NULL ? "" : file,
+	    strerror(error));
 }
 
 void trial_replied(struct trial *t, const struct handler_reply *r)

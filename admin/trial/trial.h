@@ -10,12 +10,14 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 
-/* Runs a queue's handler once without a worker: with the same user, environment, limits and end. It settles no message. */
+/* Runs a queue's handler once without a worker: with the same user, environment, limits and end. It settles no
+ * message. */
 #define TRIAL_WORKER "run"		/* the name of the worker in the log */
 #define TRIAL_FAILED 1			/* exit status of a failed attempt */
 
 struct trial {
-	const char *outcome;		/* the decision of a worker: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
+	/* the decision of a worker: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
+	const char *outcome;
 	int status;			/* sysexits(3), or TRIAL_FAILED */
 	char *reason;			/* owned */
 	char *class;			/* that the handler named; NULL: none. Owned */
@@ -25,7 +27,8 @@ struct trial {
 	struct buffer stderr_tail;
 };
 
-/* For a->queue, which has a handler. Fills in *t, whose fields are zero except code. -1: fork failed; an error was printed. */
+/* For a->queue, which has a handler. Fills in *t, whose fields are zero except code. -1: fork failed; an error was
+ * printed. */
 int trial_run(struct admin *a, const struct handler_job *job, struct trial *t);
 void trial_free(struct trial *t);
 
@@ -33,7 +36,8 @@ void trial_free(struct trial *t);
 int trial_exec(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
 int trial_persistent(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
 
-/* One poll, until at_ms at the latest (CLOCK_MONOTONIC; INT64_MAX: no limit). Returns the number of ready descriptors. */
+/* One poll, until at_ms at the latest (CLOCK_MONOTONIC; INT64_MAX: no limit). Returns the number of ready
+ * descriptors. */
 int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open);
 
 /* The executable did not run: sets outcome, status and reason. argv: of the handler; stage: of handler_stage_names */

@@ -1,8 +1,8 @@
 /*
- * Decides which requests are allowed. A program sends the token; a browser has a session (web/session.h); on a unix socket the
- * kernel names the user of the peer. Browsers also send requests on behalf of pages of other sites. Such a page cannot read an
- * answer (the console sends no CORS headers), and its request is refused by the headers that the browser adds (Sec-Fetch-Site,
- * Origin).
+ * Decides which requests are allowed. A program sends the token; a browser has a session (web/session.h); on a unix
+ * socket the kernel names the user of the peer. Browsers also send requests on behalf of pages of other sites. Such a
+ * page cannot read an answer (the console sends no CORS headers), and its request is refused by the headers that the
+ * browser adds (Sec-Fetch-Site, Origin).
  */
 #include <stdio.h>
 #include <string.h>
@@ -89,13 +89,15 @@ static bool is_trusted_peer(const struct web_call *call)
 	const struct web_settings *s = &call->w->settings;
 	struct evhttp_connection *connection = evhttp_request_get_connection(call->req);
 
-	return s->path != NULL && !s->behind_proxy && unix_socket_peer_is_allowed(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
+	return s->path != NULL && !s->behind_proxy &&
+	    unix_socket_peer_is_allowed(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
 }
 
 /* True: the request comes from one of our pages, or from a program without pages, such as curl. */
 static bool is_from_here(const struct web_call *call)
 {
-	const char *site = web_call_header(call, "Sec-Fetch-Site"), *origin = web_call_header(call, "Origin"), *host = web_call_header(call, "Host");
+	const char *site = web_call_header(call, "Sec-Fetch-Site"), *origin = web_call_header(call, "Origin"),
+	    *host = web_call_header(call, "Host");
 
 	if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
 		return false;
@@ -103,7 +105,8 @@ static bool is_from_here(const struct web_call *call)
 		return true;
 	if (strncmp(origin, "http://", 7) == 0)
 		return strcasecmp(origin + 7, host) == 0;
-	return strncmp(origin, "https://", 8) == 0 && strcasecmp(origin + 8, host) == 0;	/* TLS ends in front of us */
+	/* TLS ends in front of us */
+	return strncmp(origin, "https://", 8) == 0 && strcasecmp(origin + 8, host) == 0;
 }
 
 /* ---- the decision ---- */
@@ -112,7 +115,8 @@ static bool is_enough(const struct web_call *call)
 {
 	const struct web_route *r = call->route;
 
-	return call->is_known || r->access != WEB_ACCESS_HOLDERS || (!r->post && call->w->settings.public_reads && call->is_our_name);
+	return call->is_known || r->access != WEB_ACCESS_HOLDERS ||
+	    (!r->post && call->w->settings.public_reads && call->is_our_name);
 }
 
 int web_access_check(struct web_call *call)
@@ -150,7 +154,8 @@ static void set_cookie(struct web_call *call, const char *id, int64_t age_s)
 	char name[32], *cookie;
 
 	cookie_name(&call->w->settings, name);
-	cookie = alloc_format("%s=%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s", name, id, (long long)age_s, tls ? "; Secure" : "");
+	cookie = alloc_format("%s=%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s", name, id, (long long)age_s,
+	    tls ? "; Secure" : "");
 	web_answer_header(call, "Set-Cookie", cookie);
 	free(cookie);
 }

@@ -14,8 +14,8 @@
 #include "common/base/base.h"
 
 static const struct { const char *name, *value; } always[] = {
-	{ "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-	  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'" },
+	{ "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+	    "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'" },
 	{ "X-Content-Type-Options", "nosniff" },
 	{ "Referrer-Policy", "no-referrer" },
 	{ "Cross-Origin-Opener-Policy", "same-origin" },
@@ -64,7 +64,8 @@ void web_call_end(struct web_call *call)
 	free(call);
 }
 
-/* If the client has closed the connection, this file frees the request; otherwise evhttp frees it with its connection. */
+/* If the client has closed the connection, this file frees the request; otherwise evhttp frees it with its
+ * connection. */
 void web_call_drop(void *arg)
 {
 	struct web_call *call = arg;

@@ -24,8 +24,10 @@ WEB_FILES(X)
 static const struct {
 	const char *ending, *type;
 } types[] = {
-	{ ".html", "text/html; charset=utf-8" }, { ".js", "text/javascript; charset=utf-8" }, { ".css", "text/css; charset=utf-8" },
-	{ ".svg", "image/svg+xml" }, { ".png", "image/png" }, { ".ico", "image/x-icon" }, { ".json", "application/json" },
+	{ ".html", "text/html; charset=utf-8" }, { ".js", "text/javascript; charset=utf-8" },
+	    { ".css", "text/css; charset=utf-8" },
+	{ ".svg", "image/svg+xml" }, { ".png", "image/png" }, { ".ico", "image/x-icon" },
+	    { ".json", "application/json" },
 };
 
 static const struct {
@@ -79,7 +81,8 @@ void web_asset(struct web_call *call)
 		if (is_known(call, tag_of(i)))
 			web_answer(call, 304, NULL, NULL, 0);
 		else
-			web_answer(call, 200, type_of(files[i].path), files[i].start, (size_t)(files[i].end - files[i].start));
+			web_answer(call, 200, type_of(files[i].path), files[i].start,
+			    (size_t)(files[i].end - files[i].start));
 		return;
 	}
 	web_call_not_found(call);

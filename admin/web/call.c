@@ -1,4 +1,5 @@
-/* Checks a request, and calls the handler of its route. It checks form, address, method, permission and parameters, in this order. */
+/* Checks a request, and calls the handler of its route. It checks form, address, method, permission and parameters, in
+ * this order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ static const char *method_name(enum evhttp_cmd_type method)
 
 void web_call_not_found(struct web_call *call)
 {
-	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req)), *near = web_route_nearest(path);
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req)),
+	    *near = web_route_nearest(path);
 	char *shown = visible(path, strlen(path), 200);
 
 	if (near != NULL)
@@ -72,7 +74,8 @@ static char *what_of(const struct web_call *call, enum evhttp_cmd_type method)
 	uid_t uid;
 	gid_t gid;
 
-	if (call->w->settings.path != NULL && getpeereid(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), &uid, &gid) == 0)
+	if (call->w->settings.path != NULL &&
+	    getpeereid(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), &uid, &gid) == 0)
 		return alloc_format("uid %u: %s %s", uid, method_name(method), uri);
 	evhttp_connection_get_peer(connection, &peer, &port);
 	return alloc_format("%s port %d: %s %s", peer, port, method_name(method), uri);
@@ -99,7 +102,8 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	web_call_reroute(call, route);
 	if (web_access_check(call) == -1)
 		return;
-	if (!call->route->any_query && web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
+	if (!call->route->any_query && web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes,
+	    call->route->needs, &why) == -1) {
 		web_answer_error(call, 400, "%s", why);
 		free(why);
 		return;

@@ -15,8 +15,10 @@ struct web_call {
 	const struct web_route *route;
 	struct web_query query;
 	char *what;			/* sender, method, path and parameters, for the log; NULL: not logged */
-	bool is_known;			/* it came with the token or a session, or over a unix socket from an allowed user */
-	bool is_our_name;		/* Host is a name of this console: otherwise the page of another site may have sent it */
+	/* it came with the token or a session, or over a unix socket from an allowed user */
+	bool is_known;
+	/* Host is a name of this console: otherwise the page of another site may have sent it */
+	bool is_our_name;
 };
 
 struct web_route {
@@ -26,7 +28,8 @@ struct web_route {
 	const char *command;		/* for web_command(): the words of the command line */
 	unsigned takes, needs;		/* WEB_ bits */
 	enum web_access {
-		WEB_ACCESS_HOLDERS,	/* needs the token or a session; with web.public_reads a request that only reads needs neither */
+		/* needs the token or a session; with web.public_reads a request that only reads needs neither */
+		WEB_ACCESS_HOLDERS,
 		WEB_ACCESS_ALL,		/* public: nothing in the answer is secret */
 		WEB_ACCESS_NEWCOMERS	/* the handler of the route checks token and code itself */
 	} access;
@@ -49,7 +52,8 @@ const char *web_route_nearest(const char *path);	/* NULL: none is similar */
 
 /* Both check a request before its route runs. 0: go on; -1: refused, and the refusal was sent. */
 int web_gate_request(struct web_call *call);	/* web/gate.c: the form, and the Host */
-int web_access_check(struct web_call *call);	/* web/access.c: the sender, the page it comes from, and web.read_only */
+/* web/access.c: the sender, the page it comes from, and web.read_only */
+int web_access_check(struct web_call *call);
 /* NULL: the request has no such header. */
 const char *web_call_header(const struct web_call *call, const char *name);
 
@@ -68,9 +72,12 @@ void web_call_drop(void *call);
 /* web/command.c: runs the command of the route in a child; its document is the answer. */
 void web_command(struct web_call *call);
 void web_purge(struct web_call *call);
-#define WEB_ANSWER_LOST 90	/* no exit status of sysexits(3): Redis did not answer a request, so it may have taken effect */
-/* For a child: runs one command with --json on file, with configuration and Redis of the server. Returns its exit status, or WEB_ANSWER_LOST. */
-int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file);
+/* no exit status of sysexits(3): Redis did not answer a request, so it may have taken effect */
+#define WEB_ANSWER_LOST 90
+/* For a child: runs one command with --json on file, with configuration and Redis of the server. Returns its exit
+ * status, or WEB_ANSWER_LOST. */
+int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands,
+    size_t noperands, FILE *file);
 /* {"error": ...} for a child that wrote no document. */
 void web_command_failure(const struct web_job *job, struct buffer *document);
 

@@ -1,6 +1,6 @@
 /*
- * Limits the time in which a connection must send a request, and closes connections to make room. evhttp limits silence and
- * the number of bytes (web/server.c), but a client that sends a byte now and then is not silent.
+ * Limits the time in which a connection must send a request, and closes connections to make room. evhttp limits silence
+ * and the number of bytes (web/server.c), but a client that sends a byte now and then is not silent.
  */
 #include <stdlib.h>
 
@@ -63,7 +63,8 @@ static void set_state(struct web_client *c, enum web_client_state state)
 static void await_request(struct web_client *c)
 {
 	set_state(c, CLIENT_ASKS);
-	event_add(c->clock, &(struct timeval){ .tv_sec = WEB_REQUEST_MS / 1000, .tv_usec = WEB_REQUEST_MS % 1000 * 1000 });
+	event_add(c->clock, &(struct timeval){ .tv_sec = WEB_REQUEST_MS / 1000,
+	    .tv_usec = WEB_REQUEST_MS % 1000 * 1000 });
 }
 
 /* evhttp has no callback for a new connection, but the argument of its bufferevent callbacks is the connection. */
@@ -127,7 +128,8 @@ void web_client_is_known(struct web *w, struct evhttp_connection *connection)
 	find_client(w, connection)->is_known = true;
 }
 
-/* Returns the client that has been in this state for the longest time; of_strangers: only among those without token or session. */
+/* Returns the client that has been in this state for the longest time; of_strangers: only among those without token or
+ * session. */
 static struct web_client *longest(struct web *w, enum web_client_state state, bool of_strangers)
 {
 	struct web_client *c;
@@ -149,7 +151,8 @@ static bool close_one(struct web *w, bool of_strangers)
 	return c != NULL;
 }
 
-/* libevent may accept many connections in one turn of the loop. evhttp knows all of them by now, except the one that it makes. */
+/* libevent may accept many connections in one turn of the loop. evhttp knows all of them by now, except the one that it
+ * makes. */
 static void meet_all(struct web *w)
 {
 	struct web_client *c, *next;
@@ -160,9 +163,9 @@ static void meet_all(struct web *w)
 }
 
 /*
- * Closes one stranger's connection if there are too many. A stranger whose request is being worked on is never cut, but their
- * number is bounded: WEB_PROBES_WAITING, and with web.public_reads also half of the jobs and WEB_VIEWERS_MAX. That is less than
- * WEB_STRANGERS_MAX, so there is always one that is still sending its request or reading its answer.
+ * Closes one stranger's connection if there are too many. A stranger whose request is being worked on is never cut, but
+ * their number is bounded: WEB_PROBES_WAITING, and with web.public_reads also half of the jobs and WEB_VIEWERS_MAX.
+ * That is less than WEB_STRANGERS_MAX, so there is always one that is still sending its request or reading its answer.
  */
 void web_clients_bound(struct web *w)
 {
@@ -209,7 +212,8 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *in
 
 	(void)output;
 	if (info->n_added > 0 && c->state == CLIENT_ASKS)
-		event_active(c->refused, EV_TIMEOUT, 0);	/* the page is incomplete; libevent writes nothing before the next turn of the loop */
+		/* the page is incomplete; libevent writes nothing before the next turn of the loop */
+		event_active(c->refused, EV_TIMEOUT, 0);
 }
 
 static void on_refused(int fd, short what, void *arg)
@@ -258,7 +262,8 @@ struct bufferevent *web_client_new(struct web *w)
 	*c = (struct web_client){ .w = w, .b = b };
 	c->clock = evtimer_new(w->base, on_clock, c);
 	c->refused = evtimer_new(w->base, on_refused, c);
-	if (c->clock == NULL || c->refused == NULL || evbuffer_add_cb(bufferevent_get_output(b), on_output, c) == NULL ||
+	if (c->clock == NULL || c->refused == NULL ||
+	    evbuffer_add_cb(bufferevent_get_output(b), on_output, c) == NULL ||
 	    evbuffer_add_cb(bufferevent_get_input(b), on_input, c) == NULL)
 		alloc_failed();
 	TAILQ_INSERT_TAIL(&w->clients, c, entry);

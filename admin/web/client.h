@@ -11,14 +11,14 @@ struct evhttp_request;
 struct web;
 
 /*
- * The connections. A request must be complete WEB_REQUEST_MS after the connection began, or after the previous answer was sent;
- * the time for an answer is not limited here. If there is no room for a connection, the client that has been sending a request
- * for the longest time is closed, or, if there is none, the one that has been reading its answer for the longest time. The latter
- * is also closed if clients leave more than WEB_UNREAD_MAX bytes of answers unread.
+ * The connections. A request must be complete WEB_REQUEST_MS after the connection began, or after the previous answer
+ * was sent; the time for an answer is not limited here. If there is no room for a connection, the client that has been
+ * sending a request for the longest time is closed, or, if there is none, the one that has been reading its answer for
+ * the longest time. The latter is also closed if clients leave more than WEB_UNREAD_MAX bytes of answers unread.
  *
  * A connection belongs to a stranger until a request on it came with the token or a session. There are at most
- * WEB_STRANGERS_MAX such connections, and they are closed first: the other descriptors are kept for holders of the token or
- * a session, and for pipes to children.
+ * WEB_STRANGERS_MAX such connections, and they are closed first: the other descriptors are kept for holders of the
+ * token or a session, and for pipes to children.
  */
 #define WEB_REQUEST_MS 10000
 #define WEB_STRANGERS_MAX 192
@@ -46,7 +46,8 @@ bool web_clients_give_way(struct web *w);
 /* Frees what evhttp_free() left; call it afterwards. */
 void web_clients_free(struct web *w);
 
-/* web/refusal.c: turns an error page of evhttp, alone in the output, into an error of the console. false: there is none. */
+/* web/refusal.c: turns an error page of evhttp, alone in the output, into an error of the console. false: there is
+ * none. */
 struct evbuffer;
 bool web_refusal_rewrite(struct evbuffer *output);
 

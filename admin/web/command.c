@@ -1,6 +1,6 @@
 /*
- * Commands of quredis over HTTP. A child runs the function of the command with --json, so the documents are the same as on the
- * command line. Its exit status becomes the status of HTTP, and its standard error the error.
+ * Commands of quredis over HTTP. A child runs the function of the command with --json, so the documents are the same as
+ * on the command line. Its exit status becomes the status of HTTP, and its standard error the error.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@
 
 /* ---- in the child ---- */
 
-int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file)
+int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands,
+    size_t noperands, FILE *file)
 {
 	struct admin a = { .options = *options, .commands = server->commands, .served = true };
 	char *words = alloc_string(command), *rest = words;
@@ -90,7 +91,8 @@ static int work(void *arg)
 static int code_of(int status)
 {
 	static const struct { int status, code; } codes[] = {
-		{ EX_OK, 200 }, { EX_USAGE, 400 }, { EX_DATAERR, 409 }, { EX_NOINPUT, 404 }, { EX_UNAVAILABLE, 503 }, { EX_TEMPFAIL, 503 },
+		{ EX_OK, 200 }, { EX_USAGE, 400 }, { EX_DATAERR, 409 }, { EX_NOINPUT, 404 }, { EX_UNAVAILABLE, 503 },
+		    { EX_TEMPFAIL, 503 },
 		{ EX_PROTOCOL, 502 }, { EX_NOPERM, 403 }, { WEB_ANSWER_LOST, 504 },
 	};
 
@@ -103,8 +105,8 @@ static int code_of(int status)
 /* True: the document is complete. Without its last rows it has no closing bracket. */
 static bool is_document(const struct buffer *b)
 {
-	return b->len >= 3 && ((b->data[0] == '[' && b->data[b->len - 2] == ']') || (b->data[0] == '{' && b->data[b->len - 2] == '}')) &&
-	    b->data[b->len - 1] == '\n';
+	return b->len >= 3 && ((b->data[0] == '[' && b->data[b->len - 2] == ']') ||
+	    (b->data[0] == '{' && b->data[b->len - 2] == '}')) && b->data[b->len - 1] == '\n';
 }
 
 /* The standard error of the child without "quredis: " before each line. A new string. */
@@ -129,7 +131,8 @@ static const char *way_out(const struct web_call *call)
 {
 	unsigned takes = call == NULL ? 0 : call->route->takes;
 
-	return (takes & WEB_LIMIT) != 0 ? ": request fewer with limit=" : (takes & WEB_QUEUE) != 0 ? ": request one queue with queue=" : "";
+	return (takes & WEB_LIMIT) != 0 ? ": request fewer with limit=" : (takes & WEB_QUEUE) != 0
+	    ? ": request one queue with queue=" : "";
 }
 
 /* Explains why there is no document: returns the status of HTTP, and sets *why to a new string. call may be NULL. */
@@ -141,7 +144,8 @@ static int failure_of(const struct web_job *job, const struct web_call *call, ch
 	if (job->late)
 		*why = alloc_format("no answer within %d s: Redis may be slow or stopped", job->time_ms / 1000);
 	else if (job->too_large)
-		*why = alloc_format("the answer is larger than %zu MiB%s", job->answer_max / 1024 / 1024, way_out(call));
+		*why = alloc_format("the answer is larger than %zu MiB%s", job->answer_max / 1024 / 1024,
+		    way_out(call));
 	else if (!job->unstarted && status == -1)
 		*why = alloc_format("signal %d killed the process that made the answer", WTERMSIG(job->status));
 	if (*why != NULL)
@@ -241,10 +245,12 @@ void web_command(struct web_call *call)
 		return;
 	}
 	if ((call->route->takes & WEB_ALL) != 0 && (q->options.given & ~OPTION_ANEW) != 0 && q->nids > 0) {
-		web_answer_error(call, 400, "%s requires all=true", option_of_bit(q->options.given & -q->options.given)->name);
+		web_answer_error(call, 400, "%s requires all=true",
+		    option_of_bit(q->options.given & -q->options.given)->name);
 		return;
 	}
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = answer_command, .drop = web_call_drop, .arg = call,
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = answer_command,
+	    .drop = web_call_drop, .arg = call,
 	    .time_ms = (q->options.given & OPTION_PACE) != 0 ? SLICE_MS : 0, .stranger = !call->is_known }) == 0)
 		return;
 	web_answer_header(call, "Retry-After", "1");

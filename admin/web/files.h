@@ -1,7 +1,8 @@
 #ifndef ADMIN_WEB_FILES_H
 #define ADMIN_WEB_FILES_H
 
-/* Every file of admin/web/assets: a name for the linker, and the path there. The type follows from the ending (web/assets.c). */
+/* Every file of admin/web/assets: a name for the linker, and the path there. The type follows from the ending
+ * (web/assets.c). */
 #define WEB_FILES(X) \
 	X(actions_js, "actions.js") \
 	X(api_js, "api.js") \

@@ -1,6 +1,6 @@
 /*
- * Checks the form of a request, and that its Host is one of our names: otherwise a page of another site could point its own DNS
- * name here.
+ * Checks the form of a request, and that its Host is one of our names: otherwise a page of another site could point its
+ * own DNS name here.
  */
 #include <string.h>
 #include <strings.h>
@@ -28,7 +28,8 @@ static size_t count_headers(const struct web_call *call, const char *name)
 
 static const char *doubled(const struct web_call *call)
 {
-	static const char *const once[] = { "Host", "Authorization", "Cookie", "X-Quredis-Session", "Origin", "Sec-Fetch-Site", "Content-Length",
+	static const char *const once[] = { "Host", "Authorization", "Cookie", "X-Quredis-Session", "Origin",
+	    "Sec-Fetch-Site", "Content-Length",
 		"Transfer-Encoding" };
 
 	for (size_t i = 0; i < nitems(once); i++)
@@ -37,10 +38,12 @@ static const char *doubled(const struct web_call *call)
 	return NULL;
 }
 
-/* evhttp accepts headers that a proxy may read differently, such as "Content-Length : 5", or a carriage return in a value. */
+/* evhttp accepts headers that a proxy may read differently, such as "Content-Length : 5", or a carriage return in a
+ * value. */
 static bool has_odd_header(const struct web_call *call)
 {
-	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";	/* RFC 9110 */
+	/* RFC 9110 */
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	const struct evkeyval *h;
 
 	TAILQ_FOREACH(h, evhttp_request_get_input_headers(call->req), next) {
@@ -60,7 +63,8 @@ static bool has_body(const struct web_call *call)
 	return web_call_header(call, "Transfer-Encoding") != NULL || (length != NULL && strcmp(length, "0") != 0);
 }
 
-/* evhttp ends a line at a line feed, so a carriage return may stand in the target, where a proxy may have read the end of the line. */
+/* evhttp ends a line at a line feed, so a carriage return may stand in the target, where a proxy may have read the end
+ * of the line. */
 static bool has_odd_target(const struct web_call *call)
 {
 	for (const char *c = evhttp_request_get_uri(call->req); *c != '\0'; c++)
@@ -83,7 +87,8 @@ static int host_of(const char *text, char *host, size_t size)
 		if (*rest++ != ']')
 			return -1;
 	}
-	if (len == 0 || len >= size || (rest[0] != '\0' && (rest[0] != ':' || rest[1 + strspn(rest + 1, "0123456789")] != '\0')))
+	if (len == 0 || len >= size || (rest[0] != '\0' &&
+	    (rest[0] != ':' || rest[1 + strspn(rest + 1, "0123456789")] != '\0')))
 		return -1;
 	memcpy(host, text, len);
 	host[len] = '\0';
@@ -104,8 +109,9 @@ static bool is_our_name(const struct web_settings *s, const char *host)
 }
 
 /*
- * The host in the target "http://host/path", which a client may send to any server. Clients repeat it in Host; a request with two names could be meant
- * for another server. -1: the target has another form, or names another host than Host.
+ * The host in the target "http://host/path", which a client may send to any server. Clients repeat it in Host; a
+ * request with two names could be meant for another server. -1: the target has another form, or names another host than
+ * Host.
  */
 static int check_target(const struct evhttp_uri *uri, const char *host)
 {
@@ -114,12 +120,14 @@ static int check_target(const struct evhttp_uri *uri, const char *host)
 
 	if (scheme == NULL && named == NULL)
 		return 0;
-	if (scheme == NULL || named == NULL || (strcasecmp(scheme, "http") != 0 && strcasecmp(scheme, "https") != 0) || evhttp_uri_get_userinfo(uri) != NULL)
+	if (scheme == NULL || named == NULL || (strcasecmp(scheme, "http") != 0 && strcasecmp(scheme, "https") != 0) ||
+	    evhttp_uri_get_userinfo(uri) != NULL)
 		return -1;
 	return host_of(named, target, sizeof(target)) == 0 && strcasecmp(target, host) == 0 ? 0 : -1;
 }
 
-/* Programs that check or measure a console find it by its address, under whatever name, and it shows them nothing without the token. */
+/* Programs that check or measure a console find it by its address, under whatever name, and it shows them nothing
+ * without the token. */
 static bool answers_to_any_name(const struct web_call *call)
 {
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req));
@@ -128,7 +136,8 @@ static bool answers_to_any_name(const struct web_call *call)
 	return route != NULL && route->any_host;
 }
 
-/* The sender may see the end of this request elsewhere, so the bytes that follow must not be read as the next request. */
+/* The sender may see the end of this request elsewhere, so the bytes that follow must not be read as the next
+ * request. */
 #define refuse(call, ...) (web_answer_header(call, "Connection", "close"), web_answer_error(call, __VA_ARGS__), -1)
 
 int web_gate_request(struct web_call *call)
@@ -162,7 +171,8 @@ int web_gate_request(struct web_call *call)
 	}
 	if (check_target(uri, host) == -1)
 		return refuse(call, 400,
-		    "this server is not a proxy: the request target must be a path such as /api/v1/queues, or name the same host as the header Host");
+		    "this server is not a proxy: the request target must be a path such as /api/v1/queues, or name the "
+		    "same host as the header Host");
 	if (has_body(call))
 		return refuse(call, 413, "request bodies are not accepted: put all parameters into the query string");
 	call->is_our_name = host[0] != '\0' && is_our_name(&call->w->settings, host);

@@ -1,6 +1,6 @@
 /*
- * Children that make answers. This file starts them, reads their output, and kills those that take too long or write too much.
- * The caller supplies the work, and receives the answer.
+ * Children that make answers. This file starts them, reads their output, and kills those that take too long or write
+ * too much. The caller supplies the work, and receives the answer.
  */
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -28,7 +28,8 @@ static int put_in_place(int out, int err)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	return null == -1 || dup2(null, STDIN_FILENO) == -1 || dup2(out, STDOUT_FILENO) == -1 || dup2(err, STDERR_FILENO) == -1 ? -1 : 0;
+	return null == -1 || dup2(null, STDIN_FILENO) == -1 || dup2(out, STDOUT_FILENO) == -1 ||
+	    dup2(err, STDERR_FILENO) == -1 ? -1 : 0;
 }
 
 static _Noreturn void be_child(const struct web_job *job, int out, int err, pid_t parent)
@@ -263,7 +264,8 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 	if (!q->extra && jobs->nwaiting >= (q->stranger ? WEB_JOBS_WAITING / 2 : WEB_JOBS_WAITING))
 		return -1;
 	job = alloc_zero(1, sizeof(*job));
-	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work, .done = q->done,
+	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work,
+	    .done = q->done,
 		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS,
 		.answer_max = q->answer_max > 0 ? q->answer_max : WEB_ANSWER_MAX };
 	if (q->extra) {

@@ -13,9 +13,9 @@ struct event;
 struct event_base;
 
 /*
- * A job is a forked child that makes one answer. Its work() writes the answer to standard output and errors to standard error,
- * and returns an exit status (sysexits). After WEB_JOB_MS it gets SIGTERM, then SIGKILL. At most WEB_JOBS run at a time; others
- * wait.
+ * A job is a forked child that makes one answer. Its work() writes the answer to standard output and errors to standard
+ * error, and returns an exit status (sysexits). After WEB_JOB_MS it gets SIGTERM, then SIGKILL. At most WEB_JOBS run at
+ * a time; others wait.
  */
 #define WEB_JOBS 8
 #define WEB_JOBS_WAITING 64
@@ -61,7 +61,8 @@ struct web_question {
 	int time_ms;			/* 0: WEB_JOB_MS */
 	size_t answer_max;		/* bytes; 0: WEB_ANSWER_MAX */
 	bool extra;
-	bool stranger;			/* the client has neither token nor session: half of the places in the queue are not for strangers */
+	/* the client has neither token nor session: half of the places in the queue are not for strangers */
+	bool stranger;
 };
 /* Calls done or drop once, later. -1: too many jobs are waiting, and neither is called. */
 int web_job_start(struct web_jobs *jobs, const struct web_question *q);

@@ -20,7 +20,8 @@ static bool is_loopback(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127;
-	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return address->sa_family == AF_INET6 &&
+	    IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
 /* -1: errno. */
@@ -30,8 +31,8 @@ static int bind_to(const struct addrinfo *ai)
 
 	if (fd == -1)
 		return -1;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 && bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 &&
-	    listen(fd, BACKLOG) == 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	error = errno;
 	close(fd);
@@ -60,9 +61,11 @@ static int listen_unix(struct web *w)
 
 	s->loopback = true;
 	if (unix_socket_answers(s->path))
-		return admin_fail(w->a, EX_UNAVAILABLE, "cannot listen on %s: a console is running there already", s->path);
+		return admin_fail(w->a, EX_UNAVAILABLE, "cannot listen on %s: a console is running there already",
+		    s->path);
 	fd = unix_socket_listen(s->path, BACKLOG, &w->socket);
-	return fd != -1 ? fd : admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s: %s", s->path, strerror(errno));
+	return fd != -1 ? fd : admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s: %s",
+	    s->path, strerror(errno));
 }
 
 static int listen_inet(struct web *w, const struct addrinfo *found)
@@ -73,12 +76,15 @@ static int listen_inet(struct web *w, const struct addrinfo *found)
 	s->loopback = is_loopback(found->ai_addr);
 	/* Without TLS the token, the cookie and all messages would cross the network unencrypted. */
 	if (!s->loopback && !s->behind_proxy)
-		return admin_fail(w->a, EX_CONFIG, "%s can be reached from other machines, and the console has no TLS: listen on 127.0.0.1 or on a unix "
-		    "socket, behind a proxy with TLS; or set web.behind_proxy = true if only such a proxy can reach this address", s->host);
+		return admin_fail(w->a, EX_CONFIG, "%s can be reached from other machines, and the console has no TLS: "
+		    "listen on 127.0.0.1 or on a unix socket, behind a proxy with TLS; or set web.behind_proxy = true "
+		    "if only such a proxy can reach this address", s->host);
 	fd = bind_to(found);
 	if (fd == -1)
-		return admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s, port %s: %s%s", s->host, s->port,
-		    strerror(errno), errno == EADDRINUSE ? " (is a console running already? -p chooses another port)" : "");
+		return admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE,
+		    "cannot listen on %s, port %s: %s%s", s->host, s->port,
+		    strerror(errno), errno == EADDRINUSE ? " (is a console running already? -p chooses another port)"
+		    : "");
 	learn_port(fd, s);
 	return fd;
 }

@@ -1,6 +1,7 @@
 /*
- * /metrics: the figures of all queues and hosts that Redis holds, for Prometheus, under the names of metrics.textfile. That
- * file is about one supervisor, this page about all of them: a Prometheus that scrapes both counts everything twice.
+ * /metrics: the figures of all queues and hosts that Redis holds, for Prometheus, under the names of metrics.textfile.
+ * That file is about one supervisor, this page about all of them: a Prometheus that scrapes both counts everything
+ * twice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,14 @@ struct page {
 /* The samples that are no figure of common/facts. A row of the overview is a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_status, write_reason, write_reasons, write_failed, write_classes, write_up, write_reported, write_words;
+static row_writer write_status, write_reason, write_reasons, write_failed, write_classes, write_up, write_reported,
+    write_words;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
 static const struct { const char *key, *rows, *name; } parts[] = {
-	[QUEUES] = { "queues", NULL, "name" }, [HEALTH] = { "health", "queues", "queue" }, [STATS] = { "stats", NULL, "name" },
+	[QUEUES] = { "queues", NULL, "name" }, [HEALTH] = { "health", "queues", "queue" },
+	    [STATS] = { "stats", NULL, "name" },
 	[NODES] = { "nodes", NULL, "node" },
 };
 
@@ -116,7 +119,8 @@ static void write_reasons(struct page *p, const struct source *s, const char *na
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
 		if (i < REASONS_MAX && is_code(code))
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, level_of(json_object_get(reason, s->key)));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, code },
+			    level_of(json_object_get(reason, s->key)));
 	}
 }
 
@@ -130,7 +134,8 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 	json_array_foreach(json_object_get(report, "reasons"), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
-		found = found || (code != NULL && strcmp(code, s->key) == 0 && !json_is_true(json_object_get(reason, "recovering")));
+		found = found || (code != NULL && strcmp(code, s->key) == 0 &&
+		    !json_is_true(json_object_get(reason, "recovering")));
 	}
 	write_sample(p, (const char *const[METRIC_LABELS]){ name }, found);
 }
@@ -181,7 +186,8 @@ static void write_words(struct page *p, const struct source *s, const char *name
 	size_t i;
 
 	json_array_foreach(json_object_get(node, "queues"), i, queue) {
-		const char *queue_name = json_string_value(json_object_get(queue, "name")), *cause = json_string_value(json_object_get(queue, s->key));
+		const char *queue_name = json_string_value(json_object_get(queue, "name")),
+		    *cause = json_string_value(json_object_get(queue, s->key));
 
 		if (queue_name != NULL && cause != NULL && strlen(cause) <= CAUSE_MAX)
 			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, cause }, 1);
@@ -323,7 +329,7 @@ static void answer_metrics(const struct web_job *job, void *arg)
 
 void web_metrics(struct web_call *call)
 {
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print_page, .done = answer_metrics, .drop = web_call_drop,
-	    .arg = call, .answer_max = PAGE_MAX, .stranger = !call->is_known }) == -1)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print_page, .done = answer_metrics,
+	    .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX, .stranger = !call->is_known }) == -1)
 		web_answer_error(call, 503, "too many requests wait already");
 }

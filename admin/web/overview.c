@@ -1,4 +1,5 @@
-/* The overview: one document with the table of holds and the answers of ls, stats, health and nodes, made in a child. */
+/* The overview: one document with the table of holds and the answers of ls, stats, health and nodes, made in a
+ * child. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -11,7 +12,8 @@
 #include "common/base/base.h"
 #include "common/holds/holds.h"
 
-json_t *web_answer_of(const struct admin *server, struct options *options, const char *command, const char *queue, int *status)
+json_t *web_answer_of(const struct admin *server, struct options *options, const char *command, const char *queue,
+    int *status)
 {
 	char *text = NULL, *operand = alloc_string(queue);
 	size_t len = 0;
@@ -41,7 +43,8 @@ static json_t *table_of_holds(void)
 
 json_t *web_overview(const struct admin *server, int *status)
 {
-	static const struct { const char *key, *command; } parts[] = { { "queues", "ls" }, { "stats", "stats" }, { "health", "health" }, { "nodes", "nodes" } };
+	static const struct { const char *key, *command; } parts[] =
+	    { { "queues", "ls" }, { "stats", "stats" }, { "health", "health" }, { "nodes", "nodes" } };
 	json_t *all = json_object();
 
 	json_object_set_new(all, "time", json_integer(clock_realtime_ms()));

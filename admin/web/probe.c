@@ -17,7 +17,8 @@ void web_live(struct web_call *call)
 static int ask_redis(void *arg)
 {
 	const struct web *w = arg;
-	struct admin a = { .options = { .conf_path = w->a->options.conf_path, .host = w->a->options.host, .port = w->a->options.port,
+	struct admin a = { .options = { .conf_path = w->a->options.conf_path, .host = w->a->options.host,
+	    .port = w->a->options.port,
 		.url = w->a->options.url }, .served = true };
 	int64_t ms;
 

@@ -7,8 +7,9 @@
 struct web_call;
 
 /*
- * GET /readyz: at most one child a second asks Redis, however many probes arrive. A probe that arrives while the child runs, or
- * within a second after its answer, gets that answer. Probes need no token, so the number of those that wait is bounded.
+ * GET /readyz: at most one child a second asks Redis, however many probes arrive. A probe that arrives while the child
+ * runs, or within a second after its answer, gets that answer. Probes need no token, so the number of those that wait
+ * is bounded.
  */
 #define WEB_PROBES_WAITING 32
 

@@ -24,7 +24,8 @@ static const struct parameter {
 	const char *choices[CHOICES_MAX];	/* of TEXT: the only values; none: any text */
 } parameters[] = {
 	{ "queue", WEB_QUEUE, TEXT, offsetof(struct web_query, queue), NULL, {0} },
-	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), NULL, { "ingress", "transit", "escape", "delayed" } },
+	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), NULL,
+	    { "ingress", "transit", "escape", "delayed" } },
 	{ "list", WEB_LIST_BACK, TEXT, offsetof(struct web_query, list), NULL, { "transit", "escape", "delayed" } },
 	{ "list", WEB_LIST_SINGLE, TEXT, offsetof(struct web_query, list), NULL, { "ingress", "delayed" } },
 	{ "id", WEB_ID, ID, 0, NULL, {0} },
@@ -35,7 +36,8 @@ static const struct parameter {
 	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL, {0} },
 };
 
-/* Options of the command line that are parameters with the same name. admin/dead_letters/filter.c has what those of a filter mean. */
+/* Options of the command line that are parameters with the same name. admin/dead_letters/filter.c has what those of a
+ * filter mean. */
 static const struct {
 	unsigned bit;
 	uint64_t options;
@@ -131,8 +133,10 @@ static int wrong_value(const struct parameter *p, const char *value, char **why)
 	while (n < CHOICES_MAX && p->choices[n] != NULL)
 		n++;
 	near = nearest(value, p->choices, n);
-	wanted = n > 0 ? enumerated(p->choices, n) : alloc_string(p->kind == ID ? identifier_form(IDENTIFIER_ID) : p->wanted == NULL ? "" : p->wanted);
-	*why = p->kind == ID && identifier_is(IDENTIFIER_ID, value, strlen(value)) ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
+	wanted = n > 0 ? enumerated(p->choices, n)
+	    : alloc_string(p->kind == ID ? identifier_form(IDENTIFIER_ID) : p->wanted == NULL ? "" : p->wanted);
+	*why = p->kind == ID && identifier_is(IDENTIFIER_ID, value, strlen(value))
+	    ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
 	    : near == NULL ? alloc_format("the parameter %s: expected %s, not %s", p->name, wanted, shown)
 	    : alloc_format("the parameter %s: expected %s, not %s (did you mean %s?)", p->name, wanted, shown, near);
 	free(wanted);
@@ -154,7 +158,8 @@ static int check_needed(unsigned missing, char **why)
 static bool has_bad_escape(const char *text)
 {
 	while ((text = strchr(text, '%')) != NULL) {
-		if (!isxdigit((unsigned char)text[1]) || !isxdigit((unsigned char)text[2]) || strncmp(text, "%00", 3) == 0)
+		if (!isxdigit((unsigned char)text[1]) || !isxdigit((unsigned char)text[2]) ||
+		    strncmp(text, "%00", 3) == 0)
 			return true;
 		text += 3;
 	}
@@ -190,14 +195,16 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 		if (!identifier_is(IDENTIFIER_ID, value, strlen(value)))
 			return -1;
 		for (size_t i = 0; i < q->nids; i++)
-			if (strcmp(q->ids[i], value) == 0)	/* the second one would mean another message with this id */
+			/* the second one would mean another message with this id */
+			if (strcmp(q->ids[i], value) == 0)
 				return -1;
 		q->ids = alloc_resize(q->ids, q->nids + 1, sizeof(*q->ids));
 		q->ids[q->nids++] = value;
 		break;
 	case LIMIT:
 		q->limit = strtonum(value, 1, WEB_LIMIT_MAX, &why);
-		return why == NULL && value[strspn(value, "0123456789")] == '\0' ? 0 : -1;	/* strtonum also accepts blanks and a sign */
+		/* strtonum also accepts blanks and a sign */
+		return why == NULL && value[strspn(value, "0123456789")] == '\0' ? 0 : -1;
 	}
 	return 0;
 }
@@ -223,7 +230,8 @@ static int store_option(struct options *o, const struct option_spec *s, const ch
 	}
 }
 
-static int take_option(struct web_query *q, const struct option_spec *s, const char *name, const char *value, char **why)
+static int take_option(struct web_query *q, const struct option_spec *s, const char *name, const char *value,
+    char **why)
 {
 	if (value[0] == '\0')
 		*why = alloc_format("the parameter %s is empty", name);
@@ -231,7 +239,8 @@ static int take_option(struct web_query *q, const struct option_spec *s, const c
 		*why = alloc_format("the parameter %s occurs more than once", name);
 	else if (store_option(&q->options, s, value) == -1)
 		*why = s->kind == OPTION_IS_FLAG ? alloc_format("the parameter %s: expected true or false", name)
-		    : alloc_format("the parameter %s: expected a number from %" PRId64 " to %" PRId64, name, s->min, s->max);
+		    : alloc_format("the parameter %s: expected a number from %" PRId64 " to %" PRId64, name, s->min,
+		    s->max);
 	q->options.given |= s->bit;
 	return *why == NULL ? 0 : -1;
 }
@@ -267,7 +276,8 @@ int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsig
 	*why = NULL;
 	if (text != NULL && (has_bad_escape(text) || evhttp_parse_query_str(text, &q->pairs) == -1)) {
 		shown = visible(text, strlen(text), 80);
-		*why = alloc_format("%s: expected NAME=VALUE&..., where two hexadecimal digits other than 00 follow each %%", shown);
+		*why = alloc_format("%s: expected NAME=VALUE&..., where two hexadecimal digits other than 00 follow "
+		    "each %%", shown);
 		free(shown);
 		return -1;
 	}

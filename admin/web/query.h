@@ -43,8 +43,8 @@ struct web_query {
 };
 
 /*
- * Reads the text behind the question mark (NULL: none). takes: which parameters it may have; needs: which it must have. -1: *why
- * is a new string with the error. web_query_free() is needed in both cases.
+ * Reads the text behind the question mark (NULL: none). takes: which parameters it may have; needs: which it must have.
+ * -1: *why is a new string with the error. web_query_free() is needed in both cases.
  */
 int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsigned needs, char **why);
 void web_query_free(struct web_query *q);

@@ -1,6 +1,7 @@
 /*
- * Requests that evhttp refuses by itself: not HTTP, too long, unknown method. Its answer is a page of HTML. This file replaces
- * the page in the output buffer, before it is written: the same status, the headers of the console, and an error in JSON.
+ * Requests that evhttp refuses by itself: not HTTP, too long, unknown method. Its answer is a page of HTML. This file
+ * replaces the page in the output buffer, before it is written: the same status, the headers of the console, and an
+ * error in JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static struct evbuffer *take_head(struct evbuffer *output)
 	if (head == NULL)
 		alloc_failed();
 	while ((line = evbuffer_readln(output, NULL, EVBUFFER_EOL_CRLF)) != NULL && *line != '\0') {
-		if (evbuffer_get_length(head) == 0)		/* evhttp repeats the version of the request, also an invalid one */
+		/* evhttp repeats the version of the request, also an invalid one */
+		if (evbuffer_get_length(head) == 0)
 			evbuffer_add_printf(head, "HTTP/1.1%s\r\n", line + strcspn(line, " "));
 		else if (!is_replaced(line))
 			evbuffer_add_printf(head, "%s\r\n", line);

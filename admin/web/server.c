@@ -23,7 +23,8 @@
 #define HEADERS_MAX (16 * 1024)
 #define BODY_MAX 4096			/* read only so that the refusal can say why */
 #define IDLE_S 20			/* longer than the time limit of a child */
-#define DESCRIPTORS_MAX 256		/* then a connection is closed to make room; if none can be, new ones wait in the kernel */
+/* then a connection is closed to make room; if none can be, new ones wait in the kernel */
+#define DESCRIPTORS_MAX 256
 #define AGAIN_MS 200
 
 static void set_after(struct event *event, int ms)
@@ -95,7 +96,8 @@ static int start_http(struct web *w, int fd)
 	w->http = evhttp_new(w->base);
 	if (w->http == NULL)
 		return -1;
-	evhttp_set_allowed_methods(w->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+	evhttp_set_allowed_methods(w->http,
+	    EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
 	    EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT);
 	evhttp_set_max_headers_size(w->http, HEADERS_MAX);
 	evhttp_set_max_body_size(w->http, BODY_MAX);
@@ -126,7 +128,8 @@ static bool has_proxy_address(const struct web_settings *s)
 	return s->behind_proxy && s->names != NULL && s->names[0] != NULL;
 }
 
-/* Prints the address to open. Browsers do not send what follows a #, and a code that was used is worth nothing in their history. */
+/* Prints the address to open. Browsers do not send what follows a #, and a code that was used is worth nothing in their
+ * history. */
 static void print_address(struct web *w, bool with_code)
 {
 	const struct web_settings *s = &w->settings;
@@ -168,7 +171,8 @@ int web_open(struct web *w, int fd)
 {
 	web_clients_init(&w->clients);
 	w->base = event_base_new();
-	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0)
+	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 &&
+	    start_http(w, fd) == 0)
 		return 0;
 	if (w->http == NULL)
 		close(fd);
@@ -190,7 +194,8 @@ void web_close(struct web *w)
 
 static int run_server(struct web *w)
 {
-	static const struct { int sig; event_callback_fn act; } signals[] = { { SIGTERM, on_signal }, { SIGINT, on_signal }, { SIGUSR1, on_usr1 } };
+	static const struct { int sig; event_callback_fn act; } signals[] =
+	    { { SIGTERM, on_signal }, { SIGINT, on_signal }, { SIGUSR1, on_usr1 } };
 	struct event *events[nitems(signals)];
 	int rc;
 

@@ -13,8 +13,9 @@
 #include "common/base/base.h"
 
 /*
- * The server of the console: one thread around libevent's evhttp. It never talks to Redis: a short-lived child (web/job.h) serves
- * each request that needs Redis, so a stalled Redis, or a crash, affects only that request. Only this folder includes this header.
+ * The server of the console: one thread around libevent's evhttp. It never talks to Redis: a short-lived child
+ * (web/job.h) serves each request that needs Redis, so a stalled Redis, or a crash, affects only that request. Only
+ * this folder includes this header.
  *	settings.c	the configuration, the token		listen.c	the socket
  *	server.c	evhttp, start and end			client.c	connections and their limits
  *	call.c		a request on its way			refusal.c	errors of evhttp itself
@@ -28,7 +29,8 @@
  */
 struct web_settings {
 	char *host, *port;		/* as configured; port "0": any free one */
-	char *path;			/* of a unix socket, then host is "localhost"; NULL: the console listens on host and port */
+	/* of a unix socket, then host is "localhost"; NULL: the console listens on host and port */
+	char *path;
 	char *token;			/* never NULL */
 	bool token_made;		/* the console made it at its start, so the console must print it */
 	bool read_only;
@@ -56,12 +58,14 @@ struct web {
 
 /* Serves until SIGTERM or SIGINT. -1: failed, and the error was printed. */
 int web_serve(struct web *w);
-/* The same without signals and loop: takes ownership of fd, also on failure; then event_base_loop(w->base, ...), and in any case web_close(). */
+/* The same without signals and loop: takes ownership of fd, also on failure; then event_base_loop(w->base, ...), and in
+ * any case web_close(). */
 int web_open(struct web *w, int fd);
 void web_close(struct web *w);
 
 /* web/listen.c */
-int web_listen(struct web *w);		/* returns a socket, and writes the real port into settings.port; -1: the reason was printed */
+/* returns a socket, and writes the real port into settings.port; -1: the reason was printed */
+int web_listen(struct web *w);
 void web_listen_end(struct web *w);	/* removes the unix socket, if it is still ours */
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * A browser never gets the token. It opens a session with a code that works once. A session has two secrets. The id is a
- * cookie that no script can read; but browsers send cookies to every port of a host. The pages keep the key in their own
- * origin, which includes the port, and send it as a header. A request needs both.
+ * A browser never gets the token. It opens a session with a code that works once. A session has two secrets. The id is
+ * a cookie that no script can read; but browsers send cookies to every port of a host. The pages keep the key in their
+ * own origin, which includes the port, and send it as a header. A request needs both.
  *
  * Sessions are kept in memory only: a restart of the console ends them. Times are CLOCK_BOOTTIME in ms.
  */

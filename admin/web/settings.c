@@ -1,4 +1,5 @@
-/* quredis web: the settings of the console, from the command line and from web{}, and its token. web/server.c serves it. */
+/* quredis web: the settings of the console, from the command line and from web{}, and its token. web/server.c serves
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -15,13 +16,15 @@
 /* -b overrides the host of web.listen, -p its port. */
 static int settle_place(struct admin *a, struct web_settings *s)
 {
-	const char *listen = a->conf->web.listen, *bind = a->options.bind, *path = address_unix_path(bind != NULL ? bind : listen);
+	const char *listen = a->conf->web.listen, *bind = a->options.bind,
+	    *path = address_unix_path(bind != NULL ? bind : listen);
 	struct address address = { .port = PORT };
 
 	if (path != NULL && a->options.web_port >= 0)
 		return admin_fail(a, EX_USAGE, "-p: %s has no port", bind != NULL ? bind : listen);
 	if (path == NULL && address_unix_path(listen) == NULL && address_parse(&address, listen) == -1)
-		return admin_fail(a, EX_CONFIG, "web.listen: expected \"host:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
+		return admin_fail(a, EX_CONFIG,
+		    "web.listen: expected \"host:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
 	s->path = path == NULL ? NULL : alloc_string(path);
 	s->host = alloc_string(path != NULL ? "localhost" : bind != NULL ? bind : address.host);
 	s->port = a->options.web_port >= 0 ? alloc_format("%d", (int)a->options.web_port) : alloc_string(address.port);
@@ -47,8 +50,8 @@ static int read_token(struct admin *a, struct web_settings *s)
 		return -1;
 	}
 	if (strlen(s->token) < TOKEN_LENGTH_MIN || s->token[strspn(s->token, TOKEN_BYTES)] != '\0')
-		return admin_fail(a, EX_CONFIG, "web.token_file: %s: expected one line of at least %d letters, digits and -._~+/= (openssl rand -hex 32 "
-		    "makes one)", path, TOKEN_LENGTH_MIN);
+		return admin_fail(a, EX_CONFIG, "web.token_file: %s: expected one line of at least %d letters, digits "
+		    "and -._~+/= (openssl rand -hex 32 makes one)", path, TOKEN_LENGTH_MIN);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Server-sent events. A child reads the overview once a second for all viewers, and the server sends it if it changed. A viewer
- * that does not read its events is disconnected.
+ * Server-sent events. A child reads the overview once a second for all viewers, and the server sends it if it changed.
+ * A viewer that does not read its events is disconnected.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,8 @@ static void start_overview(struct web *w)
 	if (w->stream.asking)
 		return;
 	w->stream.asking = true;
-	web_job_start(&w->jobs, &(struct web_question){ .work = web_overview_print, .done = send_overview, .arg = w, .extra = true });
+	web_job_start(&w->jobs, &(struct web_question){ .work = web_overview_print, .done = send_overview, .arg = w,
+	    .extra = true });
 }
 
 static void on_clock(int fd, short what, void *arg)
@@ -155,7 +156,8 @@ static void on_clock(int fd, short what, void *arg)
 
 /* ---- a new viewer ---- */
 
-/* Behind a proxy: the last address of X-Forwarded-For, which the proxy wrote; a client can forge those before it. A new string. */
+/* Behind a proxy: the last address of X-Forwarded-For, which the proxy wrote; a client can forge those before it. A new
+ * string. */
 static char *address_of(const struct web_call *call)
 {
 	const char *said = web_call_header(call, "X-Forwarded-For"), *comma;
@@ -191,7 +193,8 @@ static void begin_stream(struct web_call *call, char *address)
 	struct web_viewer *v = alloc_zero(1, sizeof(*v));
 	struct buffer first = {0};
 
-	*v = (struct web_viewer){ .w = call->w, .req = call->req, .connection = evhttp_request_get_connection(call->req),
+	*v = (struct web_viewer){ .w = call->w, .req = call->req,
+	    .connection = evhttp_request_get_connection(call->req),
 		.address = address };
 	web_answer_headers(call);
 	web_answer_header(call, "Content-Type", "text/event-stream");
@@ -219,7 +222,8 @@ void web_events(struct web_call *call)
 	struct web_stream *s = &call->w->stream;
 	char *address;
 
-	if (evhttp_request_get_connection(call->req) == NULL || evhttp_request_get_command(call->req) != EVHTTP_REQ_GET) {
+	if (evhttp_request_get_connection(call->req) == NULL ||
+	    evhttp_request_get_command(call->req) != EVHTTP_REQ_GET) {
 		web_answer_error(call, 405, "this address takes GET only");
 		return;
 	}
@@ -227,7 +231,8 @@ void web_events(struct web_call *call)
 	if (has_too_many(s, address)) {
 		free(address);
 		web_answer_header(call, "Retry-After", "10");
-		web_answer_error(call, 429, "%d event streams to this address are open already", WEB_VIEWERS_ADDRESS_MAX);
+		web_answer_error(call, 429, "%d event streams to this address are open already",
+		    WEB_VIEWERS_ADDRESS_MAX);
 	} else if (s->nviewers >= WEB_VIEWERS_MAX) {
 		free(address);
 		web_answer_error(call, 503, "%d event streams are open already", WEB_VIEWERS_MAX);

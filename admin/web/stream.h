@@ -14,8 +14,8 @@ struct web_call;
 struct web_job;
 
 /*
- * GET /api/v1/events. While there are viewers, a child makes the overview once a second, and the server sends it to all viewers
- * if it changed.
+ * GET /api/v1/events. While there are viewers, a child makes the overview once a second, and the server sends it to all
+ * viewers if it changed.
  */
 #define WEB_VIEWERS_MAX 64
 #define WEB_VIEWERS_ADDRESS_MAX 16	/* streams to one client address */
@@ -33,7 +33,8 @@ struct web_stream {
 int web_stream_init(struct web *w);	/* -1: libevent failed */
 void web_stream_free(struct web *w);
 
-/* web/overview.c: in a child, {"time": ..., "queues": ..., ...} on standard output, one line. Returns an exit status. */
+/* web/overview.c: in a child, {"time": ..., "queues": ..., ...} on standard output, one line. Returns an exit
+ * status. */
 int web_overview_print(void *web);
 
 #endif

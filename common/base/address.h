@@ -1,7 +1,8 @@
 #ifndef COMMON_BASE_ADDRESS_H
 #define COMMON_BASE_ADDRESS_H
 
-/* The address of a service: "host:port" or "[::1]:port". These functions only split it and resolve no name, since that may block. */
+/* The address of a service: "host:port" or "[::1]:port". These functions only split it and resolve no name, since that
+ * may block. */
 struct address {
 	char host[256], port[8];
 };

@@ -12,7 +12,8 @@ struct buffer {
 };
 
 void buffer_append(struct buffer *b, const void *data, size_t len);
-char *buffer_room(struct buffer *b, size_t n);		/* where n bytes may be written; whoever writes them adds them to len */
+/* where n bytes may be written; whoever writes them adds them to len */
+char *buffer_room(struct buffer *b, size_t n);
 void buffer_format(struct buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buffer_consume(struct buffer *b, size_t len);	/* drops the first len bytes */
 void buffer_clear(struct buffer *b);			/* empties it, and keeps the memory */

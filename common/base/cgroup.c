@@ -1,7 +1,7 @@
 /*
- * The control group of a supervisor's boot: creates and enters it, finds the groups of dead boots, kills the processes in them,
- * and removes them. Its name is a hash of the boot token, and its supervisor holds a lock on it. A group without a lock belongs
- * to a dead supervisor.
+ * The control group of a supervisor's boot: creates and enters it, finds the groups of dead boots, kills the processes
+ * in them, and removes them. Its name is a hash of the boot token, and its supervisor holds a lock on it. A group
+ * without a lock belongs to a dead supervisor.
  */
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -130,7 +130,8 @@ static bool is_own(int dir)
 
 /* ---- creating ---- */
 
-/* Removes empty groups of dead supervisors. The kernel refuses to remove a group in use, and the lock is free only when its supervisor is gone. */
+/* Removes empty groups of dead supervisors. The kernel refuses to remove a group in use, and the lock is free only when
+ * its supervisor is gone. */
 static void remove_stale(int base)
 {
 	DIR *d = open_list(base);
@@ -291,7 +292,8 @@ static void kill_one(pid_t pid, const char *name)
 	close(fd);
 }
 
-/* Counts the processes of the group and of all groups below it. kill: each gets SIGKILL (kernels before 5.14 have no cgroup.kill). */
+/* Counts the processes of the group and of all groups below it. kill: each gets SIGKILL (kernels before 5.14 have no
+ * cgroup.kill). */
 static size_t count_processes(int dir, const char *name, bool kill, int depth)
 {
 	int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
@@ -322,7 +324,8 @@ static size_t count_processes(int dir, const char *name, bool kill, int depth)
 	return n;
 }
 
-/* A list of processes can miss some that fork while it is read. cgroup.events is true for the whole group at one moment. */
+/* A list of processes can miss some that fork while it is read. cgroup.events is true for the whole group at one
+ * moment. */
 static bool is_populated(int dir)
 {
 	int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -331,7 +334,8 @@ static bool is_populated(int dir)
 	int error;
 
 	if (fd == -1)
-		return process_error_is_shortage(errno);	/* without descriptors or memory, assume that there are processes */
+		/* without descriptors or memory, assume that there are processes */
+		return process_error_is_shortage(errno);
 	n = read(fd, text, sizeof(text) - 1);
 	error = errno;
 	close(fd);

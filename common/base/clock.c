@@ -1,6 +1,6 @@
 /*
- * The three clocks, in milliseconds, and the waits between attempts. A function that decides by time or by chance takes both as parameters; only the loops
- * read the clocks.
+ * The three clocks, in milliseconds, and the waits between attempts. A function that decides by time or by chance takes
+ * both as parameters; only the loops read the clocks.
  */
 #include <errno.h>
 #include <stdio.h>

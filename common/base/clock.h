@@ -12,16 +12,17 @@ int64_t clock_boottime_ms(void);	/* continues while the machine sleeps: for leas
 int64_t clock_realtime_ms(void);	/* ms since 1970: only for display, never compared between hosts */
 
 /*
- * Converts ms since 1970 that another program wrote: a value that no date can show (before 1970, after 9999, not a number)
- * becomes the nearest one that can.
+ * Converts ms since 1970 that another program wrote: a value that no date can show (before 1970, after 9999, not a
+ * number) becomes the nearest one that can.
  */
 int64_t clock_ms_of(double ms);
 
-void clock_pause_ms(int64_t ms);		/* waits that long, or until a signal. Unlike poll(), it needs no memory */
+/* waits that long, or until a signal. Unlike poll(), it needs no memory */
+void clock_pause_ms(int64_t ms);
 
 /*
- * Call it after a poll that failed (errno): the poll has not waited, so this waits a moment, unless a signal ended the poll. It
- * keeps a loop from spinning.
+ * Call it after a poll that failed (errno): the poll has not waited, so this waits a moment, unless a signal ended the
+ * poll. It keeps a loop from spinning.
  */
 void clock_poll_failed(void);
 
@@ -31,8 +32,8 @@ const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE]);
 int64_t clock_rfc3339_parse(const char *stamp);
 
 /*
- * The n-th wait (n = 1, 2, …): min(cap, base * factor^(n-1)). The share `jitter` (0..1) of it is random: with 1 ("full jitter")
- * a wait is anything from 0 up. random: 32 random bits.
+ * The n-th wait (n = 1, 2, …): min(cap, base * factor^(n-1)). The share `jitter` (0..1) of it is random: with 1 ("full
+ * jitter") a wait is anything from 0 up. random: 32 random bits.
  */
 int64_t clock_backoff_ms(int64_t base_ms, double factor, int64_t cap_ms, double jitter, unsigned n, uint32_t random);
 

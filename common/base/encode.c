@@ -1,5 +1,6 @@
 /*
- * Bytes as text: base64 for messages in JSON, and SHA-1 in hexadecimal digits, as the records, the ids and the notes of messages show it.
+ * Bytes as text: base64 for messages in JSON, and SHA-1 in hexadecimal digits, as the records, the ids and the notes of
+ * messages show it.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -14,6 +14,7 @@ void encode_sha1(const void *data, size_t len, char out[ENCODE_SHA1_SIZE]);
 void encode_sha1_end(struct sha1_ctx *hash, char out[ENCODE_SHA1_SIZE]);
 
 char *encode_base64(const void *data, size_t len);	/* RFC 4648 with padding; a new string */
-void *encode_base64_undo(const char *text, size_t len, size_t *size);	/* the same back: new bytes; NULL: it is no such text */
+/* the same back: new bytes; NULL: it is no such text */
+void *encode_base64_undo(const char *text, size_t len, size_t *size);
 
 #endif

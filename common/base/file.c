@@ -1,9 +1,9 @@
 /*
- * Finds out who can change a file, and on which file system it lies. The daemon trusts a path only if no other user can change what it names, and
- * writes only to files that no other user could have prepared.
+ * Finds out who can change a file, and on which file system it lies. The daemon trusts a path only if no other user can
+ * change what it names, and writes only to files that no other user could have prepared.
  *
- * The walk enters a path from "/" down, as the kernel does, and checks each component first. Only root and the user can change a component that passed the
- * check, so it stays good while the rest is checked.
+ * The walk enters a path from "/" down, as the kernel does, and checks each component first. Only root and the user can
+ * change a component that passed the check, so it stays good while the rest is checked.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -35,7 +35,8 @@ struct walk {
 	size_t at;		/* from here on */
 	int links;
 	bool links_only;	/* judge the owners of links, and nothing else */
-	bool open;		/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
+	/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
+	bool open;
 	bool over;		/* the walk cannot go on: the component is missing, or it cannot be opened */
 	bool everybody;		/* with flaw: every user can change the component */
 	char *flaw;		/* NULL: none so far */
@@ -50,7 +51,8 @@ static bool sees_what_all_see(void)
 {
 	struct stat ours, first;
 
-	return stat("/proc/self/ns/mnt", &ours) == 0 && stat("/proc/1/ns/mnt", &first) == 0 && ours.st_dev == first.st_dev && ours.st_ino == first.st_ino;
+	return stat("/proc/self/ns/mnt", &ours) == 0 && stat("/proc/1/ns/mnt", &first) == 0 &&
+	    ours.st_dev == first.st_dev && ours.st_ino == first.st_ino;
 }
 
 bool file_is_frozen(const char *path)
@@ -62,26 +64,33 @@ bool file_is_frozen(const char *path)
 
 static void judge_owner(struct walk *w, const struct stat *st)
 {
-	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0 && !file_is_frozen(shown_path(w));
+	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
+	    !file_is_frozen(shown_path(w));
 
 	if (w->links_only) {
 		if (S_ISLNK(st->st_mode) && st->st_uid != 0 && st->st_uid != w->user)
-			w->flaw = alloc_format("%s is a link of uid %u, who can make it lead elsewhere: name what it leads to", shown_path(w), st->st_uid);
+			w->flaw = alloc_format("%s is a link of uid %u, who can make it lead elsewhere: name what it "
+			    "leads to", shown_path(w), st->st_uid);
 		return;
 	}
 	w->open = writable && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
 	if (st->st_uid != 0 && st->st_uid != w->user) {
-		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s", shown_path(w), st->st_uid, shown_path(w)) :
-		    alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", shown_path(w), st->st_uid, w->user);
+		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s",
+		    shown_path(w), st->st_uid, shown_path(w)) :
+		    alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", shown_path(w), st->st_uid,
+		    w->user);
 	} else if (writable && !w->open) {
 		w->everybody = (st->st_mode & S_IWOTH) != 0;
 		w->flaw = w->everybody ?
-		    alloc_format("every user can write %s (mode %04o): chmod go-w %s", shown_path(w), st->st_mode & 07777, shown_path(w)) :
-		    alloc_format("its group (gid %u) can write %s (mode %04o): chmod g-w %s", st->st_gid, shown_path(w), st->st_mode & 07777, shown_path(w));
+		    alloc_format("every user can write %s (mode %04o): chmod go-w %s", shown_path(w),
+		    st->st_mode & 07777, shown_path(w)) :
+		    alloc_format("its group (gid %u) can write %s (mode %04o): chmod g-w %s", st->st_gid, shown_path(w),
+		    st->st_mode & 07777, shown_path(w));
 	}
 }
 
-/* A path that cannot be read cannot be used either; the caller that opens it reports that. A missing one is a flaw if others can create it. */
+/* A path that cannot be read cannot be used either; the caller that opens it reports that. A missing one is a flaw if
+ * others can create it. */
 static void note_missing(struct walk *w, int error)
 {
 	w->over = true;
@@ -126,7 +135,8 @@ static void follow_link(struct walk *w)
 	target[len] = '\0';
 	strlcpy(rest, w->rest + w->at, sizeof(rest));
 	w->at = 0;
-	if (strlcpy(w->rest, target, sizeof(w->rest)) >= sizeof(w->rest) || strlcat(w->rest, "/", sizeof(w->rest)) >= sizeof(w->rest) ||
+	if (strlcpy(w->rest, target, sizeof(w->rest)) >= sizeof(w->rest) ||
+	    strlcat(w->rest, "/", sizeof(w->rest)) >= sizeof(w->rest) ||
 	    strlcat(w->rest, rest, sizeof(w->rest)) >= sizeof(w->rest)) {
 		note_too_long(w);
 		return;
@@ -205,13 +215,15 @@ char *file_link_flaw(const char *path, uid_t user)
 	return w.flaw;
 }
 
-/* The path has no link any more. One that came meanwhile is an error; kernels before 5.6 can only look at the last component. */
+/* The path has no link any more. One that came meanwhile is an error; kernels before 5.6 can only look at the last
+ * component. */
 static int open_without_links(const char *path)
 {
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	return fd == -1 && (errno == ENOSYS || errno == EPERM) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
+	return fd == -1 && (errno == ENOSYS || errno == EPERM)
+	    ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
 }
 
 int file_open_directory(const char *path, uid_t user, char **flaw)

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * FNV-1a (draft-eastlake-fnv): tells values apart, nothing more. A stranger who chooses the bytes can make two values equal: where that would do
- * harm, use encode_sha1() or a MAC.
+ * FNV-1a (draft-eastlake-fnv): tells values apart, nothing more. A stranger who chooses the bytes can make two values
+ * equal: where that would do harm, use encode_sha1() or a MAC.
  */
 #define HASH_EMPTY UINT64_C(14695981039346656037)
 

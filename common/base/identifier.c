@@ -8,9 +8,12 @@ static const struct {
 	const char *marks;		/* bytes that may follow the first one, beside letters and digits */
 	const char *form;
 } kinds[] = {
-	[IDENTIFIER_NAME] = { QUEUE_NAME_MAX, "._-", "1 to 64 letters, digits, dots, dashes and underscores, of which the first is a letter or a digit" },
-	[IDENTIFIER_CLASS] = { IDENTIFIER_CLASS_MAX, "._:-", "1 to 64 letters, digits and . _ : -, of which the first is a letter or a digit" },
-	[IDENTIFIER_ID] = { IDENTIFIER_ID_MAX, "._:+-", "1 to 128 letters, digits and . _ : + -, of which the first is a letter or a digit" },
+	[IDENTIFIER_NAME] = { QUEUE_NAME_MAX, "._-", "1 to 64 letters, digits, dots, dashes and underscores, of which "
+	    "the first is a letter or a digit" },
+	[IDENTIFIER_CLASS] = { IDENTIFIER_CLASS_MAX, "._:-",
+	    "1 to 64 letters, digits and . _ : -, of which the first is a letter or a digit" },
+	[IDENTIFIER_ID] = { IDENTIFIER_ID_MAX, "._:+-",
+	    "1 to 128 letters, digits and . _ : + -, of which the first is a letter or a digit" },
 };
 
 static bool is_letter_or_digit(char c)

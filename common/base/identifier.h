@@ -7,9 +7,9 @@
 #include "common/base/limits.h"
 
 /*
- * Identifiers that others choose: producers, handlers, hosts. Each becomes a word of a command line, part of a path, of a key, of a URL, and of
- * a line on a terminal. So each begins with a letter or a digit (never "--all", "." or ".."), has a bounded length, and contains no byte with a
- * meaning of its own in one of these places.
+ * Identifiers that others choose: producers, handlers, hosts. Each becomes a word of a command line, part of a path, of
+ * a key, of a URL, and of a line on a terminal. So each begins with a letter or a digit (never "--all", "." or ".."),
+ * has a bounded length, and contains no byte with a meaning of its own in one of these places.
  */
 enum identifier {
 	IDENTIFIER_NAME,		/* of a queue or a node */

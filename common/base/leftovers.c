@@ -1,6 +1,6 @@
 /*
- * Finds leftovers in /proc by their environment, kills them, and waits for their end. A pidfd is opened for each process before its
- * files are read, so that the process that is killed is the one that was examined.
+ * Finds leftovers in /proc by their environment, kills them, and waits for their end. A pidfd is opened for each
+ * process before its files are read, so that the process that is killed is the one that was examined.
  */
 #include <sys/syscall.h>
 
@@ -23,7 +23,8 @@
 #include "common/base/leftovers.h"
 #include "common/base/process.h"
 
-#define ENVIRON_MAX (4u << 20)	/* bytes read at most; QUREDIS_BOOT_TOKEN stands near the front of a handler's environment */
+/* bytes read at most; QUREDIS_BOOT_TOKEN stands near the front of a handler's environment */
+#define ENVIRON_MAX (4u << 20)
 #define STATUS_MAX 4096		/* the user ids stand near the top */
 #define HELD_MAX 256		/* pidfds held at a time; a scan that finds more is not the last one */
 #define QUIET_LOOKS 2		/* scans in a row that find no process of a token: then none is left */
@@ -52,7 +53,8 @@ void leftovers_token(const unsigned char key[LEFTOVERS_KEY_SIZE], uint64_t boot,
 	struct sha256_ctx sha;
 	uint8_t digest[SHA256_DIGEST_SIZE];
 
-	/* All inputs have one length, and half of the digest is cut off: a plain hash with the key in front is a MAC here. */
+	/* All inputs have one length, and half of the digest is cut off: a plain hash with the key in front is a MAC
+	 * here. */
 	sha256_init(&sha);
 	sha256_update(&sha, LEFTOVERS_KEY_SIZE, key);
 	sha256_update(&sha, sizeof(boot), (const uint8_t *)&boot);
@@ -86,13 +88,15 @@ void leftovers_users_free(struct leftovers_users *users)
 /* ---- one process ---- */
 
 /*
- * A process that ended is no leftover (kernels before 6.15 answer EINVAL for a number that only a thread or a group still has). A process that
- * this user may not read could be a leftover, but only its cgroup can find it: otherwise each unrelated process of that user would raise an alarm.
- * The same holds where pidfd_open is missing, in kernels before 5.3 and some sandboxes. After any other error the process may be a leftover.
+ * A process that ended is no leftover (kernels before 6.15 answer EINVAL for a number that only a thread or a group
+ * still has). A process that this user may not read could be a leftover, but only its cgroup can find it: otherwise
+ * each unrelated process of that user would raise an alarm. The same holds where pidfd_open is missing, in kernels
+ * before 5.3 and some sandboxes. After any other error the process may be a leftover.
  */
 static void note_error(struct look *l, int error)
 {
-	if (error != ESRCH && error != ENOENT && error != EINVAL && error != EACCES && error != EPERM && error != ENOSYS)
+	if (error != ESRCH && error != ENOENT && error != EINVAL && error != EACCES && error != EPERM &&
+	    error != ENOSYS)
 		l->error = error;
 }
 
@@ -230,7 +234,8 @@ static void await_ends(struct look *l, int64_t deadline_ms)
 	}
 }
 
-/* The next step after a scan. CONFIRM: the scan found no process of some token for the first time, so one more scan must agree. */
+/* The next step after a scan. CONFIRM: the scan found no process of some token for the first time, so one more scan
+ * must agree. */
 enum next { DONE, CONFIRM, AGAIN };
 
 static enum next choose_next(const struct look *l)
@@ -260,8 +265,8 @@ static bool none_is_left(const struct look *l)
 }
 
 /*
- * A scan after which no process ended is not repeated for those that stay. A scan that only confirms may exceed the deadline: scans are
- * slow on a host with many processes.
+ * A scan after which no process ended is not repeated for those that stay. A scan that only confirms may exceed the
+ * deadline: scans are slow on a host with many processes.
  */
 int leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users *users, int64_t timeout_ms)
 {

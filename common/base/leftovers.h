@@ -41,7 +41,8 @@ struct leftovers {
 	size_t killed;		/* processes that ended */
 	size_t alive;		/* found by the last scan, and did not end */
 	bool breeding;		/* scans found new processes until the time was over */
-	int error;		/* errno of a process that the last scan could not read: it may be one of these; 0: none */
+	/* errno of a process that the last scan could not read: it may be one of these; 0: none */
+	int error;
 	size_t ended;		/* of the last scan */
 	unsigned quiet;		/* complete scans in a row that found none */
 	struct leftover listed[LEFTOVERS_LISTED];	/* the first of `alive` */
@@ -55,10 +56,11 @@ void leftovers_users_free(struct leftovers_users *users);
 bool leftovers_users_have(const struct leftovers_users *users, uid_t uid);
 
 /*
- * Kills processes that have one of these tokens in their environment and one of these real user ids, and waits for their end. Each scan
- * of /proc is for all tokens together. Scans are repeated until two in a row have found no process of a token, since a process that
- * forks while /proc is read can escape one. Returns -1 if processes of any token are left after timeout_ms, or may be left, because
- * /proc could not be read; alive and listed say how many and which, error says why not.
+ * Kills processes that have one of these tokens in their environment and one of these real user ids, and waits for
+ * their end. Each scan of /proc is for all tokens together. Scans are repeated until two in a row have found no process
+ * of a token, since a process that forks while /proc is read can escape one. Returns -1 if processes of any token are
+ * left after timeout_ms, or may be left, because /proc could not be read; alive and listed say how many and which,
+ * error says why not.
  */
 int leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users *users, int64_t timeout_ms);
 

@@ -1,7 +1,7 @@
 /*
- * "Did you mean?": the known word that is most similar to a misspelled one. Similarity is the edit distance: the least number of letters to insert, remove,
- * replace, or swap with their neighbour. The table of distances between all beginnings of two words is computed row by row; a row needs only the two
- * above it.
+ * "Did you mean?": the known word that is most similar to a misspelled one. Similarity is the edit distance: the least
+ * number of letters to insert, remove, replace, or swap with their neighbour. The table of distances between all
+ * beginnings of two words is computed row by row; a row needs only the two above it.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static size_t distance(const char *a, const char *b)
 size_t nearest_all(const char *name, const char *const *candidates, size_t n, const char **found, size_t most)
 {
 	size_t least_distance = 1 + strlen(name) / 6 + 1, nfound = 0;
-	bool same_letter = false;	/* of two that are equally similar, the one with the same first letter: a slip is rarely there */
+	/* of two that are equally similar, the one with the same first letter: a slip is rarely there */
+	bool same_letter = false;
 
 	for (size_t i = 0; i < n; i++) {
 		size_t d = distance(name, candidates[i]);

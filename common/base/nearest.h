@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 /*
- * Returns the candidate with the smallest edit distance to name, if it is similar enough (distance <= 1 + length/6); else NULL.
+ * Returns the candidate with the smallest edit distance to name, if it is similar enough (distance <= 1 + length/6);
+ * else NULL.
  */
 const char *nearest(const char *name, const char *const *candidates, size_t n);
 /* All candidates that are as similar as this one, in their order: at most `most` of them. Returns their number. */

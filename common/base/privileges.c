@@ -1,6 +1,6 @@
 /*
- * Gives up the rights of root. Raw system calls: what a process of quredis keeps is one word of bits, for which libcap would be
- * a further library.
+ * Gives up the rights of root. Raw system calls: what a process of quredis keeps is one word of bits, for which libcap
+ * would be a further library.
  */
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
@@ -54,7 +54,8 @@ static bool is_dropped(const struct privileges *p, uint64_t keep)
 	if (getresuid(&r, &e, &s) == -1 || getresgid(&rg, &eg, &sg) == -1 || read_capabilities(&w) == -1)
 		return false;
 	errno = EPERM;
-	return r == p->uid && e == p->uid && s == p->uid && rg == p->gid && eg == p->gid && sg == p->gid && getgroups(0, NULL) == p->ngroups &&
+	return r == p->uid && e == p->uid && s == p->uid && rg == p->gid && eg == p->gid && sg == p->gid &&
+	    getgroups(0, NULL) == p->ngroups &&
 	    permitted_bits(&w) == keep && (w.data[0].inheritable | w.data[1].inheritable) == 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Finds processes in /proc, kills them, and waits until they have ended. The caller decides which processes may be killed, and
- * reaps the children whose status it needs.
+ * Finds processes in /proc, kills them, and waits until they have ended. The caller decides which processes may be
+ * killed, and reaps the children whose status it needs.
  */
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -202,8 +202,8 @@ int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, i
 }
 
 /*
- * Raw system calls: glibc's sigaction refuses the two signals that its posix_spawn (used by make, for one) leaves ignored. A
- * struct of zeros means SIG_DFL, no flags and an empty mask on every architecture.
+ * Raw system calls: glibc's sigaction refuses the two signals that its posix_spawn (used by make, for one) leaves
+ * ignored. A struct of zeros means SIG_DFL, no flags and an empty mask on every architecture.
  */
 #define KERNEL_SIGACTION_WORDS 8
 #define KERNEL_SIGSET_SIZE ((size_t)(NSIG / 8))
@@ -216,8 +216,8 @@ void process_reset_signals(void)
 }
 
 /*
- * Flags and mask do not count: exec resets them, and until then nothing runs. Of the two signals that only the raw call reads, they do; that costs
- * one more reset.
+ * Flags and mask do not count: exec resets them, and until then nothing runs. Of the two signals that only the raw call
+ * reads, they do; that costs one more reset.
  */
 static bool has_default_action(int sig)
 {
@@ -226,7 +226,8 @@ static bool has_default_action(int sig)
 
 	if (sigaction(sig, NULL, &action) == 0)
 		return action.sa_handler == SIG_DFL;
-	return syscall(SYS_rt_sigaction, sig, NULL, raw, KERNEL_SIGSET_SIZE) == -1 || memcmp(raw, default_action, sizeof(raw)) == 0;
+	return syscall(SYS_rt_sigaction, sig, NULL, raw, KERNEL_SIGSET_SIZE) == -1 ||
+	    memcmp(raw, default_action, sizeof(raw)) == 0;
 }
 
 uint64_t process_changed_signals(void)

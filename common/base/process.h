@@ -10,23 +10,25 @@
 struct buffer;
 
 /*
- * Children of this process and other processes. The caller is a child subreaper, so the processes that a dead child leaves
- * behind become its own children.
+ * Children of this process and other processes. The caller is a child subreaper, so the processes that a dead child
+ * leaves behind become its own children.
  */
 int process_become_subreaper(void);
 
 /*
- * Other processes of the same user cannot read this one's memory: by /proc, ptrace(2) or a core file. Children inherit it, exec resets it, and so does a
- * change of the user. On kernels with fs.suid_dumpable = 2, root gets a core after such a change.
+ * Other processes of the same user cannot read this one's memory: by /proc, ptrace(2) or a core file. Children inherit
+ * it, exec resets it, and so does a change of the user. On kernels with fs.suid_dumpable = 2, root gets a core after
+ * such a change.
  */
 void process_hide_memory(bool hide);
 
-/* Sends SIGKILL once to every direct child that `spare` does not accept, without waiting. Returns how many got it. spare NULL: all. */
+/* Sends SIGKILL once to every direct child that `spare` does not accept, without waiting. Returns how many got it.
+ * spare NULL: all. */
 size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
 
 /*
- * The same, and reaps, until no such child is left or timeout_ms has passed (CLOCK_MONOTONIC). Drops their statuses. Returns -1
- * on timeout.
+ * The same, and reaps, until no such child is left or timeout_ms has passed (CLOCK_MONOTONIC). Drops their statuses.
+ * Returns -1 on timeout.
  */
 int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms);
 
@@ -42,8 +44,8 @@ void process_reset_signals(void);
 /* The signals that process_reset_signals() would have to change: bit n - 1 for signal n. */
 uint64_t process_changed_signals(void);
 /*
- * Sets the default disposition of these signals only. A child that shares its parent's memory must run none of its handlers, so
- * all signals that are not at their default count, also those that exec would reset.
+ * Sets the default disposition of these signals only. A child that shares its parent's memory must run none of its
+ * handlers, so all signals that are not at their default count, also those that exec would reset.
  */
 void process_default_signals(uint64_t signals);
 

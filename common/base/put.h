@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Write text without printf, memory or locks: for each message, and for a vfork child. Each function writes at `at`, where its caller has room,
- * adds no NUL, and returns the end of what it wrote.
+ * Write text without printf, memory or locks: for each message, and for a vfork child. Each function writes at `at`,
+ * where its caller has room, adds no NUL, and returns the end of what it wrote.
  */
 #define PUT_NUMBER_MAX 20	/* bytes of the longest number */
 

@@ -1,11 +1,12 @@
 /*
- * Durations and sizes as the configuration and the command line write them. A size is decimal digits and at most one unit; a duration is one or more of such
- * parts. The value is exact, or the text is refused: an empty text, a sign, a space, a fraction other than "2.5s", another unit, or a value beyond int64_t.
- * Callers check the range.
+ * Durations and sizes as the configuration and the command line write them. A size is decimal digits and at most one
+ * unit; a duration is one or more of such parts. The value is exact, or the text is refused: an empty text, a sign, a
+ * space, a fraction other than "2.5s", another unit, or a value beyond int64_t. Callers check the range.
  *
- * expand_number(3) and humanize_number(3) of libbsd do not fit. expand_number() also accepts leading space and a sign ("-1" becomes 2^64 - 1), octal and
- * hexadecimal numbers ("010" is 8), lower-case units and a trailing "b"; a typing error would become another value. humanize_number() rounds, and
- * quredisd -T must print a value that parses to the same.
+ * expand_number(3) and humanize_number(3) of libbsd do not fit. expand_number() also accepts leading space and a sign
+ * ("-1" becomes 2^64 - 1), octal and hexadecimal numbers ("010" is 8), lower-case units and a trailing "b"; a typing
+ * error would become another value. humanize_number() rounds, and quredisd -T must print a value that parses to the
+ * same.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,8 +67,8 @@ int units_parse_duration(const char *s, int64_t *ms)
 		if (parse_digits(&s, &n) == -1 || (*s == '.' && parse_tenths(&s, &tenths) == -1))
 			return -1;
 		next = parse_unit(&s);
-		if (next <= unit || __builtin_mul_overflow(n, duration_units[next].ms, &part) || __builtin_add_overflow(part, tenths, &part) ||
-		    __builtin_add_overflow(sum, part, &sum))
+		if (next <= unit || __builtin_mul_overflow(n, duration_units[next].ms, &part) ||
+		    __builtin_add_overflow(part, tenths, &part) || __builtin_add_overflow(sum, part, &sum))
 			return -1;
 		unit = next;
 	} while (*s != '\0');
@@ -115,7 +116,8 @@ int units_parse_size(const char *s, int64_t *bytes)
 		return -1;
 	if (*s != '\0') {
 		unit = strchr(size_units, *s++);
-		if (unit == NULL || *s != '\0' || __builtin_mul_overflow(n, INT64_C(1024) << (10 * (unit - size_units)), &n))
+		if (unit == NULL || *s != '\0' ||
+		    __builtin_mul_overflow(n, INT64_C(1024) << (10 * (unit - size_units)), &n))
 			return -1;
 	}
 	*bytes = n;

@@ -12,9 +12,9 @@ struct unix_socket_file {
 };
 
 /*
- * Creates a socket at path, which has mode 0660 from the first moment, and listens on it. Replaces a socket that exists there; any other
- * file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, and writes to *file which file the socket is; or
- * returns -1 with errno, and does not change *file.
+ * Creates a socket at path, which has mode 0660 from the first moment, and listens on it. Replaces a socket that exists
+ * there; any other file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, and writes to
+ * *file which file the socket is; or returns -1 with errno, and does not change *file.
  */
 int unix_socket_listen(const char *path, int backlog, struct unix_socket_file *file);
 

@@ -1,14 +1,15 @@
 /*
- * The table of classes that handlers named. A worker that meets a new name claims a free entry by compare and swap, writes the
- * name, and opens the entry to readers. If it dies in between, the entry stays unused. If another worker names the same class at
- * that moment, both may get an entry: readers add them up.
+ * The table of classes that handlers named. A worker that meets a new name claims a free entry by compare and swap,
+ * writes the name, and opens the entry to readers. If it dies in between, the entry stays unused. If another worker
+ * names the same class at that moment, both may get an entry: readers add them up.
  */
 #include <sched.h>
 #include <string.h>
 
 #include "common/board/classes.h"
 
-#define NAMING_TURNS 100	/* so often a worker lets the one that writes a name go on, before it passes by the entry */
+/* so often a worker lets the one that writes a name go on, before it passes by the entry */
+#define NAMING_TURNS 100
 
 void classes_name_words(uint64_t words[CLASS_NAME_WORDS], const char *name)
 {

@@ -8,8 +8,9 @@
 #include "common/board/worker_words.h"
 
 /*
- * The counts of dead letters by the class that their handler named. A queue counts the first CLASS_NAMES names one by one, and all
- * others together as CLASS_OTHER, because a handler that puts a number into its class would otherwise fill every list of counters.
+ * The counts of dead letters by the class that their handler named. A queue counts the first CLASS_NAMES names one by
+ * one, and all others together as CLASS_OTHER, because a handler that puts a number into its class would otherwise fill
+ * every list of counters.
  */
 #define CLASS_OTHER "other"
 #define CLASS_FIGURES (CLASS_NAMES + 1)		/* the last one is CLASS_OTHER */

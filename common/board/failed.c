@@ -1,6 +1,7 @@
 /*
- * The table of classes of failed attempts. A worker changes the word of an entry by compare and swap after it has read the name: if another process
- * renamed the entry meanwhile, the generation in the word differs, and the worker looks again. So no count is added to a wrong name.
+ * The table of classes of failed attempts. A worker changes the word of an entry by compare and swap after it has read
+ * the name: if another process renamed the entry meanwhile, the generation in the word differs, and the worker looks
+ * again. So no count is added to a wrong name.
  */
 #include <assert.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static bool claim_entry(struct failed_class *c, uint64_t seen, const uint64_t wo
 	return true;
 }
 
-/* The free entry, or else the one with the smallest count: of several the one that was renamed least often. NULL: all count more than n. */
+/* The free entry, or else the one with the smallest count: of several the one that was renamed least often. NULL: all
+ * count more than n. */
 static struct failed_class *find_place(struct queue_failed_words *f, uint64_t n, uint64_t *seen)
 {
 	struct failed_class *place = NULL;

@@ -17,22 +17,27 @@ enum order {
 
 /* The words of the master, which alone writes them. The children read them. */
 struct board_master {
-	/* enum order of the child in each slot; RUN in a free slot. It is only raised while the child lives, except QUIET <-> RUN. Reader: that child */
+	/* enum order of the child in each slot; RUN in a free slot. It is only raised while the child lives, except
+	 * QUIET <-> RUN. Reader: that child */
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];
-	/* The place in queues[] of the worker in each slot, + 1; 0: no worker. It stays until the worker is reaped. Reader: the sweeper */
+	/* The place in queues[] of the worker in each slot, + 1; 0: no worker. It stays until the worker is reaped.
+	 * Reader: the sweeper */
 	_Atomic int32_t queue_of[SCOREBOARD_SLOTS];
-	/* 1: the child in the slot leaves: it finishes what it runs, and is no worker of its queue any more. Reader: the judge (common/holds/) */
+	/* 1: the child in the slot leaves: it finishes what it runs, and is no worker of its queue any more. Reader:
+	 * the judge (common/holds/) */
 	_Atomic uint32_t leaving[SCOREBOARD_SLOTS];
 	/*
-	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are dead, nothing of them
-	 * runs, and the sweeper has returned their messages, or they left none. It only grows, and never exceeds the generation of the slot.
-	 * Reader: the sweeper.
+	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are
+	 * dead, nothing of them runs, and the sweeper has returned their messages, or they left none. It only grows,
+	 * and never exceeds the generation of the slot. Reader: the sweeper.
 	 */
 	_Atomic uint64_t buried[SCOREBOARD_SLOTS];
-	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others finish. Reader: each sweeper */
+	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others
+	 * finish. Reader: each sweeper */
 	_Atomic int32_t active_sweeper;
 	_Atomic uint32_t stopping;	/* 1: the supervisor stops; never 0 again. Reader: the judge (common/holds/) */
-	_Atomic int64_t started_ms;	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
+	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
+	_Atomic int64_t started_ms;
 	/* USR1 raises it by one. It may wrap: children compare it by log_follow(). Readers: all children */
 	_Atomic uint32_t log_epoch;
 };
@@ -44,30 +49,35 @@ enum queue_policy { QUEUE_NORMAL, QUEUE_BACKOFF, QUEUE_QUARANTINE };
 /* The same for one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()). */
 struct queue_master {
 	/*
-	 * By enum figure: the counts of workers that have ended, and of queues whose heir this queue is. They only grow, so totals never fall.
-	 * Reader: the sweeper, before it reads the slots.
+	 * By enum figure: the counts of workers that have ended, and of queues whose heir this queue is. They only
+	 * grow, so totals never fall. Reader: the sweeper, before it reads the slots.
 	 */
 	_Alignas(64) _Atomic uint64_t past[SCOREBOARD_FIGURES];
-	_Atomic uint32_t wanted;		/* workers that the configuration, or the operator, asks for. Reader: the sweeper */
+	/* workers that the configuration, or the operator, asks for. Reader: the sweeper */
+	_Atomic uint32_t wanted;
 	/*
-	 * Why the queue has fewer workers than wanted, or why they do not fetch. Reader of all: the judge (common/holds/), in master and sweeper. The
-	 * master publishes them in each turn.
+	 * Why the queue has fewer workers than wanted, or why they do not fetch. Reader of all: the judge
+	 * (common/holds/), in master and sweeper. The master publishes them in each turn.
 	 */
 	_Atomic uint32_t policy;		/* enum queue_policy */
 	_Atomic uint32_t quiet;			/* 1: an operator stopped its fetches, or those of all queues */
 	_Atomic uint32_t scaled;		/* 1: the operator set `wanted` */
-	_Atomic uint32_t waits;			/* 1: a missing worker may start only when one that leaves has finished */
+	/* 1: a missing worker may start only when one that leaves has finished */
+	_Atomic uint32_t waits;
 	_Atomic int64_t next_start_ms;		/* CLOCK_MONOTONIC: no worker starts before */
-	/* How the last worker that ended did so: its exit status, or its signal | QUEUE_ENDED_BY_SIGNAL; and when, CLOCK_MONOTONIC, 0: none ended */
+	/* How the last worker that ended did so: its exit status, or its signal | QUEUE_ENDED_BY_SIGNAL; and when,
+	 * CLOCK_MONOTONIC, 0: none ended */
 	_Atomic uint32_t ended;
 	_Atomic int64_t ended_ms;
-	_Atomic uint64_t restarts;		/* workers started in place of dead ones; it only grows. Reader: the sweeper */
+	/* workers started in place of dead ones; it only grows. Reader: the sweeper */
+	_Atomic uint64_t restarts;
 	/*
-	 * Each reload or restart of the queue raises it by one, since the handler may have changed. It may wrap: it is only compared for equality.
-	 * Readers: the workers of the queue (worker/breaker.c).
+	 * Each reload or restart of the queue raises it by one, since the handler may have changed. It may wrap: it is
+	 * only compared for equality. Readers: the workers of the queue (worker/breaker.c).
 	 */
 	_Atomic uint32_t handler_generation;
-	_Atomic uint32_t left;			/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */
+	/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */
+	_Atomic uint32_t left;
 };
 
 #endif

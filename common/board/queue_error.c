@@ -1,4 +1,5 @@
-/* Finds the most important error of a queue among those that its workers and the sweeper show on the scoreboard, and says what it is. */
+/* Finds the most important error of a queue among those that its workers and the sweeper show on the scoreboard, and
+ * says what it is. */
 #include <stdio.h>
 
 #include "common/board/scoreboard.h"
@@ -96,7 +97,8 @@ static const struct {
 	[QUEUE_ERROR_WRONG_TYPE] = { "one of its keys has the wrong type", false, true, false },
 	[QUEUE_ERROR_NO_PERMISSION] = { "Redis refuses password or permission", false, true, false },
 	[QUEUE_ERROR_NO_COMMAND] = { "Redis refuses a command that quredis needs: quredis doctor", false, false, true },
-	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false, false, true },
+	[QUEUE_ERROR_CLUSTER] = { "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0", false,
+	    false, true },
 	[QUEUE_ERROR_SCHEMA] = { "another version of quredis wrote the keys in Redis", false, true, true },
 	[QUEUE_ERROR_SECRET] = { "no secret for wrappers", false, true, true },
 	[QUEUE_ERROR_EVICTION] = { "maxmemory-policy may evict queues", true, false, false },
@@ -113,7 +115,8 @@ static const char *const not_permitted[] = {
 #undef X
 };
 static const char *const not_there[] = {
-#define X(name) [COMMAND_##name] = "Redis refuses " #name ", which quredis needs: this server lacks it or has renamed it",
+#define X(name) [COMMAND_##name] = \
+    "Redis refuses " #name ", which quredis needs: this server lacks it or has renamed it",
 	COMMAND_NAMES(X)
 #undef X
 };
@@ -138,7 +141,8 @@ const char *queue_error_reason(uint32_t word)
 
 uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stops)
 {
-	enum queue_error shown = queue_error_in(word), guess = cut_off ? QUEUE_ERROR_NO_REDIS : refused ? QUEUE_ERROR_OTHER : QUEUE_ERROR_NONE;
+	enum queue_error shown = queue_error_in(word),
+	    guess = cut_off ? QUEUE_ERROR_NO_REDIS : refused ? QUEUE_ERROR_OTHER : QUEUE_ERROR_NONE;
 
 	if (known[shown].for_good)
 		guess = QUEUE_ERROR_NONE;
@@ -161,7 +165,8 @@ static struct slot_text_seen text_of_worker(const struct scoreboard *b, const st
 	return (struct slot_text_seen){ .number = -1 };
 }
 
-const char *queue_error_more(const struct scoreboard *b, const struct board_queue *q, uint32_t word, char out[QUEUE_ERROR_MORE_SIZE])
+const char *queue_error_more(const struct scoreboard *b, const struct board_queue *q, uint32_t word,
+    char out[QUEUE_ERROR_MORE_SIZE])
 {
 	enum queue_error error = queue_error_in(word);
 	struct slot_text_seen seen;

@@ -28,7 +28,8 @@ void scoreboard_announce_master(struct scoreboard *b, size_t sentinel)
 	uint32_t before = atomic_load(&b->sweeper.announced_master);
 
 	assert(sentinel < 256);
-	while (!atomic_compare_exchange_strong(&b->sweeper.announced_master, &before, ((before >> 8) + 1) << 8 | (uint32_t)sentinel))
+	while (!atomic_compare_exchange_strong(&b->sweeper.announced_master, &before,
+	    ((before >> 8) + 1) << 8 | (uint32_t)sentinel))
 		;
 }
 
@@ -90,7 +91,8 @@ static void inherit_classes(struct board_queue *heir, const struct board_queue *
 	}
 }
 
-/* A batch that Redis has not confirmed, and then what was counted since: the heir's sweeper cannot know whether Redis has the batch. */
+/* A batch that Redis has not confirmed, and then what was counted since: the heir's sweeper cannot know whether Redis
+ * has the batch. */
 static void inherit_failed(struct board_queue *heir, struct board_queue *q)
 {
 	struct failed_batch batch;
@@ -103,13 +105,15 @@ static void inherit_failed(struct board_queue *heir, struct board_queue *q)
 	}
 }
 
-/* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too much. */
+/* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too
+ * much. */
 void scoreboard_inherit(struct board_queue *heir, struct board_queue *q)
 {
 	for (int i = 0; i < SCOREBOARD_FIGURES; i++) {
 		atomic_fetch_add(&heir->reported.tallied[i], atomic_load(&q->reported.tallied[i]));
 		atomic_fetch_add(&heir->reported.sent[i], atomic_load(&q->reported.sent[i]));
-		atomic_fetch_add(&heir->master.past[i], atomic_load(&q->master.past[i]) + (i < COUNTERS ? atomic_load(&q->sweeper.swept[i]) : 0));
+		atomic_fetch_add(&heir->master.past[i],
+		    atomic_load(&q->master.past[i]) + (i < COUNTERS ? atomic_load(&q->sweeper.swept[i]) : 0));
 	}
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		atomic_fetch_add(&heir->master.past[FIGURE_LAGS + i], atomic_load(&q->sweeper.lags[i]));

@@ -15,7 +15,8 @@
 /*
  * The scoreboard: anonymous shared memory between the master and its children. It has no locks, no pointers and no
  * strings. Each word is atomic by itself, and no two words change together, so a reader may see one of them new and
- * the other one old. A process may be killed between any two writes, so no reader concludes anything from two words that must agree.
+ * the other one old. A process may be killed between any two writes, so no reader concludes anything from two words
+ * that must agree.
  *
  * The words are grouped by their writer. Each header says for each word its unit, its invariant, and its readers:
  *
@@ -49,11 +50,13 @@ void scoreboard_free(struct scoreboard *b);
 /* ---- a worker calls these; the master ends the trial of a worker that it reaps ---- */
 
 void scoreboard_announce_master(struct scoreboard *b, size_t sentinel);	/* this Sentinel named another master */
-/* The sweeper calls these: most Sentinels name the server that it is connected to; it is not known any more whether they do. */
+/* The sweeper calls these: most Sentinels name the server that it is connected to; it is not known any more whether
+ * they do. */
 void scoreboard_confirm_master(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, size_t sentinel,
     int64_t now_ms);
 void scoreboard_doubt_master(struct scoreboard *b);
-/* True: most Sentinels name another server than this one; sentinel is the index of one of them. False also if nobody knows. */
+/* True: most Sentinels name another server than this one; sentinel is the index of one of them. False also if nobody
+ * knows. */
 bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t server_mark, int64_t now_ms,
     size_t *sentinel);
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
@@ -64,12 +67,13 @@ void board_observe_lag(struct board_queue *q, int64_t lag_ms);
 
 /* ---- the master calls these ---- */
 
-/* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is then new with the heir. */
+/* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is
+ * then new with the heir. */
 void scoreboard_inherit(struct board_queue *heir, struct board_queue *q);
 void scoreboard_clear_queue(struct board_queue *q);	/* no process uses the place any more */
 /*
- * Starts the next generation of the queue's handler: failures that workers of earlier generations report are no evidence against it. generation:
- * the present one + 1.
+ * Starts the next generation of the queue's handler: failures that workers of earlier generations report are no
+ * evidence against it. generation: the present one + 1.
  */
 void scoreboard_new_handler(struct board_queue *q, uint32_t generation);
 

@@ -1,7 +1,8 @@
 /*
- * Decides whether the clock of Redis runs evenly. Each answer to TIME gives two bounds of the offset between that clock and our own. The clock runs
- * evenly as long as one offset that drifts slowly fits all bounds. If none fits, the clock was set or this is another server, and a new epoch
- * begins. All functions are pure, except the last two, which write and read the words on the scoreboard.
+ * Decides whether the clock of Redis runs evenly. Each answer to TIME gives two bounds of the offset between that clock
+ * and our own. The clock runs evenly as long as one offset that drifts slowly fits all bounds. If none fits, the clock
+ * was set or this is another server, and a new epoch begins. All functions are pure, except the last two, which write
+ * and read the words on the scoreboard.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ bool server_clock_agrees(const struct server_clock *c, const struct server_time 
 
 static int64_t begin_epoch(struct server_clock *c, const struct server_time *t)
 {
-	int64_t step = c->checked_ms == 0 ? 0 : low_of(t) > c->high_ms ? low_of(t) - c->high_ms : high_of(t) - c->low_ms;
+	int64_t step = c->checked_ms == 0 ? 0 : low_of(t) > c->high_ms ? low_of(t) - c->high_ms
+	    : high_of(t) - c->low_ms;
 
 	c->low_ms = low_of(t);
 	c->high_ms = high_of(t);
@@ -79,17 +81,19 @@ bool server_clock_age(const struct server_clock *c, int64_t boottime_ms, struct 
 
 void server_clock_text(const struct server_clock *c, const char *boot_id, char out[SERVER_CLOCK_TEXT_SIZE])
 {
-	snprintf(out, SERVER_CLOCK_TEXT_SIZE, "1 %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, boot_id, c->low_ms, c->high_ms,
-	    c->checked_ms, c->since_ms, c->stepped_ms);
+	snprintf(out, SERVER_CLOCK_TEXT_SIZE, "1 %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, boot_id,
+	    c->low_ms, c->high_ms, c->checked_ms, c->since_ms, c->stepped_ms);
 }
 
 static bool is_sound(const struct server_clock *c, int64_t boottime_ms)
 {
 	int64_t most = INT64_C(1) << 52;	/* so that no sum overflows */
 
-	return c->checked_ms > 0 && c->checked_ms <= boottime_ms && boottime_ms - c->checked_ms <= SERVER_CLOCK_RECALLED_MS &&
+	return c->checked_ms > 0 && c->checked_ms <= boottime_ms &&
+	    boottime_ms - c->checked_ms <= SERVER_CLOCK_RECALLED_MS &&
 	    c->low_ms > -most && c->high_ms < most && c->low_ms <= c->high_ms &&
-	    c->since_ms > 0 && c->since_ms <= c->checked_ms + c->high_ms && c->stepped_ms >= 0 && c->stepped_ms <= c->since_ms;
+	    c->since_ms > 0 && c->since_ms <= c->checked_ms + c->high_ms && c->stepped_ms >= 0 &&
+	    c->stepped_ms <= c->since_ms;
 }
 
 bool server_clock_recall(struct server_clock *c, const char *boot_id, const char *text, int64_t boottime_ms)
@@ -98,8 +102,10 @@ bool server_clock_recall(struct server_clock *c, const char *boot_id, const char
 	char boot[64];
 	int end = 0;
 
-	if (sscanf(text, "1 %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", boot, &parsed.low_ms, &parsed.high_ms,
-		&parsed.checked_ms, &parsed.since_ms, &parsed.stepped_ms, &end) != 6 || text[end] != '\0' || strcmp(boot, boot_id) != 0 ||
+	if (sscanf(text, "1 %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", boot, &parsed.low_ms,
+	    &parsed.high_ms,
+		&parsed.checked_ms, &parsed.since_ms, &parsed.stepped_ms, &end) != 6 || text[end] != '\0' ||
+		    strcmp(boot, boot_id) != 0 ||
 	    !is_sound(&parsed, boottime_ms))
 		return false;
 	*c = parsed;

@@ -12,15 +12,18 @@
 struct board_queue;
 
 enum slot_state {
-	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,	/* waiting: for its queue's recovery, a pause, the breaker, the end of a back-off */
+	/* waiting: for its queue's recovery, a pause, the breaker, the end of a back-off */
+	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,
 	SLOT_IDLE, SLOT_RUNNING, SLOT_SETTLING, SLOT_STOPPING
 };
 extern const char *const slot_state_names[];			/* "free", "starting", … */
 
 /* Why a worker requests no message now, by rank: of several the first one counts (worker/admission.c). */
 enum worker_hold {
-	WORKER_ADMITTED, WORKER_LEAVES, WORKER_CONNECTS, WORKER_QUIET, WORKER_GATE_SHUT, WORKER_PAUSED, WORKER_BREAKER, WORKER_LEASE_IN_DOUBT,
-	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW, WORKER_NO_TRAY,
+	WORKER_ADMITTED, WORKER_LEAVES, WORKER_CONNECTS, WORKER_QUIET, WORKER_GATE_SHUT, WORKER_PAUSED, WORKER_BREAKER,
+	    WORKER_LEASE_IN_DOUBT,
+	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW,
+	    WORKER_NO_TRAY,
 	WORKER_HOLDS
 };
 /* The name of the hold. NULL: the worker waits for nothing, or no hold has this number */
@@ -29,56 +32,71 @@ const char *slot_waits_for(uint32_t hold);
 #define SLOT_UNSAVED_UNKNOWN (-1)
 
 /*
- * The words of one child: a worker, a sweeper, or the keeper. The child in the slot writes them while it lives. The master writes them before the
- * child starts and after it has ended: it clears all but the generation. It reads all of them for status; other readers are named below.
+ * The words of one child: a worker, a sweeper, or the keeper. The child in the slot writes them while it lives. The
+ * master writes them before the child starts and after it has ended: it clears all but the generation. It reads all of
+ * them for status; other readers are named below.
  *
- * A child may be killed between any two writes, so no word proves another one. A counter only grows while its child lives (atomic add).
+ * A child may be killed between any two writes, so no word proves another one. A counter only grows while its child
+ * lives (atomic add).
  */
 struct slot {
 	/*
-	 * generation << 8 | enum slot_state, in one word so that it is never torn. The generation only grows: each process in the slot takes a higher
-	 * one, and a worker takes one for each incarnation. 56 bits do not wrap. Readers: the sweeper also (proofs of death, the holder of an archive).
+	 * generation << 8 | enum slot_state, in one word so that it is never torn. The generation only grows: each
+	 * process in the slot takes a higher one, and a worker takes one for each incarnation. 56 bits do not wrap.
+	 * Readers: the sweeper also (proofs of death, the holder of an archive).
 	 */
 	_Alignas(64) _Atomic uint64_t state;
-	/* CLOCK_MONOTONIC, ms: the last turn of its loop. The master kills a child whose heartbeat is too old (supervisor/children/watch.c). */
+	/* CLOCK_MONOTONIC, ms: the last turn of its loop. The master kills a child whose heartbeat is too old
+	 * (supervisor/children/watch.c). */
 	_Atomic int64_t heartbeat_ms;
 	_Atomic uint64_t serial;		/* messages that the worker started; it only grows */
 	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC, ms: since when a message runs; 0: none runs */
 	/* CLOCK_MONOTONIC, ms. Worker: when the handler and its kill grace end. 0: none. The master waits so long. */
 	_Atomic int64_t deadline_ms;
-	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME, ms: the handler is dead by then, or the master kills the worker; 0: it may finish */
-	_Atomic uint64_t abandoned;		/* a generation: no message runs here that was fetched under a lower one; 0: not known. Reader: the sweeper */
+	/* CLOCK_BOOTTIME, ms: the handler is dead by then, or the master kills the worker; 0: it may finish */
+	_Atomic int64_t fence_ms;
+	/* a generation: no message runs here that was fetched under a lower one; 0: not known. Reader: the sweeper */
+	_Atomic uint64_t abandoned;
 	/*
-	 * A process group: worker: of its handler; keeper: of redis-server. 0: none; never 1, nor the supervisor's own. The master kills the group
-	 * when the worker dies, before it reaps the worker, so no other process can have the number.
+	 * A process group: worker: of its handler; keeper: of redis-server. 0: none; never 1, nor the supervisor's own.
+	 * The master kills the group when the worker dies, before it reaps the worker, so no other process can have the
+	 * number.
 	 */
 	_Atomic int32_t handler_pgid;
 	_Atomic int32_t pid;			/* of the child; 0: not known yet. Reader: the sweeper */
 	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0. slot_lose_redis() */
-	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
-	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
+	/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
+	_Atomic uint32_t error;
+	/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
+	struct slot_text redis_why;
 	/*
-	 * Keeper: bytes that its Redis acknowledged and that are not in the append-only file, for which a stop waits; SLOT_UNSAVED_UNKNOWN: the keeper
-	 * cannot tell; 0: no stop waits. redis_why says why.
+	 * Keeper: bytes that its Redis acknowledged and that are not in the append-only file, for which a stop waits;
+	 * SLOT_UNSAVED_UNKNOWN: the keeper cannot tell; 0: no stop waits. redis_why says why.
 	 */
 	_Atomic int64_t unsaved;
-	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	_Atomic int64_t redis_retry_ms;
 	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
 	/*
-	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start succeeded, or it has tried none.
-	 * With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge (common/holds/).
+	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start
+	 * succeeded, or it has tried none. With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge
+	 * (common/holds/).
 	 */
 	_Atomic uint32_t not_started;
 	_Atomic int64_t next_start_ms;
-	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
-	struct slot_text failure;		/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */
+	/* of the message that runs: its percentage and text. Readers: the sweeper also */
+	struct slot_text progress;
+	/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */
+	struct slot_text failure;
 	_Atomic int64_t failed_ms;		/* CLOCK_MONOTONIC: when that was; 0: none was */
-	/* "CLASS TEXT" of the last failed attempt here, and when it ended (CLOCK_MONOTONIC; 0: none did). slot_note_attempt(). Reader: the sweeper */
+	/* "CLASS TEXT" of the last failed attempt here, and when it ended (CLOCK_MONOTONIC; 0: none did).
+	 * slot_note_attempt(). Reader: the sweeper */
 	struct slot_text attempt;
 	_Atomic int64_t attempt_ms;
 	/*
-	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
-	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
+	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only
+	 * grows until slot_fold() moves it to queue_master.past. The sum may lag behind the histogram by one run.
+	 * Reader: the sweeper, for stats and metrics.
 	 */
 	_Atomic uint64_t counters[COUNTERS];
 	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
@@ -99,7 +117,8 @@ static inline uint64_t slot_generation(const struct slot *s)
 
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
-/* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when they have one. */
+/* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when
+ * they have one. */
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
 /* The keeper: bytes as in unsaved. Every call is a heartbeat. */
 void slot_wait_for_file(struct slot *s, int64_t bytes, const char *why, int64_t now_ms);

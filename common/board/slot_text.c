@@ -1,7 +1,7 @@
 /*
- * A text on the scoreboard: written by its child, read by the master and the sweeper. It may come from strangers, so the writer
- * makes it safe for a terminal and for JSON, and a reader takes nothing that changed while it read. Only the text of the sweeper may have two writers,
- * the old and the new one during a reload: then it may be torn.
+ * A text on the scoreboard: written by its child, read by the master and the sweeper. It may come from strangers, so
+ * the writer makes it safe for a terminal and for JSON, and a reader takes nothing that changed while it read. Only the
+ * text of the sweeper may have two writers, the old and the new one during a reload: then it may be torn.
  */
 #include <stdbool.h>
 #include <string.h>

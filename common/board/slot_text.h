@@ -9,8 +9,9 @@
 #define SLOT_TEXT_WORDS (SLOT_TEXT_MAX / 8 + 1)	/* the text, and a NUL at least */
 
 /*
- * A text of a child, and a number that belongs to it. The only words of a slot that belong together: `turn` is odd while the child writes them, and a
- * reader that saw it odd, or changed, reads again. If the child died while it wrote, there is no text to be seen.
+ * A text of a child, and a number that belongs to it. The only words of a slot that belong together: `turn` is odd
+ * while the child writes them, and a reader that saw it odd, or changed, reads again. If the child died while it wrote,
+ * there is no text to be seen.
  */
 struct slot_text {
 	_Atomic uint32_t turn;

@@ -1,6 +1,6 @@
 /*
- * Checks that look at more than one value, outside of a queue or across queues. Checks of one queue are in check_queue.c, those of users, programs and
- * directories of this host in check_host.c.
+ * Checks that look at more than one value, outside of a queue or across queues. Checks of one queue are in
+ * check_queue.c, those of users, programs and directories of this host in check_host.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ struct claims {
 	bool *reported;		/* by queue: an error was reported; a queue gets only one */
 };
 
-/* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for any text. */
+/* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for
+ * any text. */
 static const char *const transit_keys[] = { "", ":*" };
 static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":redriven:*" };
 
@@ -78,10 +79,12 @@ static bool claims_collide(const struct claim *a, const struct claim *b)
 	return a->prefix ? strncmp(a->name, b->name, strlen(a->name)) == 0 : strcmp(a->name, b->name) == 0;
 }
 
-/* True: both keys are made of one list, so they cannot collide, or one is a private key in the names reserved for quredis. */
+/* True: both keys are made of one list, so they cannot collide, or one is a private key in the names reserved for
+ * quredis. */
 static bool may_meet(const struct claim *a, const struct claim *b)
 {
-	return (a->queue == b->queue && strcmp(a->key, b->key) == 0) || (a->queue == -1 && b->private) || (b->queue == -1 && a->private);
+	return (a->queue == b->queue && strcmp(a->key, b->key) == 0) || (a->queue == -1 && b->private) ||
+	    (b->queue == -1 && a->private);
 }
 
 static const struct conf_origin *place_of(const struct claims *c, const struct claim *claim)
@@ -114,7 +117,8 @@ static void report_collision(struct claims *c, const struct claim *a, const stru
 	free(where);
 }
 
-/* True: an earlier queue has the same name. The name has an error of its own, so the keys of this queue are not compared. */
+/* True: an earlier queue has the same name. The name has an error of its own, so the keys of this queue are not
+ * compared. */
 static bool named_before(const struct conf *conf, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -128,7 +132,8 @@ static void check_keys(struct conf_loading *l)
 {
 	struct claims c = { .l = l, .reported = alloc_zero(l->conf->nqueues, sizeof(bool)) };
 
-	add_claim(&c, "quredis:", "*", -1, "");	/* also with a prefix: another supervisor on this server may have none */
+	/* also with a prefix: another supervisor on this server may have none */
+	add_claim(&c, "quredis:", "*", -1, "");
 	if (l->conf->redis.prefix != NULL)
 		add_claim(&c, l->conf->redis.prefix, "quredis:*", -1, "");
 	for (size_t i = 0; i < l->conf->nqueues; i++)
@@ -145,7 +150,8 @@ static void check_keys(struct conf_loading *l)
 	free(c.reported);
 }
 
-/* A list that quredis trusts should not begin with the name of one that producers write: access lists with a pattern would cover both. */
+/* A list that quredis trusts should not begin with the name of one that producers write: access lists with a pattern
+ * would cover both. */
 static void check_trusted(struct conf_loading *l, const struct conf_queue *q, const char *key, const char *list)
 {
 	const struct conf_origin *given = conf_queue_origin(q, key);
@@ -154,8 +160,9 @@ static void check_trusted(struct conf_loading *l, const struct conf_queue *q, co
 		const char *ingress = l->conf->queues[i]->ingress;
 
 		if (ingress != NULL && strlen(list) > strlen(ingress) && strncmp(list, ingress, strlen(ingress)) == 0) {
-			conf_warning(l, given, "queue %s: %s = \"%s\" begins with the name of an ingress list, %s: an access list that lets producers "
-			    "write %s* lets them write it, too", q->name, key, list, ingress, ingress);
+			conf_warning(l, given, "queue %s: %s = \"%s\" begins with the name of an ingress list, %s: an "
+			    "access list that lets producers write %s* lets them write it, too", q->name, key, list,
+			    ingress, ingress);
 			return;
 		}
 	}
@@ -184,10 +191,11 @@ static void check_prefix(struct conf_loading *l)
 	if (prefix == NULL)
 		return;
 	if (strlen(prefix) > PREFIX_MAX || prefix[strspn(prefix, PREFIX_BYTES)] != '\0')
-		conf_error(l, where, "redis.prefix: expected 1 to %d letters, digits, dots, dashes, underscores and colons, and at most one hash tag "
-		    "in braces, such as \"{a}\" or \"a:\"", PREFIX_MAX);
+		conf_error(l, where, "redis.prefix: expected 1 to %d letters, digits, dots, dashes, underscores and "
+		    "colons, and at most one hash tag in braces, such as \"{a}\" or \"a:\"", PREFIX_MAX);
 	else if (has_stray_brace(prefix))
-		conf_error(l, where, "redis.prefix: braces stand only around one hash tag that is not empty, such as \"{a}\"; not \"%s\"", prefix);
+		conf_error(l, where, "redis.prefix: braces stand only around one hash tag that is not empty, such as "
+		    "\"{a}\"; not \"%s\"", prefix);
 	else if (strncmp(prefix, "quredis:", strlen("quredis:")) == 0)
 		conf_error(l, where, "redis.prefix: names that begin with quredis: are reserved");
 }
@@ -203,9 +211,10 @@ static void check_slot(struct conf_loading *l, const struct conf_queue *q, const
 		return;
 	tag = redis_hash_tag(prefix, &len);
 	conf_error(l, conf_given(given) ? given : conf_queue_origin(q, "name"),
-	    "queue %s: %s = \"%s\" is in slot %d of a Redis Cluster%s, and redis.prefix = \"%s\" in slot %d: all keys must be in one slot. "
-	    "Put {%.*s} into the name, or leave %s out", q->name, key, list, redis_slot(list),
-	    redis_hash_tag(list, &other) == NULL ? " (it has no hash tag, so its keys are in several)" : "", prefix, redis_slot(prefix), (int)len, tag, key);
+	    "queue %s: %s = \"%s\" is in slot %d of a Redis Cluster%s, and redis.prefix = \"%s\" in slot %d: all keys "
+	    "must be in one slot. Put {%.*s} into the name, or leave %s out", q->name, key, list, redis_slot(list),
+	    redis_hash_tag(list, &other) == NULL ? " (it has no hash tag, so its keys are in several)" : "", prefix,
+	    redis_slot(prefix), (int)len, tag, key);
 }
 
 static void check_slots(struct conf_loading *l)
@@ -244,7 +253,8 @@ static void check_embedded(struct conf_loading *l)
 	if (conf->redis.dir == NULL && !conf_given(dir))
 		conf_error(l, conf_origin(conf, "redis.embedded"), "redis.embedded = true requires redis.dir");
 	if (conf_given(url))
-		conf_error(l, url, "redis.url cannot be set together with redis.embedded = true (the socket is in redis.dir)");
+		conf_error(l, url,
+		    "redis.url cannot be set together with redis.embedded = true (the socket is in redis.dir)");
 	else if (conf_given(sentinels))
 		conf_error(l, sentinels, "redis.sentinels cannot be set together with redis.embedded = true");
 	else if (conf->redis.url != NULL && url->kind == CONF_ORIGIN_DERIVED &&
@@ -263,23 +273,28 @@ static void parse_target(struct conf_loading *l, const struct conf_origin *url, 
 	else if (!conf_given(sentinels))
 		conf_error(l, url, "redis.url: %s", why);
 	else
-		conf_error(l, conf_given(url) && strncmp(why, "redis.url", strlen("redis.url")) == 0 ? url : sentinels, "%s", why);
+		conf_error(l, conf_given(url) && strncmp(why, "redis.url", strlen("redis.url")) == 0 ? url : sentinels,
+		    "%s", why);
 }
 
 static void check_server(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
-	const struct conf_origin *sentinels = conf_origin(conf, "redis.sentinels"), *master = conf_origin(conf, "redis.master");
+	const struct conf_origin *sentinels = conf_origin(conf, "redis.sentinels"),
+	    *master = conf_origin(conf, "redis.master");
 	const struct conf_origin *url = conf_origin(conf, "redis.url");
-	static const char *const logins[] = { "redis.sentinel_user", "redis.sentinel_password_file", "redis.sentinel_tls" };
+	static const char *const logins[] =
+	    { "redis.sentinel_user", "redis.sentinel_password_file", "redis.sentinel_tls" };
 
 	for (size_t i = 0; i < nitems(logins) && !conf_given(sentinels); i++)
 		if (conf_given(conf_origin(conf, logins[i])))
-			conf_warning(l, conf_origin(conf, logins[i]), "%s has no effect without redis.sentinels", logins[i]);
+			conf_warning(l, conf_origin(conf, logins[i]), "%s has no effect without redis.sentinels",
+			    logins[i]);
 	if (url->kind == CONF_ORIGIN_BAD || sentinels->kind == CONF_ORIGIN_BAD || master->kind == CONF_ORIGIN_BAD)
 		return;
 	if (conf_given(sentinels) && !conf_given(master))
-		conf_error(l, sentinels, "redis.sentinels requires redis.master, the name under which the Sentinels know the master");
+		conf_error(l, sentinels,
+		    "redis.sentinels requires redis.master, the name under which the Sentinels know the master");
 	else if (conf_given(master) && !conf_given(sentinels))
 		conf_error(l, master, "redis.master has no meaning without redis.sentinels");
 	else if (!conf->redis.embedded)
@@ -292,7 +307,8 @@ static void check_supervisor_and_log(struct conf_loading *l)
 	const char *target = conf->log.target;
 
 	if (!identifier_is(IDENTIFIER_NAME, conf->supervisor.node, strlen(conf->supervisor.node)))
-		conf_error(l, conf_origin(conf, "supervisor.node"), "supervisor.node: expected %s", identifier_form(IDENTIFIER_NAME));
+		conf_error(l, conf_origin(conf, "supervisor.node"), "supervisor.node: expected %s",
+		    identifier_form(IDENTIFIER_NAME));
 	if (strlen(conf->supervisor.control_socket) > SOCKET_PATH_MAX)
 		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
 		    "supervisor.control_socket: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
@@ -313,13 +329,15 @@ static void check_web(struct conf_loading *l)
 	if (path != NULL && strlen(path) > SOCKET_PATH_MAX)
 		conf_error(l, where, "web.listen: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
 	else if (path == NULL && address_parse(&address, listen) == -1)
-		conf_error(l, where, "web.listen: expected \"address:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
+		conf_error(l, where,
+		    "web.listen: expected \"address:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
 	else if (path == NULL && address_reach(address.host) == ADDRESS_OTHER && !l->conf->web.behind_proxy)
-		conf_warning(l, where, "web.listen: other hosts can reach %s and the console has no TLS: quredis web refuses to start unless "
-		    "web.behind_proxy = true", address.host);
+		conf_warning(l, where, "web.listen: other hosts can reach %s and the console has no TLS: quredis web "
+		    "refuses to start unless web.behind_proxy = true", address.host);
 }
 
-/* Compares names as statsd gets them: sweeper/report/statsd.c replaces a dot, which separates levels there, by an underscore. */
+/* Compares names as statsd gets them: sweeper/report/statsd.c replaces a dot, which separates levels there, by an
+ * underscore. */
 static bool is_same_in_statsd(const char *a, const char *b)
 {
 	for (; *a != '\0' && (*a == *b || ((*a == '.' || *a == '_') && (*b == '.' || *b == '_'))); a++)
@@ -337,7 +355,8 @@ static void check_level_names(struct conf_loading *l)
 
 			if (other != NULL && strcmp(other, name) != 0 && is_same_in_statsd(other, name))
 				conf_warning(l, conf_queue_origin(conf->queues[i], "name"),
-				    "queues %s and %s have the same name in metrics.statsd, which replaces a dot by an underscore", other, name);
+				    "queues %s and %s have the same name in metrics.statsd, which replaces a dot by an "
+				    "underscore", other, name);
 		}
 }
 

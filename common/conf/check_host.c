@@ -1,10 +1,11 @@
 /*
- * Checks against this host, at load time only: users and groups of handlers, whether they can execute their programs, and who can change the files and
- * directories that the configuration names (common/base/file.h). Resolves run_as, so that a forked child need not ask a name service, which may hang.
+ * Checks against this host, at load time only: users and groups of handlers, whether they can execute their programs,
+ * and who can change the files and directories that the configuration names (common/base/file.h). Resolves run_as, so
+ * that a forked child need not ask a name service, which may hang.
  *
- * A missing directory that the sweeper uses later is a warning: it may be created until then, and the sweeper logs the error when it matters. A path to
- * write to that others can change is a warning, too: a file of another user is refused when it is opened (common/base/file.h). A link of another user in
- * such a path is an error.
+ * A missing directory that the sweeper uses later is a warning: it may be created until then, and the sweeper logs the
+ * error when it matters. A path to write to that others can change is a warning, too: a file of another user is refused
+ * when it is opened (common/base/file.h). A link of another user in such a path is an error.
  */
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -35,7 +36,8 @@ static const char *shown_name(const struct conf_queue *q)
 
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
 {
-	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
+	return (l->flags & CONF_LENIENT_HANDLERS) == 0 &&
+	    (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
 }
 
 static void resolve_groups(struct conf_run_as *r)
@@ -124,10 +126,11 @@ static void check_allowed(struct conf_loading *l, const struct conf_queue *q)
 	const struct conf_run_as *r = &q->run_as;
 
 	if (r->user != NULL && r->uid != geteuid())
-		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: only root can run handlers as \"%s\"", r->user);
+		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: only root can run handlers as \"%s\"",
+		    r->user);
 	if (r->group != NULL && r->gid != getegid())
-		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: only root can run handlers in \"%s\"",
-		    r->group);
+		conf_error(l, conf_queue_origin(q, "run_as.group"),
+		    "run_as.group: only root can run handlers in \"%s\"", r->group);
 }
 
 static void check_user(struct conf_loading *l, struct conf_queue *q)
@@ -139,12 +142,14 @@ static void check_user(struct conf_loading *l, struct conf_queue *q)
 	if (missing & CONF_NO_USER)
 		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: user \"%s\" does not exist", r->user);
 	if (missing & CONF_NO_GROUP)
-		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: group \"%s\" does not exist", r->group);
+		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: group \"%s\" does not exist",
+		    r->group);
 	if (missing != 0 || (r->user == NULL && r->group == NULL && !own->switch_user))
 		return;
 	if (geteuid() != 0)
 		check_allowed(l, q);
-	else	/* a worker has become the supervisor's user before; a program that starts the handlers of one queue has not */
+	/* a worker has become the supervisor's user before; a program that starts the handlers of one queue has not */
+	else
 		r->switch_user = l->only != NULL || !own->switch_user || !conf_run_as_same_ids(r, own);
 }
 
@@ -156,7 +161,8 @@ void conf_check_own_user(struct conf_loading *l)
 	if (conf_run_as_resolve(r, NULL) != 0)
 		conf_error(l, where, "supervisor.user: user \"%s\" does not exist", r->user);
 	else if (r->uid != geteuid() && geteuid() != 0)
-		conf_error(l, where, "supervisor.user: only root can become \"%s\": start quredisd as root, or as that user", r->user);
+		conf_error(l, where,
+		    "supervisor.user: only root can become \"%s\": start quredisd as root, or as that user", r->user);
 	else
 		r->switch_user = r->uid != geteuid();
 }
@@ -183,9 +189,12 @@ void conf_check_root(struct conf_loading *l)
 	if (n > NAMED_MAX)
 		buffer_format(&names, " and %zu more", n - NAMED_MAX);
 	if (n > 0)
-		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root, unless supervisor.user is set" :
-		    "queues %s: without run_as.user their handlers run as root, unless supervisor.user is set", names.data);
-	else if (l->only == NULL && conf->nqueues > 0 && conf_is_served(l, conf->queues[0]) && conf->supervisor.as.user == NULL)
+		conf_warning(l, conf_queue_place(first),
+		    n == 1 ? "queue %s: without run_as.user its handlers run as root, unless supervisor.user is set" :
+		    "queues %s: without run_as.user their handlers run as root, unless supervisor.user is set",
+		    names.data);
+	else if (l->only == NULL && conf->nqueues > 0 && conf_is_served(l, conf->queues[0]) &&
+	    conf->supervisor.as.user == NULL)
 		/* handlers have users of their own, but what reads from Redis runs as root */
 		conf_warning(l, conf_queue_place(conf->queues[0]),
 		    "quredisd runs as root, and so do its processes that read from Redis: set supervisor.user");
@@ -194,12 +203,14 @@ void conf_check_root(struct conf_loading *l)
 
 /* ---- paths ---- */
 
-void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave)
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path,
+    uid_t user, bool grave)
 {
 	char here[PATH_MAX], *whole, *flaw;
 	bool everybody;
 
-	whole = path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
+	whole = path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path)
+	    : alloc_format("%s/%s", here, path);
 	flaw = file_path_flaw(whole, user, &everybody);
 	if (flaw != NULL && (everybody || grave))
 		conf_error(l, where, "%s: %s", what, flaw);
@@ -210,7 +221,8 @@ void conf_check_path(struct conf_loading *l, const struct conf_origin *where, co
 }
 
 /* quredis never writes to a file of another user; but another user who can change the path can keep it from writing. */
-static void check_way(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path, uid_t user)
+static void check_way(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path,
+    uid_t user)
 {
 	bool everybody;
 	char *link = file_link_flaw(path, user), *flaw = link == NULL ? file_path_flaw(path, user, &everybody) : NULL;
@@ -224,18 +236,20 @@ static void check_way(struct conf_loading *l, const struct conf_origin *where, c
 }
 
 /* Access control lists may allow more than the mode shows: then only the attempt tells. */
-static void check_writer(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir, const struct stat *st)
+static void check_writer(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir,
+    const struct stat *st)
 {
 	const struct conf_run_as *own = &l->conf->supervisor.as;
 
 	if (!own->switch_user || (conf_run_as_may(own, st, S_IWOTH) && conf_run_as_may(own, st, S_IXOTH)) ||
 	    getxattr(dir, "system.posix_acl_access", NULL, 0) > 0)
 		return;
-	conf_error(l, where, "%s: supervisor.user \"%s\" cannot write to %s (mode %04o, uid %u): chown it", key, own->user, dir, st->st_mode & 07777,
-	    st->st_uid);
+	conf_error(l, where, "%s: supervisor.user \"%s\" cannot write to %s (mode %04o, uid %u): chown it", key,
+	    own->user, dir, st->st_mode & 07777, st->st_uid);
 }
 
-static void check_directory(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *dir)
+static void check_directory(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key,
+    const char *dir)
 {
 	struct stat st;
 
@@ -254,7 +268,8 @@ static char *directory_of(const char *path)
 	return alloc_copy(path, len == 0 ? 1 : len);
 }
 
-/* Only a root that may pass over modes sees into a directory that supervisor.user keeps for itself: another one looks with that user's eyes. */
+/* Only a root that may pass over modes sees into a directory that supervisor.user keeps for itself: another one looks
+ * with that user's eyes. */
 static bool is_seen_by_user_alone(const struct conf *conf, const char *dir)
 {
 	struct stat st;
@@ -262,12 +277,14 @@ static bool is_seen_by_user_alone(const struct conf *conf, const char *dir)
 	return conf->supervisor.as.switch_user && geteuid() == 0 && stat(dir, &st) == -1 && errno == EACCES;
 }
 
-static void check_written_path(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key, const char *path)
+static void check_written_path(struct conf_loading *l, const struct conf_origin *where, const struct conf_key *key,
+    const char *path)
 {
 	const struct conf_run_as *own = &l->conf->supervisor.as;
 	bool master = key->written == CONF_WRITTEN_BY_MASTER, log = key->written == CONF_WRITTEN_LOG;
 	struct stat st;
-	bool socket = lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);	/* the control socket: quredisd lets its group connect */
+	/* the control socket: quredisd lets its group connect */
+	bool socket = lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 	char *way = socket ? directory_of(path) : alloc_string(path);
 	char *dir = key->written == CONF_WRITTEN_FILE || log ? directory_of(path) : alloc_string(path);
 
@@ -282,13 +299,16 @@ static void check_written_path(struct conf_loading *l, const struct conf_origin 
 }
 
 /* An inherited value is checked where it was given. */
-static void check_written(struct conf_loading *l, const struct conf_schema *schema, const void *base, const struct conf_origin *origins)
+static void check_written(struct conf_loading *l, const struct conf_schema *schema, const void *base,
+    const struct conf_origin *origins)
 {
 	for (size_t i = 0; i < schema->n; i++) {
 		const struct conf_key *key = &schema->keys[i];
-		const char *path = key->written == CONF_WRITTEN_NOT ? NULL : *(const char *const *)conf_field_const(base, key);
+		const char *path = key->written == CONF_WRITTEN_NOT ? NULL
+		    : *(const char *const *)conf_field_const(base, key);
 
-		if (path != NULL && path[0] == '/' && (conf_given(&origins[i]) || origins[i].kind == CONF_ORIGIN_DEFAULT))
+		if (path != NULL && path[0] == '/' &&
+		    (conf_given(&origins[i]) || origins[i].kind == CONF_ORIGIN_DEFAULT))
 			check_written_path(l, &origins[i], key, path);
 	}
 }
@@ -301,10 +321,11 @@ void conf_check_places(struct conf_loading *l)
 	for (size_t i = 0; i < conf->nqueues; i++)
 		check_written(l, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins);
 	if (conf->redis.embedded && conf->redis.server != NULL)
-		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, conf->supervisor.as.uid, geteuid() == 0);
+		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server,
+		    conf->supervisor.as.uid, geteuid() == 0);
 	for (size_t i = 0; i < l->nfiles; i++)
-		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] }, "the configuration file", conf->files[i], geteuid(),
-		    geteuid() == 0);
+		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] },
+		    "the configuration file", conf->files[i], geteuid(), geteuid() == 0);
 }
 
 /* ---- handlers ---- */
@@ -321,7 +342,8 @@ static bool may_execute(const struct program *s, const struct stat *st)
 {
 	const struct conf_run_as *r = &s->q->run_as;
 
-	return r->switch_user || s->l->conf->supervisor.as.switch_user ? conf_run_as_may(r, st, S_IXOTH) : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
+	return r->switch_user || s->l->conf->supervisor.as.switch_user ? conf_run_as_may(r, st, S_IXOTH)
+	    : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
 }
 
 static void check_executable(const struct program *s)
@@ -347,13 +369,14 @@ static void check_working_directory(struct conf_loading *l, const struct conf_qu
 	if (dir == NULL)
 		return;
 	if (stat(dir, &st) == -1)
-		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s: %s", dir, strerror(errno));
+		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s: %s", dir,
+		    strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s is not a directory", dir);
 }
 
-static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where, const char *key,
-    const char *path)
+static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where,
+    const char *key, const char *path)
 {
 	struct program s = { .l = l, .q = q, .where = where, .key = key, .path = path };
 
@@ -365,8 +388,8 @@ static void check_program(struct conf_loading *l, const struct conf_queue *q, co
 }
 
 /*
- * Only a script that is missing is an error: whether the handler may read it, the child finds out. A relative path counts from the directory in which
- * handlers run. Nothing is said of a path that the supervisor cannot follow.
+ * Only a script that is missing is an error: whether the handler may read it, the child finds out. A relative path
+ * counts from the directory in which handlers run. Nothing is said of a path that the supervisor cannot follow.
  */
 static void check_script(struct conf_loading *l, const struct conf_queue *q)
 {
@@ -376,8 +399,8 @@ static void check_script(struct conf_loading *l, const struct conf_queue *q)
 
 	if (!conf_find_script(q->handler, &script))
 		return;
-	path = alloc_format("%s%s%s", script.path[0] == '/' ? "" : q->run_as.directory == NULL ? "/" : q->run_as.directory,
-	    script.path[0] == '/' ? "" : "/", script.path);
+	path = alloc_format("%s%s%s", script.path[0] == '/' ? "" : q->run_as.directory == NULL ? "/"
+	    : q->run_as.directory, script.path[0] == '/' ? "" : "/", script.path);
 	if (stat(path, &st) == -1 && errno == ENOENT)
 		conf_error(l, conf_queue_origin(q, "handler"), "handler: %s does not exist", path);
 	free(path);
@@ -405,10 +428,11 @@ static void check_purge_program(struct conf_loading *l, const struct conf_queue 
 {
 	const char *path = q->purge.check == NULL ? NULL : q->purge.check[0];
 
-	if (path == NULL || path[0] != '/' || is_checked(l, q))		/* not absolute: conf_check_purge() reports it */
+	/* not absolute: conf_check_purge() reports it */
+	if (path == NULL || path[0] != '/' || is_checked(l, q))
 		return;
-	check_program(l, q, has_own_check(q) ? conf_queue_origin(q, "purge.check") : conf_origin(l->conf, "purge.check"), "purge.check",
-	    path);
+	check_program(l, q, has_own_check(q) ? conf_queue_origin(q, "purge.check")
+	    : conf_origin(l->conf, "purge.check"), "purge.check", path);
 }
 
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q)

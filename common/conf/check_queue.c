@@ -1,6 +1,6 @@
 /*
- * Checks of one queue that concern more than one of its values: the queue itself, its dead letters, and the keys that shared = true
- * forbids.
+ * Checks of one queue that concern more than one of its values: the queue itself, its dead letters, and the keys that
+ * shared = true forbids.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -53,8 +53,10 @@ static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 	if (!conf_given(where) && !conf_given(drain_where))
 		return;		/* the built-in defaults need no warning */
 	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
-	    "queue %s: %s %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q), key,
-	    units_format_duration(conf_longest_run_ms(q), timeout), units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
+	    "queue %s: %s %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers",
+	    shown_name(q), key,
+	    units_format_duration(conf_longest_run_ms(q), timeout),
+	    units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
 }
 
 /* Warns where max_duration has no effect. */
@@ -67,16 +69,19 @@ static void check_max_duration(struct conf_loading *l, const struct conf_queue *
 		return;
 	if (q->mode == CONF_MODE_EXEC && q->reply_fd < 0)
 		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
-		    "queue %s: max_duration has no effect without reply_fd, on which a handler gives signs of life", shown_name(q));
+		    "queue %s: max_duration has no effect without reply_fd, on which a handler gives signs of life",
+		    shown_name(q));
 	else if (conf_queue_origin(q, "timeout")->kind != CONF_ORIGIN_BAD && q->max_duration_ms <= q->timeout_ms)
 		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
-		    "queue %s: max_duration %s is not longer than timeout %s, so signs of life extend nothing", shown_name(q),
+		    "queue %s: max_duration %s is not longer than timeout %s, so signs of life extend nothing",
+		    shown_name(q),
 		    units_format_duration(q->max_duration_ms, most), units_format_duration(q->timeout_ms, timeout));
 }
 
 /*
- * The worker renews its lease every quarter of it. With fence = "kill" it ends its handlers when a renewal was refused, or had no answer for another
- * quarter. That leaves half of the lease for TERM, kill_grace and KILL: a third for kill_grace, and the rest for delays.
+ * The worker renews its lease every quarter of it. With fence = "kill" it ends its handlers when a renewal was refused,
+ * or had no answer for another quarter. That leaves half of the lease for TERM, kill_grace and KILL: a third for
+ * kill_grace, and the rest for delays.
  */
 static void check_fence(struct conf_loading *l, const struct conf_queue *q)
 {
@@ -87,14 +92,16 @@ static void check_fence(struct conf_loading *l, const struct conf_queue *q)
 	    conf_origin(l->conf, "supervisor.lease")->kind == CONF_ORIGIN_BAD || q->kill_grace_ms <= lease_ms / 3)
 		return;
 	conf_error(l, conf_queue_origin(q, "fence"),
-	    "queue %s: with fence = \"kill\", kill_grace may be at most a third of supervisor.lease (%s of %s), not %s: "
-	    "its handlers must be dead before the lease can expire", shown_name(q),
-	    units_format_duration(lease_ms / 3, most), units_format_duration(lease_ms, lease), units_format_duration(q->kill_grace_ms, grace));
+	    "queue %s: with fence = \"kill\", kill_grace may be at most a third of supervisor.lease (%s of %s), not "
+	    "%s: its handlers must be dead before the lease can expire", shown_name(q),
+	    units_format_duration(lease_ms / 3, most), units_format_duration(lease_ms, lease),
+	    units_format_duration(q->kill_grace_ms, grace));
 }
 
 static void check_backoff(struct conf_loading *l, const struct conf_queue *q)
 {
-	const struct conf_origin *base = conf_queue_origin(q, "backoff.base"), *cap = conf_queue_origin(q, "backoff.cap");
+	const struct conf_origin *base = conf_queue_origin(q, "backoff.base"),
+	    *cap = conf_queue_origin(q, "backoff.cap");
 
 	if (base->kind != CONF_ORIGIN_BAD && cap->kind != CONF_ORIGIN_BAD && q->backoff.cap_ms < q->backoff.base_ms)
 		conf_error(l, conf_given(cap) ? cap : base, "backoff.cap is less than backoff.base");
@@ -126,12 +133,14 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 		int len = (int)env_name_len(q->env[i]);
 		size_t before = 0;
 
-		while (before < i && ((int)env_name_len(q->env[before]) != len || strncmp(q->env[before], q->env[i], (size_t)len) != 0))
+		while (before < i && ((int)env_name_len(q->env[before]) != len ||
+		    strncmp(q->env[before], q->env[i], (size_t)len) != 0))
 			before++;
 		if (!env_name_valid(q->env[i]))
 			conf_error(l, where, "env: expected \"NAME=VALUE\" or \"NAME\" (letters, digits, _)");
 		else if (strncmp(q->env[i], "QUREDIS_", 8) == 0)
-			conf_error(l, where, "env: %.*s: names that begin with QUREDIS_ are set by quredisd", len, q->env[i]);
+			conf_error(l, where, "env: %.*s: names that begin with QUREDIS_ are set by quredisd", len,
+			    q->env[i]);
 		else if (before < i)
 			conf_error(l, where, "env: %.*s is set twice", len, q->env[i]);
 	}
@@ -153,7 +162,8 @@ static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 	for (size_t i = 0; q->mode == CONF_MODE_EXEC && i < nitems(persistent_only); i++)
 		if (given_here(l, q, persistent_only[i]))
 			conf_warning(l, conf_queue_origin(q, persistent_only[i]),
-			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q), persistent_only[i]);
+			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q),
+			    persistent_only[i]);
 }
 
 /* ---- dead letters ---- */
@@ -165,15 +175,18 @@ static void check_records(struct conf_loading *l, const struct conf_queue *q)
 	const struct {
 		const char *key;
 		bool set;
-	} need[] = { { "ttl", d->ttl_ms > 0 }, { "max_entries", d->max_entries > 0 }, { "forward_to", d->forward_to != NULL } };
+	} need[] = { { "ttl", d->ttl_ms > 0 }, { "max_entries", d->max_entries > 0 },
+	    { "forward_to", d->forward_to != NULL } };
 
 	for (size_t i = 0; i < nitems(need) && !d->enabled; i++)
 		if (need[i].set)
 			conf_warning(l, place_of(q, "dead_letter.enabled"),
-			    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)", q->name, need[i].key);
+			    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)",
+			    q->name, need[i].key);
 	if (d->enabled && d->archive != NULL && d->ttl_ms <= 0 && d->max_entries <= 0)
 		conf_warning(l, place_of(q, "dead_letter.archive"),
-		    "queue %s: dead_letter.archive has no effect without dead_letter.ttl or dead_letter.max_entries", q->name);
+		    "queue %s: dead_letter.archive has no effect without dead_letter.ttl or dead_letter.max_entries",
+		    q->name);
 }
 
 /* In a cycle of forward_to a dead letter would circulate for ever. */
@@ -188,7 +201,8 @@ static void check_cycle(struct conf_loading *l, const struct conf_queue *q)
 		if (next != q)
 			continue;
 		conf_error(l, place_of(q, "dead_letter.forward_to"),
-		    "queue %s: dead_letter.forward_to = \"%s\" is part of a cycle: its dead letters would return to it", q->name, q->dead_letter.forward_to);
+		    "queue %s: dead_letter.forward_to = \"%s\" is part of a cycle: its dead letters would return to it",
+		    q->name, q->dead_letter.forward_to);
 		return;
 	}
 }
@@ -217,8 +231,10 @@ static void check_dead_letter(struct conf_loading *l, const struct conf_queue *q
 		check_cycle(l, q);
 	} else if (to != NULL && !l->broken) {
 		near = nearest_queue(l->conf, q, to);
-		conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s",
-		    q->name, to, near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+		conf_error(l, place_of(q, "dead_letter.forward_to"),
+		    "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s",
+		    q->name, to, near == NULL ? "" : ": did you mean ", near == NULL ? "" : near,
+		    near == NULL ? "" : "?");
 	}
 }
 
@@ -229,15 +245,16 @@ static bool is_bad(const struct conf_queue *q, const char *key)
 	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_BAD;
 }
 
-/* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker treats it as a failure (worker/settle.c). */
+/* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker treats it as a failure
+ * (worker/settle.c). */
 static void check_shared_codes(struct conf_loading *l, const struct conf_queue *q)
 {
 	for (size_t code = 0; code < nitems(q->exit_codes) && !is_bad(q, "exit_codes"); code++) {
 		if (q->exit_codes[code] != CONF_OUTCOME_RETRY || code == EX_TEMPFAIL)
 			continue;
 		conf_error(l, place_of(q, "exit_codes"),
-		    "queue %s: exit_codes.retry = [%zu] is not possible with shared = true: a retry adds a line before the message, "
-		    "which the other consumers would read", shown_name(q), code);
+		    "queue %s: exit_codes.retry = [%zu] is not possible with shared = true: a retry adds a line before "
+		    "the message, which the other consumers would read", shown_name(q), code);
 		return;
 	}
 }
@@ -250,10 +267,12 @@ static void check_shared_purge(struct conf_loading *l, const struct conf_queue *
 	for (size_t i = 0; i < nitems(ages); i++)
 		if (conf_given(conf_queue_origin(q, ages[i])))
 			conf_error(l, conf_queue_origin(q, ages[i]),
-			    "queue %s: %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
-			    "and the other consumers would read that line", shown_name(q), ages[i]);
+			    "queue %s: %s is not possible with shared = true: quredis would have to write the arrival "
+			    "time before the message, and the other consumers would read that line", shown_name(q),
+			    ages[i]);
 	if (l->conf->purge.enabled)
-		conf_warning(l, place_of(q, "shared"), "queue %s: with shared = true, purge does not check waiting messages", shown_name(q));
+		conf_warning(l, place_of(q, "shared"),
+		    "queue %s: with shared = true, purge does not check waiting messages", shown_name(q));
 }
 
 static void check_shared(struct conf_loading *l, const struct conf_queue *q)
@@ -264,14 +283,15 @@ static void check_shared(struct conf_loading *l, const struct conf_queue *q)
 		return;
 	if (q->max_attempts > 1 && !is_bad(q, "max_attempts"))
 		conf_error(l, place_of(q, "max_attempts"),
-		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the message, "
-		    "which the other consumers would read; each message has one attempt", shown_name(q), q->max_attempts);
+		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the "
+		    "message, which the other consumers would read; each message has one attempt", shown_name(q),
+		    q->max_attempts);
 	check_shared_codes(l, q);
 	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
 		conf_error(l, place_of(q, "ttl"),
-		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
-		    "and the other consumers would read that line; a producer may set ttl and enqueued in the message", shown_name(q),
-		    units_format_duration(q->ttl_ms, ttl));
+		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival "
+		    "time before the message, and the other consumers would read that line; a producer may set ttl and "
+		    "enqueued in the message", shown_name(q), units_format_duration(q->ttl_ms, ttl));
 	check_shared_purge(l, q);
 }
 
@@ -280,7 +300,8 @@ static void check_shared(struct conf_loading *l, const struct conf_queue *q)
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge)
 {
 	if (conf_given(where) && where->kind != CONF_ORIGIN_BAD && purge->check != NULL && purge->check[0][0] != '/')
-		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"", purge->check[0]);
+		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"",
+		    purge->check[0]);
 }
 
 /* A limit of health as a file has it. */
@@ -293,7 +314,8 @@ static const char *limit_text(const char *path, int64_t limit, char text[UNITS_S
 }
 
 /* Health compares with the critical number first, so a higher warning number has no effect. */
-static void check_order(struct conf_loading *l, const struct conf_queue *q, const char *kind, int64_t warning, int64_t critical)
+static void check_order(struct conf_loading *l, const struct conf_queue *q, const char *kind, int64_t warning,
+    int64_t critical)
 {
 	static const char *const levels[] = { "warning", "critical" };
 	const struct conf_origin *where = NULL;
@@ -303,10 +325,13 @@ static void check_order(struct conf_loading *l, const struct conf_queue *q, cons
 		snprintf(key, sizeof(key), "health.thresholds.%s_%s", kind, levels[i]);
 		where = q == NULL ? conf_origin(l->conf, key) : conf_queue_origin(q, key);
 	}
-	if (warning <= critical || (q != NULL && !conf_given(where)))	/* a queue that inherits both was reported with the global ones */
+	/* a queue that inherits both was reported with the global ones */
+	if (warning <= critical || (q != NULL && !conf_given(where)))
 		return;
-	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %s is above %s_critical = %s: it has no effect", q == NULL ? "" : "queue ",
-	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, limit_text(key, warning, first), kind, limit_text(key, critical, second));
+	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %s is above %s_critical = %s: it has no effect",
+	    q == NULL ? "" : "queue ",
+	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, limit_text(key, warning, first), kind,
+	    limit_text(key, critical, second));
 }
 
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t)

@@ -1,8 +1,8 @@
 /*
  * Makes, searches, compares and frees a struct conf. load.c fills it.
  *
- * Two configurations are compared by the schema, so a new key counts without an edit here. A reload uses the comparison: it replaces the workers of
- * the queues that differ, and the sweeper if anything else differs.
+ * Two configurations are compared by the schema, so a new key counts without an edit here. A reload uses the
+ * comparison: it replaces the workers of the queues that differ, and the sweeper if anything else differs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,8 @@ void conf_free(struct conf *conf)
 
 int64_t conf_timeout_ms(const struct conf_queue *q)
 {
-	return q->max_duration_ms > 0 && (q->timeout_ms < 0 || q->max_duration_ms < q->timeout_ms) ? q->max_duration_ms : q->timeout_ms;
+	return q->max_duration_ms > 0 && (q->timeout_ms < 0 || q->max_duration_ms < q->timeout_ms) ? q->max_duration_ms
+	    : q->timeout_ms;
 }
 
 int64_t conf_longest_run_ms(const struct conf_queue *q)
@@ -140,7 +141,8 @@ char *conf_private_base(const char *prefix, const char *ingress)
 {
 	size_t len = prefix == NULL ? 0 : strlen(prefix);
 
-	return alloc_format("%squredis:of:%s", len == 0 ? "" : prefix, len > 0 && strncmp(ingress, prefix, len) == 0 ? ingress + len : ingress);
+	return alloc_format("%squredis:of:%s", len == 0 ? "" : prefix,
+	    len > 0 && strncmp(ingress, prefix, len) == 0 ? ingress + len : ingress);
 }
 
 struct conf_origin *conf_origin(const struct conf *conf, const char *path)
@@ -182,7 +184,8 @@ bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as 
 /* The user's id or groups may have changed on the host since the last load. */
 static bool equal_resolved(const struct conf_run_as *a, const struct conf_run_as *b)
 {
-	return a->switch_user == b->switch_user && conf_run_as_same_ids(a, b) && equal_strings(a->home, b->home) && equal_strings(a->login, b->login);
+	return a->switch_user == b->switch_user && conf_run_as_same_ids(a, b) && equal_strings(a->home, b->home) &&
+	    equal_strings(a->login, b->login);
 }
 
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
@@ -192,15 +195,17 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
 
 bool conf_globals_equal(const struct conf *a, const struct conf *b)
 {
-	return equal_values(&conf_schema_global, a, b, "") && equal_resolved(&a->supervisor.as, &b->supervisor.as) && equal_strings(a->redis.user,
-	    b->redis.user) &&
+	return equal_values(&conf_schema_global, a, b, "") && equal_resolved(&a->supervisor.as, &b->supervisor.as) &&
+	    equal_strings(a->redis.user, b->redis.user) &&
 	    equal_strings(a->redis.password, b->redis.password) &&
-	    equal_strings(a->redis.sentinel_password, b->redis.sentinel_password) && tls_context_equal(a->redis.tls, b->redis.tls);
+	    equal_strings(a->redis.sentinel_password, b->redis.sentinel_password) &&
+	    tls_context_equal(a->redis.tls, b->redis.tls);
 }
 
 struct redis_options conf_redis_options(const struct conf *conf)
 {
-	return (struct redis_options){ .url = conf->redis.url, .user = conf->redis.user, .password = conf->redis.password,
+	return (struct redis_options){ .url = conf->redis.url, .user = conf->redis.user,
+	    .password = conf->redis.password,
 		.sentinels = (const char *const *)conf->redis.sentinels, .master = conf->redis.master,
 		.sentinel_user = conf->redis.sentinel_user, .sentinel_password = conf->redis.sentinel_password,
 		.sentinel_tls = conf->redis.sentinel_tls };

@@ -15,13 +15,14 @@
 /*
  * The configuration (quredis.conf(5)): the only header of this folder for the rest of the program.
  *
- *	conf_load()	reads the files, applies environment and defaults, checks all of it, and reports each error with its file and line
+ *	conf_load()	reads the files, applies environment and defaults, checks all of it, and reports each error with
+ *			its file and line
  *	struct conf	the values, one field for each key of schema.c
  *	conf_print()	shows them as a file again, with the origin of each
  *	conf_*_equal()	tell a reload which queues changed
  *
- * Durations are ms, sizes bytes; -1 in either means "not set" or "no limit". struct conf owns everything in it; conf_free() frees it. After the
- * load only conf_run_as_resolve() changes values.
+ * Durations are ms, sizes bytes; -1 in either means "not set" or "no limit". struct conf owns everything in it;
+ * conf_free() frees it. After the load only conf_run_as_resolve() changes values.
  */
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
 enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
@@ -105,7 +106,8 @@ struct conf_queue {
 	int reply_fd;
 	char **env;			/* "NAME=VALUE" set; "NAME" passed through; NULL at the end */
 	int64_t timeout_ms;		/* use conf_timeout_ms() */
-	int64_t max_duration_ms;	/* of a run, with signs of life; <= 0: a sign of life does not extend an exec handler's timeout */
+	/* of a run, with signs of life; <= 0: a sign of life does not extend an exec handler's timeout */
+	int64_t max_duration_ms;
 	int64_t kill_grace_ms;		/* default: supervisor.kill_grace */
 	enum conf_fence fence;
 	int workers;			/* 0..CONF_WORKERS_MAX */
@@ -141,21 +143,26 @@ struct conf {
 		char *sentinel_password;	/* from sentinel_password_file or $CREDENTIALS_DIRECTORY; NULL: none */
 		char *sentinel_password_file;
 		bool sentinel_tls;	/* connections to Sentinels use TLS */
-		char *ca_file, *ca_dir;		/* TLS: the CAs that may sign the server's certificate; both NULL: those of the system */
+		/* TLS: the CAs that may sign the server's certificate; both NULL: those of the system */
+		char *ca_file, *ca_dir;
 		char *cert_file, *key_file;	/* TLS: what we present to the server; both or none */
 		bool tls_verify;
-		struct tls_context *tls;	/* made of these at the load. NULL: no connection needs TLS; or (lenient load) a file cannot be read */
+		/* made of these at the load. NULL: no connection needs TLS; or (lenient load) a file cannot be read */
+		struct tls_context *tls;
 		bool embedded;
 		char *dir;
 		char *server;		/* embedded: the redis-server executable */
 		bool allow_eviction;	/* accept an evicting maxmemory-policy */
-		char *prefix;		/* the names of all keys begin with it, except for lists that a file names; NULL: none */
+		/* the names of all keys begin with it, except for lists that a file names; NULL: none */
+		char *prefix;
 	} redis;
 	struct {
 		char *node;		/* default: the host name, unusable bytes replaced by '-' */
 		char *lock_file, *control_socket;
 		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
-		struct conf_run_as as;	/* its user: sweeper, workers, keeper and embedded Redis become it if as.switch_user; otherwise the caller's */
+		/* its user: sweeper, workers, keeper and embedded Redis become it if as.switch_user; otherwise the
+		 * caller's */
+		struct conf_run_as as;
 		bool core;		/* processes of quredis may leave core files, and be traced by their user */
 	} supervisor;
 	struct { char *target; enum log_format format; enum log_level level; } log;
@@ -167,7 +174,8 @@ struct conf {
 		struct conf_thresholds thresholds;
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
-	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;	/* hosts: NULL: none */
+	/* hosts: NULL: none */
+	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;
 	struct conf_origin *origins;	/* of what is above the queues */
@@ -178,7 +186,8 @@ struct conf {
 struct conf_report {
 	struct conf_problem {
 		bool warning;
-		size_t place_len;	/* length of "FILE:LINE" at the beginning of text; 0: the problem has no place */
+		/* length of "FILE:LINE" at the beginning of text; 0: the problem has no place */
+		size_t place_len;
 		char *text;
 	} *problems;
 	size_t n, errors;
@@ -190,21 +199,23 @@ struct conf_report {
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
  * filled in both cases and freed with conf_report_free().
  * path NULL: no file, environment and defaults only.
- * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users), does not resolve run_as, and only
- * warns of a password, certificate or key that cannot be read. A program that executes handlers loads without this flag.
- * CONF_TLS, for an address of the command line: fills redis.tls although redis.url has no TLS.
- * CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a value that could not be read has its default.
+ * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users),
+ * does not resolve run_as, and only warns of a password, certificate or key that cannot be read. A program that
+ * executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls although
+ * redis.url has no TLS. CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a value that
+ * could not be read has its default.
  */
 #define CONF_LENIENT_HANDLERS 1u
 #define CONF_TLS 2u
 #define CONF_DESPITE_ERRORS 4u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
-/* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as with CONF_LENIENT_HANDLERS. */
+/* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as
+ * with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
 
 /*
- * Reads one line of a file of mode 0600, or of a credential in $CREDENTIALS_DIRECTORY: a new string, which the caller wipes. NULL: *why is a new string.
- * For secrets that only one program needs.
+ * Reads one line of a file of mode 0600, or of a credential in $CREDENTIALS_DIRECTORY: a new string, which the caller
+ * wipes. NULL: *why is a new string. For secrets that only one program needs.
  */
 char *conf_secret_read(const char *file, char **why);
 
@@ -212,49 +223,57 @@ void conf_free(struct conf *conf);
 void conf_report_free(struct conf_report *report);
 void conf_report_print(const struct conf_report *report, FILE *out);
 
-/* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the values that `env` sets,
- * with a comment. Except for these it parses again to an equal configuration. */
+/* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the
+ * values that `env` sets, with a comment. Except for these it parses again to an equal configuration. */
 void conf_print(const struct conf *conf, FILE *out);
 
 int64_t conf_timeout_ms(const struct conf_queue *q);	/* of a run without a sign of life */
-int64_t conf_longest_run_ms(const struct conf_queue *q);	/* of a run with them; a persistent handler with BEAT and without max_duration is not bounded */
+/* of a run with them; a persistent handler with BEAT and without max_duration is not bounded */
+int64_t conf_longest_run_ms(const struct conf_queue *q);
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
-/* The default name of a list: which is "ingress", "transit" or "escape". prefix: redis.prefix, NULL: none. A new string. */
+/* The default name of a list: which is "ingress", "transit" or "escape". prefix: redis.prefix, NULL: none. A new
+ * string. */
 char *conf_list_name(const char *prefix, const char *which, const char *queue);
 
 /*
- * The private keys of a queue: PREFIXquredis:of:INGRESS and a suffix, where INGRESS is the name of its ingress list without the prefix. So no access
- * list of a producer, which names ingress lists, covers them. conf_private_base() is the name without the suffix, a new string.
+ * The private keys of a queue: PREFIXquredis:of:INGRESS and a suffix, where INGRESS is the name of its ingress list
+ * without the prefix. So no access list of a producer, which names ingress lists, covers them. conf_private_base() is
+ * the name without the suffix, a new string.
  */
-enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE, CONF_PRIVATE_STATS,
-	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
+enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE,
+    CONF_PRIVATE_STATS,
+	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE,
+	    CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
 	CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);
 
-/* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md, "Time to live"). */
+/* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md,
+ * "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
 {
-	return !q->shared && (q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL ||
-	    conf->metrics.textfile != NULL);
+	return !q->shared && (q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled ||
+	    conf->metrics.statsd != NULL || conf->metrics.textfile != NULL);
 }
 
 /*
- * Fills in uid, gid, groups, home and login from user and group; what neither says is as in `own` if it switches its user, otherwise the caller's.
- * Returns the bits of the names that do not exist; then groups are not filled in.
+ * Fills in uid, gid, groups, home and login from user and group; what neither says is as in `own` if it switches its
+ * user, otherwise the caller's. Returns the bits of the names that do not exist; then groups are not filled in.
  */
 #define CONF_NO_USER 1u
 #define CONF_NO_GROUP 2u
 unsigned conf_run_as_resolve(struct conf_run_as *r, const struct conf_run_as *own);	/* own NULL: none */
-/* True: the user may read (S_IROTH) or execute (S_IXOTH) a file. The kernel decides so, too, except that it also knows ACLs. */
+/* True: the user may read (S_IROTH) or execute (S_IXOTH) a file. The kernel decides so, too, except that it also knows
+ * ACLs. */
 bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what);
 
 bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as *b);	/* uid, gid and groups */
 
 /*
- * The file that the program of a command line runs: "/opt/mail.py" of "/usr/bin/env python3 -u /opt/mail.py --fast". argv: at least one element, NULL at
- * the end. False: which of its arguments that is, is not known ("sh -c …"). Async-signal-safe.
+ * The file that the program of a command line runs: "/opt/mail.py" of "/usr/bin/env python3 -u /opt/mail.py --fast".
+ * argv: at least one element, NULL at the end. False: which of its arguments that is, is not known ("sh -c …").
+ * Async-signal-safe.
  */
 #define CONF_SCRIPT_MAX 1024
 struct conf_script {
@@ -262,10 +281,12 @@ struct conf_script {
 	int may;		/* as access(2): R_OK: an interpreter reads it; X_OK: env executes it */
 };
 bool conf_find_script(char *const *argv, struct conf_script *script);
-/* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of the file. Async-signal-safe */
+/* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of
+ * the file. Async-signal-safe */
 bool conf_runs_by_script(const char *head, size_t len, const char *path);
 
-/* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
+/* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which
+ * only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
 bool conf_file_is_empty(const struct conf *conf, const char *file);	/* the file was read, and no value is from it */

@@ -1,9 +1,10 @@
 /*
- * Loads a configuration: files, environment, defaults, checks, in this order. Each step reports what is wrong and goes on, so that the operator sees all
- * errors of all files at once, sorted by file and line. Only a file that cannot be parsed ends it early: what is missing then proves nothing.
+ * Loads a configuration: files, environment, defaults, checks, in this order. Each step reports what is wrong and goes
+ * on, so that the operator sees all errors of all files at once, sorted by file and line. Only a file that cannot be
+ * parsed ends it early: what is missing then proves nothing.
  *
- * A value comes from the environment, the queue in a file, the group `defaults`, the global group of the same name, or the schema: the first that has
- * one. A value that was refused has its default while the checks run.
+ * A value comes from the environment, the queue in a file, the group `defaults`, the global group of the same name, or
+ * the schema: the first that has one. A value that was refused has its default while the checks run.
  *
  * Loading changes nothing in the process, since a running master reloads with it.
  */
@@ -99,7 +100,8 @@ static void forward_to_others(struct conf_queue *q, bool own)
 {
 	struct conf_origin *o = conf_queue_origin(q, "dead_letter.forward_to");
 
-	if (own || q->dead_letter.forward_to == NULL || q->name == NULL || strcmp(q->dead_letter.forward_to, q->name) != 0)
+	if (own || q->dead_letter.forward_to == NULL || q->name == NULL ||
+	    strcmp(q->dead_letter.forward_to, q->name) != 0)
 		return;
 	free(q->dead_letter.forward_to);
 	q->dead_letter.forward_to = NULL;
@@ -153,7 +155,8 @@ static void derive_url(struct conf *conf)
 		set_derived_url(conf, "redis.sentinels", alloc_string("redis:///0"));
 }
 
-/* A Sentinel in plain text could name any server with a certificate of the same CA, which would then get the password. */
+/* A Sentinel in plain text could name any server with a certificate of the same CA, which would then get the
+ * password. */
 static void derive_sentinel_tls(struct conf *conf)
 {
 	struct conf_origin *where = conf_origin(conf, "redis.sentinel_tls");

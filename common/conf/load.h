@@ -22,7 +22,8 @@
  *	types.c		the types of keys: accepted values and storage
  *	print.c		prints a configuration as a file
  *	names.c		advice on a name that is no key
- *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and paths of this host
+ *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and
+ *			paths of this host
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
  */
@@ -60,21 +61,24 @@ int conf_source_read(struct conf_loading *l, const char *path, struct conf_sourc
 void conf_source_free(struct conf_source *s);
 /* The *.conf of conf.d beside path, in the order of their bytes; NULL at the end; new. */
 char **conf_fragments(struct conf_loading *l, const char *path);
-mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where);	/* mode of the file that `where` names; 0: it names none */
+/* mode of the file that `where` names; 0: it names none */
+mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where);
 /* A file that a key names, by its path or as a credential: read whole and checked on its descriptor. */
 struct conf_named {
 	char *path, *text;	/* owned; NUL behind the last byte of text */
 	size_t len;
 };
 /*
- * If the row of the key says that the file holds a secret, nobody else may be able to read it. -1: reported, as a warning if the load is lenient and
- * this host or user is the reason.
+ * If the row of the key says that the file holds a secret, nobody else may be able to read it. -1: reported, as a
+ * warning if the load is lenient and this host or user is the reason.
  */
 int conf_named_read(struct conf_loading *l, const char *key, const char *file, struct conf_named *out);
-/* The command line only warns: a user who may not read a file can still run commands that do not need it. Frees why. Returns -1. */
+/* The command line only warns: a user who may not read a file can still run commands that do not need it. Frees why.
+ * Returns -1. */
 int conf_report_unreadable(struct conf_loading *l, const char *key, char *why);
 void conf_named_free(struct conf_named *n);	/* wipes the text */
-/* Takes the password of Redis out of its file, $CREDENTIALS_DIRECTORY or the address. Warns of a readable file whose `env` sets values. */
+/* Takes the password of Redis out of its file, $CREDENTIALS_DIRECTORY or the address. Warns of a readable file whose
+ * `env` sets values. */
 void conf_secrets(struct conf_loading *l);
 
 /* tls.c. Fills conf->redis.tls if the address of Redis, or CONF_TLS, asks for it. */
@@ -86,7 +90,8 @@ int conf_scan(struct conf_loading *l, struct conf_source *s);
 /* parse.c: one file into conf, defaults and queues. */
 void conf_parse(struct conf_loading *l, const struct conf_source *s);
 
-/* names.c: the error for a name that is no key. prefix: the group it stands in, "" or "backoff.". Returns a new string. */
+/* names.c: the error for a name that is no key. prefix: the group it stands in, "" or "backoff.". Returns a new
+ * string. */
 char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name);
 /* The group that an earlier system called `path`; NULL: none. */
 const char *conf_renamed_group(const char *path);
@@ -95,15 +100,19 @@ const char *conf_renamed_group(const char *path);
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
-void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);	/* q NULL: the global ones */
+/* q NULL: the global ones */
+void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);
 /* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
-void conf_check_execution(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as; checks directory and programs */
+/* resolves run_as; checks directory and programs */
+void conf_check_execution(struct conf_loading *l, struct conf_queue *q);
 void conf_check_own_user(struct conf_loading *l);	/* resolves supervisor.user, before the queues are checked */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
 void conf_check_places(struct conf_loading *l);	/* checks the paths that the daemon itself uses */
-/* Checks a path by common/base/file.h. A flaw is an error if `grave`, or if every user can change the path; else a warning. */
-void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave);
+/* Checks a path by common/base/file.h. A flaw is an error if `grave`, or if every user can change the path; else a
+ * warning. */
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path,
+    uid_t user, bool grave);
 
 /* conf.c */
 struct conf *conf_new(void);

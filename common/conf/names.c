@@ -1,6 +1,6 @@
 /*
- * Advice for an unknown key, in this order: the key that replaces a name of the systems before quredis, the place where a key of that name is allowed,
- * and the key with the most similar name.
+ * Advice for an unknown key, in this order: the key that replaces a name of the systems before quredis, the place where
+ * a key of that name is allowed, and the key with the most similar name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "common/conf/load.h"
 
 /*
- * Names of other systems. One without a group is known in any: some were global, others in groups of other names. One with its group is known there.
+ * Names of other systems. One without a group is known in any: some were global, others in groups of other names. One
+ * with its group is known there.
  */
 static const struct {
 	const char *old, *now;
@@ -51,7 +52,8 @@ static const struct {
 	{ "cron", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
 	{ "schedule", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
 	{ "rate", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
-	{ "rate_limit", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
+	{ "rate_limit", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, "
+	    "Recipes)" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },
@@ -152,7 +154,8 @@ static char *near_elsewhere(const struct conf_schema *schema, const char *name)
 		return NULL;
 	for (size_t s = 0; s < nitems(schemas); s++)
 		for (size_t i = 0; i < schemas[s]->n; i++)
-			add_name(&names, last_part(schemas[s]->keys[i].path), strlen(last_part(schemas[s]->keys[i].path)));
+			add_name(&names, last_part(schemas[s]->keys[i].path),
+			    strlen(last_part(schemas[s]->keys[i].path)));
 	near = nearest(name, (const char *const *)names.list, names.n);
 	text = near == NULL ? NULL : elsewhere(schema, near);
 	free_names(&names);

@@ -1,6 +1,7 @@
 /*
- * Parses the text of one file with libconfig, and stores its settings in struct conf. Each setting is looked up in the schema, read by its type, and
- * given its origin (file and line). Only `queues`, `defaults` and exit_codes are known by name here.
+ * Parses the text of one file with libconfig, and stores its settings in struct conf. Each setting is looked up in the
+ * schema, read by its type, and given its origin (file and line). Only `queues`, `defaults` and exit_codes are known by
+ * name here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,8 @@ static struct conf_raw raw_of(const config_setting_t *s, const char ***texts)
 	case CONFIG_TYPE_ARRAY:
 	case CONFIG_TYPE_LIST:
 		*texts = texts_of(s);
-		return (struct conf_raw){ .kind = *texts == NULL ? CONF_RAW_OTHER : CONF_RAW_STRINGS, .strings = *texts };
+		return (struct conf_raw){ .kind = *texts == NULL ? CONF_RAW_OTHER : CONF_RAW_STRINGS,
+		    .strings = *texts };
 	default:
 		return (struct conf_raw){ .kind = CONF_RAW_OTHER };
 	}
@@ -288,7 +290,8 @@ static void read_queue(const struct target *file, const config_setting_t *s)
 	struct conf_queue *q;
 
 	if (!config_setting_is_group(s)) {
-		conf_error(file->l, &where, "expected a group for each queue: { name = \"...\"; handler = [\"...\"]; }");
+		conf_error(file->l, &where,
+		    "expected a group for each queue: { name = \"...\"; handler = [\"...\"]; }");
 		return;
 	}
 	q = conf_queue_add(file->l->conf);
@@ -304,7 +307,8 @@ static void read_queues(const struct target *file, const config_setting_t *s)
 	struct conf_origin where = place(file, s);
 
 	if (!config_setting_is_list(s) && !(config_setting_is_array(s) && config_setting_length(s) == 0)) {
-		conf_error(file->l, &where, "'queues' is a list: queues = ( { name = \"...\"; }, { name = \"...\"; } );");
+		conf_error(file->l, &where,
+		    "'queues' is a list: queues = ( { name = \"...\"; }, { name = \"...\"; } );");
 		return;
 	}
 	for (int i = 0; i < config_setting_length(s); i++)
@@ -342,12 +346,14 @@ static void read_file(const struct target *file, const config_setting_t *root)
 	}
 }
 
-/* Ends the process if libconfig had no memory for a name or a text. libconfig does not check that, and the setting would be read as another one. */
+/* Ends the process if libconfig had no memory for a name or a text. libconfig does not check that, and the setting
+ * would be read as another one. */
 static void check_memory(const config_setting_t *s)
 {
 	bool named = config_setting_parent(s) != NULL && config_setting_is_group(config_setting_parent(s));
 
-	if ((named && config_setting_name(s) == NULL) || (config_setting_type(s) == CONFIG_TYPE_STRING && s->value.sval == NULL))
+	if ((named && config_setting_name(s) == NULL) ||
+	    (config_setting_type(s) == CONFIG_TYPE_STRING && s->value.sval == NULL))
 		alloc_failed();
 	for (int i = 0; config_setting_is_aggregate(s) && i < config_setting_length(s); i++)
 		check_memory(config_setting_get_elem(s, (unsigned)i));

@@ -1,7 +1,7 @@
 /*
- * Prints a configuration in effect (quredisd -T), so that it parses again to an equal one, with the origin of each value as a comment. Values that cannot
- * or need not be written down again are comments: unset ones, those that follow from others, passwords, and what `env` sets, which may be secret.
- * Also describes in errors what a key accepts.
+ * Prints a configuration in effect (quredisd -T), so that it parses again to an equal one, with the origin of each
+ * value as a comment. Values that cannot or need not be written down again are comments: unset ones, those that follow
+ * from others, passwords, and what `env` sets, which may be secret. Also describes in errors what a key accepts.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ static void print_strings(const char *const *list, FILE *out)
 	putc(']', out);
 }
 
-/* Prints the shortest decimal that parses to the same number, always with a point: libconfig would read it as an integer otherwise. */
+/* Prints the shortest decimal that parses to the same number, always with a point: libconfig would read it as an
+ * integer otherwise. */
 static void print_float(double n, FILE *out)
 {
 	char text[64];
@@ -100,7 +101,8 @@ void conf_value_print(const struct conf_key *key, const void *base, FILE *out)
 		fprintf(out, "%d", *(const int *)field);
 		break;
 	case CONF_TYPE_COUNT:	/* libconfig wraps a large integer without the L */
-		fprintf(out, *(const int64_t *)field > INT32_MAX ? "%lldL" : "%lld", (long long)*(const int64_t *)field);
+		fprintf(out, *(const int64_t *)field > INT32_MAX ? "%lldL" : "%lld",
+		    (long long)*(const int64_t *)field);
 		break;
 	case CONF_TYPE_DURATION:
 		fprintf(out, "\"%s\"", units_format_duration(*(const int64_t *)field, text));
@@ -137,7 +139,8 @@ static char *expected_choice(const struct conf_key *key)
 	struct buffer b = {0};
 
 	for (size_t i = 0; key->choices[i] != NULL; i++)
-		buffer_format(&b, "%s\"%s\"", i == 0 ? "" : key->choices[i + 1] == NULL ? " or " : ", ", key->choices[i]);
+		buffer_format(&b, "%s\"%s\"", i == 0 ? "" : key->choices[i + 1] == NULL ? " or " : ", ",
+		    key->choices[i]);
 	return b.data;
 }
 
@@ -155,8 +158,8 @@ char *conf_value_expected(const struct conf_key *key)
 		return alloc_format("a duration in quotes such as \"30s\" (ms s m h d), %s to %s",
 		    units_format_duration(key->min, least), units_format_duration(key->max, most));
 	case CONF_TYPE_SIZE:
-		return alloc_format("a size in quotes such as \"64K\" (K M G T), %s to %s", units_format_size(key->min, least),
-		    units_format_size(key->max, most));
+		return alloc_format("a size in quotes such as \"64K\" (K M G T), %s to %s",
+		    units_format_size(key->min, least), units_format_size(key->max, most));
 	case CONF_TYPE_FLOAT:
 		return alloc_format("a number, %lld to %lld", (long long)key->min, (long long)key->max);
 	case CONF_TYPE_STRING:
@@ -272,7 +275,8 @@ static void print_key(struct printer *p, const struct conf_key *key, const void 
 {
 	const char *name = enter_group(p, key->path);
 	bool holds = conf_value_holds_secret(key, base), masked = holds && key->secret == CONF_SECRET_VALUES;
-	bool comment = o->kind == CONF_ORIGIN_NONE || o->kind == CONF_ORIGIN_INHERITED || o->kind == CONF_ORIGIN_DERIVED;
+	bool comment = o->kind == CONF_ORIGIN_NONE || o->kind == CONF_ORIGIN_INHERITED ||
+	    o->kind == CONF_ORIGIN_DERIVED;
 
 	indent(p);
 	fprintf(p->out, "%s%s =", comment || masked ? "# " : "", name);
@@ -285,10 +289,12 @@ static void print_key(struct printer *p, const struct conf_key *key, const void 
 		putc(';', p->out);
 	}
 	print_origin(p, o);
-	fputs(!holds ? "\n" : masked ? "; the values are left out here\n" : "; the password is left out here\n", p->out);
+	fputs(!holds ? "\n" : masked ? "; the values are left out here\n" : "; the password is left out here\n",
+	    p->out);
 }
 
-static void print_keys(struct printer *p, const struct conf_schema *schema, const void *base, const struct conf_origin *origins)
+static void print_keys(struct printer *p, const struct conf_schema *schema, const void *base,
+    const struct conf_origin *origins)
 {
 	for (size_t i = 0; i < schema->n; i++)
 		print_key(p, &schema->keys[i], base, &origins[i]);

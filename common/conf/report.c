@@ -1,4 +1,5 @@
-/* Collects the errors and warnings of a load, and sorts them by file and line at its end. Every step of the load reports here; this file calls none of them. */
+/* Collects the errors and warnings of a load, and sorts them by file and line at its end. Every step of the load
+ * reports here; this file calls none of them. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static __attribute__((format(printf, 4, 0))) void add_issue(struct conf_loading 
 	l->issues = alloc_resize(l->issues, l->nissues + 1, sizeof(*l->issues));
 	issue = &l->issues[l->nissues];
 	*issue = (struct conf_issue){ .file = l->nfiles, .serial = l->nissues++, .warning = warning, .text = text };
-	if (where == NULL || where->from == NULL || !conf_given(where))	/* a default has no place: another value causes an error about it */
+	/* a default has no place: another value causes an error about it */
+	if (where == NULL || where->from == NULL || !conf_given(where))
 		return;
 	for (size_t i = l->nfiles; i-- > 0;)
 		if (where->from == l->conf->files[i])
@@ -79,7 +81,8 @@ static int compare_issues(const void *a, const void *b)
 
 void conf_report_fill(struct conf_loading *l, struct conf_report *report)
 {
-	*report = (struct conf_report){ .problems = alloc_zero(l->nissues, sizeof(*report->problems)), .n = l->nissues };
+	*report = (struct conf_report){ .problems = alloc_zero(l->nissues, sizeof(*report->problems)),
+	    .n = l->nissues };
 	if (l->nissues > 0)
 		qsort(l->issues, l->nissues, sizeof(*l->issues), compare_issues);
 	for (size_t i = 0; i < l->nissues; i++) {

@@ -1,7 +1,8 @@
 /*
- * Scans the text for input that libconfig 1.5 accepts and misreads: integers beyond 31 bits (they wrap), an unterminated comment (the rest of the
- * file is ignored), unknown escapes and NULs in strings (dropped), and @include (refused, since files are merged from conf.d). The scanner is not a
- * parser: it knows only where comments, strings, words and numbers begin and end.
+ * Scans the text for input that libconfig 1.5 accepts and misreads: integers beyond 31 bits (they wrap), an
+ * unterminated comment (the rest of the file is ignored), unknown escapes and NULs in strings (dropped), and @include
+ * (refused, since files are merged from conf.d). The scanner is not a parser: it knows only where comments, strings,
+ * words and numbers begin and end.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -101,8 +102,8 @@ static void report_wrapped(struct scan *s, const char *start, int len)
 	struct conf_source *src = s->source;
 
 	conf_error(s->l, &where,
-	    "the integer %.*s is too large (write an L after a number beyond 31 bits; write durations and sizes as strings, \"7d\" \"5G\")",
-	    len, start);
+	    "the integer %.*s is too large (write an L after a number beyond 31 bits; write durations and sizes as "
+	    "strings, \"7d\" \"5G\")", len, start);
 	src->wrapped = alloc_resize(src->wrapped, src->nwrapped + 1, sizeof(*src->wrapped));
 	src->wrapped[src->nwrapped++] = s->line;
 }
@@ -115,8 +116,8 @@ static bool is_last_part(const char *path, const char *word, int len)
 }
 
 /*
- * Describes the values of the key whose path ends with this word; a new string. NULL: there is no such key, or several with different values: the
- * scanner does not know the group of the word.
+ * Describes the values of the key whose path ends with this word; a new string. NULL: there is no such key, or several
+ * with different values: the scanner does not know the group of the word.
  */
 static char *expected_of(const char *word, int len)
 {
@@ -154,7 +155,8 @@ static void report_unit(struct scan *s, const char *start)
 	if (expected != NULL)
 		conf_error(s->l, &where, "%.*s: expected %s, not %.*s", s->word_len, s->word, expected, len, start);
 	else
-		conf_error(s->l, &where, "%.*s: write a number with a unit in quotes, as \"60s\" or \"64K\"", len, start);
+		conf_error(s->l, &where, "%.*s: write a number with a unit in quotes, as \"60s\" or \"64K\"", len,
+		    start);
 	free(expected);
 	s->fatal = true;
 }

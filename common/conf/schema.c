@@ -1,6 +1,6 @@
 /*
- * The table of all configuration keys. A new key is a row here, a field in conf.h, and a line in the manual. types.c says what each type accepts; checks
- * that need more than one value are in check.c and its neighbours.
+ * The table of all configuration keys. A new key is a row here, a field in conf.h, and a line in the manual. types.c
+ * says what each type accepts; checks that need more than one value are in check.c and its neighbours.
  */
 #include <assert.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static const char *const fences[] = { "finish", "kill", NULL };
 #define THRESHOLD(name, kind, field, default, least, most) \
 	KEY("health.thresholds." name, kind, health.thresholds.field, .fallback = default, RANGE(least, most)),
 #define THRESHOLD_OF_QUEUE(name, kind, field, default, least, most) \
-	KEY("health.thresholds." name, kind, health.thresholds.field, RANGE(least, most), .inherits = "health.thresholds." name),
+	KEY("health.thresholds." name, kind, health.thresholds.field, RANGE(least, most), \
+	    .inherits = "health.thresholds." name),
 
 #define OWNER struct conf
 
@@ -73,7 +74,8 @@ static const struct conf_key global_keys[] = {
 	KEY("redis.allow_eviction", BOOL, redis.allow_eviction, .fallback = "false"),
 
 	KEY("supervisor.node", STRING, supervisor.node),
-	KEY("supervisor.lock_file", PATH, supervisor.lock_file, .fallback = "/run/quredis/quredisd.lock", .written = CONF_WRITTEN_BY_MASTER),
+	KEY("supervisor.lock_file", PATH, supervisor.lock_file, .fallback = "/run/quredis/quredisd.lock",
+	    .written = CONF_WRITTEN_BY_MASTER),
 	KEY("supervisor.control_socket", PATH, supervisor.control_socket, .fallback = "/run/quredis/control.sock",
 	    .written = CONF_WRITTEN_BY_MASTER),
 	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
@@ -176,7 +178,8 @@ static const struct conf_key queue_keys[] = {
 	    .inherits = "dead_letter.max_entries"),
 	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, RANGE(0, 512 * MIB),
 	    .inherits = "dead_letter.payload_max"),
-	KEY("dead_letter.archive", PATH, dead_letter.archive, .written = CONF_WRITTEN_DIRECTORY, .inherits = "dead_letter.archive"),
+	KEY("dead_letter.archive", PATH, dead_letter.archive, .written = CONF_WRITTEN_DIRECTORY,
+	    .inherits = "dead_letter.archive"),
 	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, RANGE(KIB, TIB),
 	    .inherits = "dead_letter.archive_size"),
 	KEY("dead_letter.discard", BOOL, dead_letter.discard, .inherits = "dead_letter.discard"),

@@ -8,8 +8,8 @@
 #include "common/conf/conf.h"
 
 /*
- * All keys as data: the path in a file, the type and range, the offset in struct conf or struct conf_queue, the default. The parser, quredisd -T, the
- * comparison of a reload, and the test of the manual read this table.
+ * All keys as data: the path in a file, the type and range, the offset in struct conf or struct conf_queue, the
+ * default. The parser, quredisd -T, the comparison of a reload, and the test of the manual read this table.
  */
 enum conf_type {
 	CONF_TYPE_BOOL,
@@ -29,19 +29,26 @@ enum conf_type {
 
 #define CONF_QUEUE_ONLY 1u	/* not allowed in `defaults` */
 
-/* Whether a value is, holds or names a secret. All that quredis does for secrets of the configuration follows from this attribute. */
+/* Whether a value is, holds or names a secret. All that quredis does for secrets of the configuration follows from this
+ * attribute. */
 enum conf_secret {
 	CONF_SECRET_NONE,
 	CONF_SECRET_FILE,	/* names a file that holds one: other users must not be able to read that file */
-	CONF_SECRET_PART,	/* may hold one, which the load takes out of it: then other users must not be able to read the configuration file */
-	CONF_SECRET_VALUES	/* a list of NAME=VALUE whose values may be secrets: not printed; a warning if every user can read the configuration file */
+	/* may hold one, which the load takes out of it: then other users must not be able to read the configuration
+	 * file */
+	CONF_SECRET_PART,
+	/* a list of NAME=VALUE whose values may be secrets: not printed; a warning if every user can read the
+	 * configuration file */
+	CONF_SECRET_VALUES
 };
 
-/* A path that we write to. check_host.c checks what each kind of it needs; what opens it checks its links and its owner again (common/base/file.h). */
+/* A path that we write to. check_host.c checks what each kind of it needs; what opens it checks its links and its owner
+ * again (common/base/file.h). */
 enum conf_written {
 	CONF_WRITTEN_NOT,
 	CONF_WRITTEN_BY_MASTER,		/* a file or socket that the master makes, as the user who started it */
-	CONF_WRITTEN_LOG,		/* a file that the master makes for supervisor.user, whose processes open it again */
+	/* a file that the master makes for supervisor.user, whose processes open it again */
+	CONF_WRITTEN_LOG,
 	CONF_WRITTEN_FILE,		/* a file that supervisor.user makes anew in its directory */
 	CONF_WRITTEN_DIRECTORY,		/* a directory in which supervisor.user makes files */
 	CONF_WRITTEN_OWN_DIRECTORY	/* the same; the master makes it if it is missing */

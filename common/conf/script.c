@@ -1,7 +1,8 @@
 /*
- * Finds the file that a command line gives to an interpreter, also behind env(1). An interpreter that cannot open its script exits with a status, as any
- * handler does, so the script is looked at before: when the configuration is loaded, and by the child before exec. A wrong guess would stop a queue
- * whose handler is in order: where it is not certain which file it is, none is found. Async-signal-safe.
+ * Finds the file that a command line gives to an interpreter, also behind env(1). An interpreter that cannot open its
+ * script exits with a status, as any handler does, so the script is looked at before: when the configuration is loaded,
+ * and by the child before exec. A wrong guess would stop a queue whose handler is in order: where it is not certain
+ * which file it is, none is found. Async-signal-safe.
  */
 #include <string.h>
 #include <unistd.h>
@@ -13,15 +14,17 @@
 
 /*
  * Programs that run the file of their first argument that is no option. flags: the letters of options that take no
- * value and do not give the program text in another way. valued: of those whose value follows, in the same word or in the next one. Behind any
- * other option the script is not known.
+ * value and do not give the program text in another way. valued: of those whose value follows, in the same word or in
+ * the next one. Behind any other option the script is not known.
  */
 static const struct interpreter {
 	const char *name;	/* without its version: python3.11 is python */
 	const char *flags, *valued;
 } INTERPRETERS[] = {
-	{ "bash", "efuvx", "" }, { "dash", "efuvx", "" }, { "ksh", "efuvx", "" }, { "lua", "EW", "l" }, { "node", "", "r" }, { "nodejs", "", "r" },
-	{ "perl", "TWUtw", "I" }, { "php", "n", "cd" }, { "pypy", "BEOqsSuv", "WX" }, { "python", "BEIOPqsSuv", "WX" }, { "ruby", "vw", "Ir" },
+	{ "bash", "efuvx", "" }, { "dash", "efuvx", "" }, { "ksh", "efuvx", "" }, { "lua", "EW", "l" },
+	    { "node", "", "r" }, { "nodejs", "", "r" },
+	{ "perl", "TWUtw", "I" }, { "php", "n", "cd" }, { "pypy", "BEOqsSuv", "WX" }, { "python", "BEIOPqsSuv", "WX" },
+	    { "ruby", "vw", "Ir" },
 	{ "sh", "efuvx", "" }, { "tclsh", "", "" }, { "zsh", "efuvx", "" },
 };
 
@@ -90,7 +93,8 @@ static bool split_words(struct command *c, const char *text)
 {
 	char *p = c->room;
 
-	if (c->room[0] != '\0' || strpbrk(text, "\"'\\$#") != NULL || strlcpy(c->room, text, sizeof(c->room)) >= sizeof(c->room))
+	if (c->room[0] != '\0' || strpbrk(text, "\"'\\$#") != NULL ||
+	    strlcpy(c->room, text, sizeof(c->room)) >= sizeof(c->room))
 		return false;
 	for (p += strspn(p, " \t"); *p != '\0'; p += strspn(p, " \t")) {
 		if (!add_word(c, p))
@@ -121,13 +125,15 @@ static bool expand_words(struct command *c, char *const *argv)
 	return true;
 }
 
-/* The first word that is the program: behind assignments and the options that do not change where a file is found. NULL: not known */
+/* The first word that is the program: behind assignments and the options that do not change where a file is found.
+ * NULL: not known */
 static const char *const *program_of(const struct command *c)
 {
 	const char *const *w = c->words;
 
 	for (; *w != NULL; w++) {
-		if (strcmp(*w, "-i") == 0 || strcmp(*w, "-") == 0 || strcmp(*w, "--ignore-environment") == 0 || strncmp(*w, "--unset=", 8) == 0)
+		if (strcmp(*w, "-i") == 0 || strcmp(*w, "-") == 0 || strcmp(*w, "--ignore-environment") == 0 ||
+		    strncmp(*w, "--unset=", 8) == 0)
 			continue;
 		if (strcmp(*w, "-u") == 0 && w[1] != NULL)
 			w++;
@@ -153,7 +159,8 @@ bool conf_find_script(char *const *argv, struct conf_script *s)
 
 	if (i != NULL)
 		return found(s, script_of(i, (const char *const *)argv), R_OK);
-	if (strcmp(name_of(argv[0]), "env") != 0 || !expand_words(&c, argv) || (program = program_of(&c)) == NULL || strcmp(name_of(*program), "env") == 0)
+	if (strcmp(name_of(argv[0]), "env") != 0 || !expand_words(&c, argv) || (program = program_of(&c)) == NULL ||
+	    strcmp(name_of(*program), "env") == 0)
 		return false;
 	i = interpreter_of(*program);
 	if (i != NULL)

@@ -1,8 +1,10 @@
 /*
- * Reads files: the configuration, and the password of Redis. Each file is opened once, checked on its descriptor, and read whole.
+ * Reads files: the configuration, and the password of Redis. Each file is opened once, checked on its descriptor, and
+ * read whole.
  *
- * The configuration names the programs that run as other users, so a file that another user can change is refused. A file with a secret must not be
- * readable by others. The password ends in conf->redis.password alone, and the key of TLS in its context: every other copy of them is wiped.
+ * The configuration names the programs that run as other users, so a file that another user can change is refused. A
+ * file with a secret must not be readable by others. The password ends in conf->redis.password alone, and the key of
+ * TLS in its context: every other copy of them is wiped.
  */
 #include <sys/stat.h>
 
@@ -57,8 +59,9 @@ static char *read_all(int fd, size_t *len)
 }
 
 /*
- * path must be a regular file of root's or ours (any_owner: of any user's) without any bit of `forbidden`. Returns new bytes, which the caller wipes.
- * NULL: *why is a new string that says what to do, and *missing whether there is no such file.
+ * path must be a regular file of root's or ours (any_owner: of any user's) without any bit of `forbidden`. Returns new
+ * bytes, which the caller wipes. NULL: *why is a new string that says what to do, and *missing whether there is no such
+ * file.
  */
 static char *read_file(const char *path, mode_t forbidden, bool any_owner, size_t *len, mode_t *mode, char **why,
     bool *missing)
@@ -185,8 +188,8 @@ char **conf_fragments(struct conf_loading *l, const char *path)
 	if (directory_usable(l, dir)) {
 		n = scandir(dir, &entries, is_fragment, by_bytes);
 		if (n == -1)
-			conf_error(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, dir }, "the directory cannot be read: %s",
-			    strerror(errno));
+			conf_error(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, dir },
+			    "the directory cannot be read: %s", strerror(errno));
 	}
 	list = alloc_zero((size_t)(n < 0 ? 0 : n) + 1, sizeof(*list));
 	for (int i = 0; i < n; i++) {
@@ -266,8 +269,8 @@ static char *secret_path(const char *file, bool *credential, char **why, bool *w
 	if (dir != NULL && strchr(file, '/') == NULL)
 		return alloc_format("%s/%s", dir, file);
 	*wrong = dir != NULL;
-	*why = dir == NULL ? alloc_format("\"%s\" is the name of a credential, but $CREDENTIALS_DIRECTORY is not set", file)
-	    : alloc_format("expected an absolute path or the name of a credential, not \"%s\"", file);
+	*why = dir == NULL ? alloc_format("\"%s\" is the name of a credential, but $CREDENTIALS_DIRECTORY is not set",
+	    file) : alloc_format("expected an absolute path or the name of a credential, not \"%s\"", file);
 	return NULL;
 }
 
@@ -351,8 +354,8 @@ static void use_password(struct conf_loading *l, const char *key, struct conf_na
 }
 
 /* quredis cannot know which values of a list are secrets, so that is a warning, once for each file. */
-static void check_readers(struct conf_loading *l, const struct conf_schema *schema, const void *base, const struct conf_origin *origins,
-    const char **warned)
+static void check_readers(struct conf_loading *l, const struct conf_schema *schema, const void *base,
+    const struct conf_origin *origins, const char **warned)
 {
 	for (size_t i = 0; i < schema->n; i++) {
 		const struct conf_key *key = &schema->keys[i];
@@ -362,12 +365,14 @@ static void check_readers(struct conf_loading *l, const struct conf_schema *sche
 		if (!conf_value_holds_secret(key, base))
 			continue;
 		if (key->secret == CONF_SECRET_PART && (mode & (S_IRGRP | S_IROTH)) != 0)
-			conf_error(l, &origins[i], "%s holds a password and others can read this file: chmod 600 %s, or use redis.password_file",
-			    key->path, file);
-		if (key->secret != CONF_SECRET_VALUES || (mode & S_IROTH) == 0 || file == *warned || (l->flags & CONF_LENIENT_HANDLERS) != 0)
+			conf_error(l, &origins[i], "%s holds a password and others can read this file: chmod 600 %s, "
+			    "or use redis.password_file", key->path, file);
+		if (key->secret != CONF_SECRET_VALUES || (mode & S_IROTH) == 0 || file == *warned ||
+		    (l->flags & CONF_LENIENT_HANDLERS) != 0)
 			continue;
 		*warned = file;
-		conf_warning(l, &origins[i], "%s: every user can read this file, and the values in it: chmod o-r %s", key->path, file);
+		conf_warning(l, &origins[i], "%s: every user can read this file, and the values in it: chmod o-r %s",
+		    key->path, file);
 	}
 }
 
@@ -392,7 +397,8 @@ void conf_secrets(struct conf_loading *l)
 	for (size_t i = 0; i < conf->nqueues; i++)
 		check_readers(l, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins, &warned);
 	load_password(l, "redis.password_file", conf->redis.password_file, &conf->redis.password);
-	load_password(l, "redis.sentinel_password_file", conf->redis.sentinel_password_file, &conf->redis.sentinel_password);
+	load_password(l, "redis.sentinel_password_file", conf->redis.sentinel_password_file,
+	    &conf->redis.sentinel_password);
 }
 
 char *conf_secret_read(const char *file, char **why)

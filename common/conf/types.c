@@ -1,5 +1,6 @@
 /*
- * The types of keys: one row of operations for each, which read, compare, copy and free a value. print.c prints values; schema.c gives each key its type.
+ * The types of keys: one row of operations for each, which read, compare, copy and free a value. print.c prints values;
+ * schema.c gives each key its type.
  */
 #include <assert.h>
 #include <limits.h>
@@ -48,10 +49,12 @@ static int read_int(const struct conf_key *key, const struct conf_raw *raw, void
 
 static int read_count(const struct conf_key *key, const struct conf_raw *raw, void *field)
 {
-	int (*parse)(const char *text, int64_t *n) = key->type == CONF_TYPE_DURATION ? units_parse_duration : units_parse_size;
+	int (*parse)(const char *text, int64_t *n) =
+	    key->type == CONF_TYPE_DURATION ? units_parse_duration : units_parse_size;
 	int64_t n = raw->number;
 
-	if (key->type == CONF_TYPE_COUNT ? raw->kind != CONF_RAW_INT : raw->kind != CONF_RAW_STRING || parse(raw->string, &n) == -1)
+	if (key->type == CONF_TYPE_COUNT ? raw->kind != CONF_RAW_INT
+	    : raw->kind != CONF_RAW_STRING || parse(raw->string, &n) == -1)
 		return -1;
 	if (in_range(key, n) == -1)
 		return -1;
@@ -320,12 +323,14 @@ void conf_value_copy(const struct conf_key *key, void *base, const struct conf_k
 	conf_value_free(key, base);
 	types[key->type].copy(conf_field(base, key), conf_field_const(from_base, from_key));
 	if (key->set_offset != 0)
-		*(bool *)((char *)base + key->set_offset) = *(const bool *)((const char *)from_base + from_key->set_offset);
+		*(bool *)((char *)base + key->set_offset) =
+		    *(const bool *)((const char *)from_base + from_key->set_offset);
 }
 
 bool conf_value_holds_secret(const struct conf_key *key, const void *base)
 {
-	char *const *list = key->secret == CONF_SECRET_VALUES ? *(char *const *const *)conf_field_const(base, key) : NULL;
+	char *const *list = key->secret == CONF_SECRET_VALUES ? *(char *const *const *)conf_field_const(base, key)
+	    : NULL;
 
 	if (key->secret == CONF_SECRET_PART)
 		return ((const struct conf *)base)->redis.url_had_password;

@@ -24,7 +24,8 @@ void conf_value_default(const struct conf_key *key, void *base);	/* key->fallbac
 void conf_value_copy(const struct conf_key *key, void *base, const struct conf_key *from_key, const void *from_base);
 bool conf_value_equal(const struct conf_key *key, const void *a, const void *b);
 void conf_value_print(const struct conf_key *key, const void *base, FILE *out);	/* as in a file */
-/* True: a secret stands, or stood until the load took it out, in the value itself. A list that only names variables has none. */
+/* True: a secret stands, or stood until the load took it out, in the value itself. A list that only names variables has
+ * none. */
 bool conf_value_holds_secret(const struct conf_key *key, const void *base);
 void conf_value_free(const struct conf_key *key, void *base);
 

@@ -1,6 +1,6 @@
 /*
- * The classes of dead letters. worker/verdict.c and settle.c choose the class of a message that failed; the sweeper chooses
- * that of a message that waited too long or lost its worker.
+ * The classes of dead letters. worker/verdict.c and settle.c choose the class of a message that failed; the sweeper
+ * chooses that of a message that waited too long or lost its worker.
  */
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /*
- * Decides which record belongs to which dead letter, and which of them leave. Pure: it reads a page and writes the result into
- * it.
+ * Decides which record belongs to which dead letter, and which of them leave. Pure: it reads a page and writes the
+ * result into it.
  *
- * A record and a dead letter of the same sha1 form a pair, the oldest with the oldest. A record of a message that is too long
- * for a sha1 is paired by size. List and log are in the same order: one script adds a dead letter with its record, one script
- * removes both, and a dead letter that had no record becomes the newest when it gets one. Therefore an entry or a record
- * between two pairs that has no counterpart between them has none at all. If a page shows no pair, the totals of list and log
- * show which side has too many.
+ * A record and a dead letter of the same sha1 form a pair, the oldest with the oldest. A record of a message that is
+ * too long for a sha1 is paired by size. List and log are in the same order: one script adds a dead letter with its
+ * record, one script removes both, and a dead letter that had no record becomes the newest when it gets one. Therefore
+ * an entry or a record between two pairs that has no counterpart between them has none at all. If a page shows no pair,
+ * the totals of list and log show which side has too many.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,8 @@ static void find_entry(struct dead_letters *l, size_t record)
 	}
 }
 
-/* Different messages can have the same size. So a pair is certain only if this page shows one entry and one record of that size. */
+/* Different messages can have the same size. So a pair is certain only if this page shows one entry and one record of
+ * that size. */
 static void find_entry_by_size(struct dead_letters *l, size_t record)
 {
 	struct dead_letter_record *r = &l->records[record];
@@ -122,9 +123,9 @@ static size_t least(int64_t a, size_t b)
 }
 
 /*
- * For a page without a pair: if one total is larger, marks as many of that side as it exceeds the other, since so many have
- * no counterpart. If both totals are equal, marks one entry as unrecorded: it gets a new record, and without that the next
- * page would show the same.
+ * For a page without a pair: if one total is larger, marks as many of that side as it exceeds the other, since so many
+ * have no counterpart. If both totals are equal, marks one entry as unrecorded: it gets a new record, and without that
+ * the next page would show the same.
  */
 static void decide_by_figures(struct dead_letters *l)
 {
@@ -139,7 +140,8 @@ static void decide_by_figures(struct dead_letters *l)
 
 static void decide_unpaired(struct dead_letters *l)
 {
-	bool whole_list = (int64_t)l->nentries >= l->entries_total, whole_log = (int64_t)l->nrecords >= l->records_total;
+	bool whole_list = (int64_t)l->nentries >= l->entries_total,
+	    whole_log = (int64_t)l->nrecords >= l->records_total;
 	size_t last_entry = 0, last_record = 0;		/* index after the last pair */
 
 	for (size_t i = 0; i < l->nrecords; i++)
@@ -149,7 +151,8 @@ static void decide_unpaired(struct dead_letters *l)
 		if (l->entries[i].record != -1)
 			last_entry = i + 1;
 	for (size_t i = 0; i < l->nrecords; i++)
-		l->records[i].orphan = l->records[i].archived_orphan || (l->records[i].entry == -1 && (whole_list || i < last_record));
+		l->records[i].orphan = l->records[i].archived_orphan ||
+		    (l->records[i].entry == -1 && (whole_list || i < last_record));
 	for (size_t i = 0; i < l->nentries; i++)
 		l->entries[i].unrecorded = l->entries[i].record == -1 && (whole_log || i < last_entry);
 	if (last_record == 0 && !whole_list && !whole_log)
@@ -165,7 +168,8 @@ void dead_letter_digest(const struct dead_letter_record *l, char out[ENCODE_SHA1
 	sha1_init(&hash);
 	for (size_t i = 0; i < l->nfields; i++) {
 		const struct record_field *f = &l->fields[i];
-		const uint64_t lens[] = { f->name.len, f->value.len };		/* the lengths, so that different fields cannot give the same bytes */
+		/* the lengths, so that different fields cannot give the same bytes */
+		const uint64_t lens[] = { f->name.len, f->value.len };
 
 		sha1_update(&hash, sizeof(lens), (const uint8_t *)lens);
 		sha1_update(&hash, f->name.len, (const uint8_t *)f->name.data);
@@ -202,7 +206,8 @@ bool dead_letters_hides_named(const struct dead_letters *l, const struct dead_le
 	return false;
 }
 
-/* Does not pair a record that was archived without a message, even if an equal message is in the list now: that message must stay. */
+/* Does not pair a record that was archived without a message, even if an equal message is in the list now: that message
+ * must stay. */
 static void pair_records(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	for (size_t i = 0; i < l->nrecords; i++) {
@@ -213,7 +218,8 @@ static void pair_records(struct dead_letters *l, const struct dead_letters_bound
 			find_entry(l, i);
 	}
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].sha1[0] == '\0' && l->records[i].size > QUEUE_LOOK_SUM_MAX && !l->records[i].archived_orphan)
+		if (l->records[i].sha1[0] == '\0' && l->records[i].size > QUEUE_LOOK_SUM_MAX &&
+		    !l->records[i].archived_orphan)
 			find_entry_by_size(l, i);
 }
 
@@ -234,9 +240,9 @@ static size_t judge_named(struct dead_letters *l, const struct dead_letters_boun
 }
 
 /*
- * A removed record cannot be restored, so its place and the totals must both prove that its message is gone. This walk adds no
- * records for entries that have none, so such entries could hide entries that belong to records. A record without a sha1 may
- * belong to any entry.
+ * A removed record cannot be restored, so its place and the totals must both prove that its message is gone. This walk
+ * adds no records for entries that have none, so such entries could hide entries that belong to records. A record
+ * without a sha1 may belong to any entry.
  */
 size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
@@ -280,7 +286,8 @@ size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_boun
 
 		if (r->fate == DEAD_LETTER_NAMED)
 			continue;
-		if ((!old && excess <= 0) || !ready || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
+		if ((!old && excess <= 0) || !ready ||
+		    (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
 			break;
 		r->fate = DEAD_LETTER_LEAVES;
 		r->reason = old ? "ttl" : "max_entries";

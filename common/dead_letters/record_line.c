@@ -1,4 +1,5 @@
-/* The id of a record, and a dead letter as a line of JSON. The callers choose the dead letters, and the place of the line. */
+/* The id of a record, and a dead letter as a line of JSON. The callers choose the dead letters, and the place of the
+ * line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

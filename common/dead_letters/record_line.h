@@ -14,7 +14,8 @@
 int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
 /* As strcmp(3), for two ids. */
 int queue_record_id_compare(const char *a, const char *b);
-/* Writes the next greater id; if id is not one: 0-1. false: id is the greatest of all; out is the same. No record follows, so a walk ends. */
+/* Writes the next greater id; if id is not one: 0-1. false: id is the greatest of all; out is the same. No record
+ * follows, so a walk ends. */
 bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);
 
 /* A dead letter as one line of JSON: archive, dlq export and forwarding write the same (quredis(1), "RECORDS"). */
@@ -34,12 +35,13 @@ struct record_line {
 };
 
 /*
- * Appends a line with its newline. Numbers are JSON numbers, empty fields are null, and bytes that are not UTF-8 become base64
- * as NAME_base64.
+ * Appends a line with its newline. Numbers are JSON numbers, empty fields are null, and bytes that are not UTF-8 become
+ * base64 as NAME_base64.
  */
 void record_line(struct buffer *out, const struct record_line *l);
 
 bool record_field_is_number(const char *name);
-const struct queue_bytes *record_field_of(const struct record_field *fields, size_t n, const char *name);	/* NULL: no such field */
+/* NULL: no such field */
+const struct queue_bytes *record_field_of(const struct record_field *fields, size_t n, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none. The
- * sweeper decides which of them leave, and when. A walk reads all of them and removes none.
+ * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none.
+ * The sweeper decides which of them leave, and when. A walk reads all of them and removes none.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,8 +51,8 @@ void queue_dead_letters_page(struct redis *r, const struct queue_keys *k, int64_
 	queue_dead_letters_page_of(r, k, entries, most, bytes, "-", NULL, 0);
 }
 
-void queue_dead_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
-    const char *const *ids, size_t n)
+void queue_dead_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most,
+    int64_t bytes, const char *from, const char *const *ids, size_t n)
 {
 	const char *keys[] = { k->escape, k->log };
 	struct script_arg args[4 + QUEUE_DEAD_LETTERS_PAGE_MAX];
@@ -75,7 +75,8 @@ static bool is_record(const struct redis_reply *reply)
 		return false;
 	id = redis_element(reply, 0);
 	fields = redis_element(reply, 1);
-	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) && fields.n % 2 == 0;
+	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) &&
+	    fields.n % 2 == 0;
 }
 
 /* Returns 0 if the elements from `first` on are records, else -1. */
@@ -105,14 +106,16 @@ int queue_dead_letters_paged(const struct redis_reply *reply, struct queue_dead_
 		return -1;
 	if (are_records(&part[4], 0) == -1)
 		return -1;
-	*out = (struct queue_dead_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4], part[5].str };
+	*out = (struct queue_dead_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4],
+	    part[5].str };
 	return 0;
 }
 
 /* ---- forwarding ---- */
 
 /* before NULL: nothing changes. */
-static void append_forward(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *before, const char *last)
+static void append_forward(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *before,
+    const char *last)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->log, k->forwarded };
@@ -154,7 +157,8 @@ int queue_forward_paged(const struct redis_reply *reply)
 
 /* ---- removal ---- */
 
-void queue_dead_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_dead_letter *letters, size_t n)
+void queue_dead_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth,
+    const struct queue_dead_letter *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed };
@@ -170,8 +174,8 @@ void queue_dead_letters_remove(struct redis *r, const struct queue_keys *k, int6
 	free(none);
 }
 
-void queue_dead_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
-    const struct queue_dead_letter *letters, size_t n)
+void queue_dead_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh,
+    int64_t depth, const struct queue_dead_letter *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed, k->sweeper };
@@ -200,8 +204,8 @@ void queue_dead_letters_release(struct redis *r, const struct queue_keys *k, con
 	free(none);
 }
 
-void queue_dead_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
-    const struct record *record)
+void queue_dead_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m,
+    const char *newest, const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log };
@@ -212,7 +216,8 @@ void queue_dead_letters_adopt(struct redis *r, const struct queue_keys *k, int64
 	args[0] = script_number(&from, -depth);
 	args[1] = (struct script_arg){ m->raw, m->raw_len };
 	args[2] = script_string(newest);
-	queue_script(r, QUEUE_SCRIPT_dead_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3), args);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3),
+	    args);
 	free(none);
 }
 
@@ -234,16 +239,19 @@ void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k)
 	free(no_lease);
 }
 
-void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries)
+void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w,
+    int64_t entries)
 {
 	const char *ids[DEAD_LETTERS_PAGE];
 
 	for (size_t i = 0; i < w->nstay; i++)
 		ids[i] = w->stay[i];
-	queue_dead_letters_page_of(r, k, entries, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
+	queue_dead_letters_page_of(r, k, entries, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES,
+	    w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
 }
 
-struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, const struct queue_dead_letters_page *page)
+struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w,
+    const struct queue_dead_letters_page *page)
 {
 	struct queue_dead_letters_page rest = *page;
 

@@ -89,7 +89,8 @@ struct queue_figures {		/* indexed by enum counter and enum figure */
 
 int counters_bucket(int64_t ms);	/* of a duration: 0..SCOREBOARD_BUCKETS - 1; a negative one counts as 0 */
 
-/* A counter adds this to its kind of purge. Another sweeper may count at a time, so a part may be newer than the whole. */
+/* A counter adds this to its kind of purge. Another sweeper may count at a time, so a part may be newer than the
+ * whole. */
 uint64_t counters_purged(const struct queue_figures *f, enum counter counter);
 
 /* ---- documents: status, stats ---- */

@@ -21,7 +21,8 @@ bool exposition_metric(struct buffer *b, enum metric_page page, enum metric m)
 {
 	if ((metrics[m].pages & page) == 0)
 		return false;
-	buffer_format(b, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].type);
+	buffer_format(b, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,
+	    metrics[m].type);
 	return true;
 }
 
@@ -37,7 +38,8 @@ static void append_label_value(struct buffer *b, const char *value)
 }
 
 /* The name with this suffix, the labels, and the label le if it is not NULL. */
-static void append_series(struct buffer *b, enum metric m, const char *suffix, const char *const values[METRIC_LABELS], const char *le)
+static void append_series(struct buffer *b, enum metric m, const char *suffix, const char *const values[METRIC_LABELS],
+    const char *le)
 {
 	char before = '{';
 
@@ -69,8 +71,8 @@ void exposition_sample(struct buffer *b, enum metric m, const char *const values
 		buffer_format(b, "%" PRId64 "\n", value);
 }
 
-void exposition_histogram(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS], const struct exposition_bucket *buckets,
-    size_t nbuckets, int64_t sum_ms)
+void exposition_histogram(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS],
+    const struct exposition_bucket *buckets, size_t nbuckets, int64_t sum_ms)
 {
 	int64_t below = 0;		/* Prometheus counts in each bucket those below it, too */
 	char le[32];

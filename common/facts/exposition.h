@@ -8,10 +8,10 @@
 #include "common/base/base.h"
 
 /*
- * Metrics for Prometheus: the only list of them, and its text format 0.0.4. Two programs fill in the values: the sweeper for
- * metrics.textfile (its own supervisor), and the console for /metrics (all hosts). Each row has the name, the type, the unit
- * of the value that a caller passes, the pages that have it, the help text, and the names of the labels. The man page
- * quredis.conf(5) describes every row.
+ * Metrics for Prometheus: the only list of them, and its text format 0.0.4. Two programs fill in the values: the
+ * sweeper for metrics.textfile (its own supervisor), and the console for /metrics (all hosts). Each row has the name,
+ * the type, the unit of the value that a caller passes, the pages that have it, the help text, and the names of the
+ * labels. The man page quredis.conf(5) describes every row.
  */
 #define METRICS(X) \
 	X(BUILD_INFO, "quredis_build_info", "gauge", UNIT_ONE, PAGE_BOTH, \
@@ -49,7 +49,8 @@
 	X(HEALTH_REASON, "quredis_health_reason", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "1 degraded, 2 unhealthy, for this reason; absent: it does not apply.", "queue", "code") \
 	X(HEALTH_RECOVERING, "quredis_health_recovering", "gauge", UNIT_ONE, PAGE_BOTH, \
-	    "1: the figure of this reason does not exceed its limit any more, and the next looks decide; 0: it does.", "queue", "code") \
+	    "1: the figure of this reason does not exceed its limit any more, and the next looks decide; 0: it does.", \
+	    "queue", "code") \
 	X(FAILED_ATTEMPTS, "quredis_queue_failed_attempts", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "Attempts that failed in failure_window, on all hosts, by class.", "queue", "class") \
 	X(MESSAGES, "quredis_messages_total", "counter", UNIT_ONE, PAGE_BOTH, \
@@ -75,7 +76,8 @@
 	X(BREAKER_CAUSE, "quredis_breaker_cause", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "Always 1, while the breaker is open; the label cause says why.", "node", "queue", "cause") \
 	X(BREAKER_NEXT_ATTEMPT, "quredis_breaker_next_attempt_seconds", "gauge", UNIT_MS, PAGE_BOTH, \
-	    "While the breaker is open: time until workers try the handler again; 0: with the next message.", "node", "queue") \
+	    "While the breaker is open: time until workers try the handler again; 0: with the next message.", "node", \
+	    "queue") \
 	X(NODE_UP, "quredis_node_up", "gauge", UNIT_ONE, PAGE_CONSOLE, \
 	    "1 while a host reports itself.", "node") \
 	X(NODE_REPORTED, "quredis_node_reported_timestamp_seconds", "gauge", UNIT_MS, PAGE_CONSOLE, \
@@ -94,12 +96,13 @@ enum metric_page { PAGE_FILE = 1, PAGE_CONSOLE = 2, PAGE_BOTH = PAGE_FILE | PAGE
 
 #define METRIC_LABELS 3		/* at most */
 
-/* Writes the head of a metric; all its samples must follow. False: the page does not have it, and nothing was written. */
+/* Writes the head of a metric; all its samples must follow. False: the page does not have it, and nothing was
+ * written. */
 bool exposition_metric(struct buffer *b, enum metric_page page, enum metric m);
 
 /*
- * Writes one sample. values: of the labels, in the order of the table, each any text; NULL leaves that label out. value: in the unit
- * of the table; milliseconds are written as seconds.
+ * Writes one sample. values: of the labels, in the order of the table, each any text; NULL leaves that label out.
+ * value: in the unit of the table; milliseconds are written as seconds.
  */
 void exposition_sample(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS], int64_t value);
 
@@ -108,7 +111,7 @@ struct exposition_bucket {
 	double below_s;			/* the upper bound; INFINITY in the last one */
 	int64_t n;			/* values in this bucket alone */
 };
-void exposition_histogram(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS], const struct exposition_bucket *buckets,
-    size_t nbuckets, int64_t sum_ms);
+void exposition_histogram(struct buffer *b, enum metric m, const char *const values[METRIC_LABELS],
+    const struct exposition_bucket *buckets, size_t nbuckets, int64_t sum_ms);
 
 #endif

@@ -78,7 +78,8 @@ void facts_write(json_t *report, enum fact_scope scope, const struct facts *f)
 
 static int64_t integer_of(const json_t *n, int64_t most)
 {
-	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= most ? json_integer_value(n) : -1;
+	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= most ? json_integer_value(n)
+	    : -1;
 }
 
 static int64_t value_of(enum fact_type type, const json_t *n, int64_t age_ms)
@@ -91,7 +92,8 @@ static int64_t value_of(enum fact_type type, const json_t *n, int64_t age_ms)
 		return json_is_boolean(n) ? json_is_true(n) : -1;
 	case FACT_AGE:
 	case FACT_PACE:
-		return json_is_number(n) && real >= 0 && real <= (double)FACT_MOST / 1000 ? (int64_t)(real * 1000 + 0.5) : -1;
+		return json_is_number(n) && real >= 0 && real <= (double)FACT_MOST / 1000 ? (int64_t)(real * 1000 + 0.5)
+		    : -1;
 	case FACT_LEFT:
 		left = integer_of(n, LEFT_MOST_MS);
 		return left < age_ms ? -1 : left - age_ms;	/* it has become due since */

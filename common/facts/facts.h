@@ -5,13 +5,14 @@
 #include "common/facts/exposition.h"
 
 /*
- * The figures of a queue that are measured, not counted (those stand in counters.h), and the only list of them. The program
- * that measures a figure sets facts.n[FACT_id]. Its row, in table.h, makes the member of the report for writer and readers, the
- * samples of both sources of metrics, and the line of statsd.
+ * The figures of a queue that are measured, not counted (those stand in counters.h), and the only list of them. The
+ * program that measures a figure sets facts.n[FACT_id]. Its row, in table.h, makes the member of the report for writer
+ * and readers, the samples of both sources of metrics, and the line of statsd.
  */
 enum fact_scope {
 	FACT_OF_QUEUE,		/* the sweeper that leads the queue measures it for all hosts: the report of health */
-	FACT_OF_HOST		/* each sweeper measures it for its host: the report of the node. A reader adds up the hosts */
+	/* each sweeper measures it for its host: the report of the node. A reader adds up the hosts */
+	FACT_OF_HOST
 };
 
 enum fact_type {
@@ -23,7 +24,8 @@ enum fact_type {
 	FACT_LEFT		/* ms until something happens, from the time of the report */
 };
 
-/* Tables of commands. Each has a column for the figures whose row names it, in the order of the rows. END: behind a column that is no figure. */
+/* Tables of commands. Each has a column for the figures whose row names it, in the order of the rows. END: behind a
+ * column that is no figure. */
 enum fact_table { IN_LS = 1, IN_TOP = 2, IN_HEALTH = 4, IN_HEALTH_END = 8, IN_NODES = 16, IN_NODES_END = 32 };
 
 #include "common/facts/table.h"
@@ -64,7 +66,8 @@ int64_t facts_workers(const struct facts *f);	/* of a host, in all states */
 
 struct json_t;
 void facts_write(struct json_t *report, enum fact_scope scope, const struct facts *f);
-/* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the report was written */
+/* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the
+ * report was written */
 void facts_read(struct facts *f, enum fact_scope scope, const struct json_t *report, int64_t age_ms);
 void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `quredis ls --json` */
 
@@ -79,8 +82,8 @@ struct facts_row {
 };
 
 /*
- * Writes all metrics of a page, in the order of their table: for each the figures of the rows, and what `others` adds, since it
- * is about no queue, or has words of the page as its labels.
+ * Writes all metrics of a page, in the order of their table: for each the figures of the rows, and what `others` adds,
+ * since it is about no queue, or has words of the page as its labels.
  */
 void facts_page(struct buffer *out, enum metric_page page, const struct facts_row *rows, size_t n,
     void (*others)(void *arg, enum metric m), void *arg);

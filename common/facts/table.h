@@ -52,17 +52,23 @@
 	    .text = "messages done in the last whole minute") \
 	X(RATE_FAILED, .object = "rates", .key = "failed", .text = "attempts that failed in that minute") \
 	X(RATE_RETRIED, .object = "rates", .key = "retried", .text = "messages delayed for a retry in that minute") \
-	X(RATE_ESCAPED, .object = "rates", .key = "escaped", .text = "messages that became dead letters in that minute") \
+	X(RATE_ESCAPED, .object = "rates", .key = "escaped", \
+	    .text = "messages that became dead letters in that minute") \
 	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in that minute") \
-	X(RATE_RESCUED, .object = "rates", .key = "rescued", .text = "messages of dead workers returned in that minute") \
+	X(RATE_RESCUED, .object = "rates", .key = "rescued", \
+	    .text = "messages of dead workers returned in that minute") \
 	X(ENQUEUED, .object = "rates", .key = "enqueued", .text = "messages pushed in a minute, estimated") \
 	X(ATTEMPTS, .object = "failures", .key = "attempts", .text = "attempts that ended in failure_window") \
 	X(FAILURES, .object = "failures", .key = "failed", .text = "attempts that failed in failure_window") \
 	X(FAILURE_WINDOW, .object = "failures", .key = "window", .type = FACT_AGE, .text = "failure_window") \
-	X(ARRIVALS, .object = "growth", .key = "arrivals", .type = FACT_PACE, .text = "messages that arrive in a minute") \
-	X(COMPLETIONS, .object = "growth", .key = "completions", .type = FACT_PACE, .text = "messages that leave in a minute") \
-	X(GROWTH_WINDOW, .object = "growth", .key = "window", .type = FACT_AGE, .text = "the time between the looks compared") \
-	X(GROWING, .object = "growth", .key = "growing", .type = FACT_AGE, .text = "for how long the backlog has grown") \
+	X(ARRIVALS, .object = "growth", .key = "arrivals", .type = FACT_PACE, \
+	    .text = "messages that arrive in a minute") \
+	X(COMPLETIONS, .object = "growth", .key = "completions", .type = FACT_PACE, \
+	    .text = "messages that leave in a minute") \
+	X(GROWTH_WINDOW, .object = "growth", .key = "window", .type = FACT_AGE, \
+	    .text = "the time between the looks compared") \
+	X(GROWING, .object = "growth", .key = "growing", .type = FACT_AGE, \
+	    .text = "for how long the backlog has grown") \
 	X(ORPHAN_REGISTRATIONS, .object = "orphans", .key = "registrations", .metric = METRIC_ORPHAN_REGISTRATIONS, \
 	    .text = "registered workers without a lease") \
 	X(ORPHAN_MESSAGES, .object = "orphans", .key = "messages", .metric = METRIC_ORPHAN_MESSAGES, \
@@ -100,7 +106,9 @@
 	    .text = "the time until workers try the handler of an open breaker again") \
 	X(NEXT_CONNECT, .scope = FACT_OF_HOST, .key = "next_connect_ms", .type = FACT_LEFT, \
 	    .text = "while all workers have lost Redis, the time until the first of them tries to connect") \
-	X(WORKER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "workers", .text = "resident bytes of the workers") \
-	X(HANDLER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "handlers", .text = "resident bytes of handlers")
+	X(WORKER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "workers", \
+	    .text = "resident bytes of the workers") \
+	X(HANDLER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "handlers", \
+	    .text = "resident bytes of handlers")
 
 #endif

@@ -27,13 +27,16 @@ struct cause {
 
 static uint64_t pack(const struct cause *c)
 {
-	return (uint64_t)(c->kind & 0xff) | (uint64_t)(c->stage & 0xff) << 8 | (uint64_t)(c->error & 0xffff) << 16 | (uint64_t)(c->how & 0xff) << 32 |
-	       (uint64_t)(c->code & 0xff) << 40 | (uint64_t)(c->messages < MESSAGES_MAX ? c->messages : MESSAGES_MAX) << 48;
+	return (uint64_t)(c->kind & 0xff) | (uint64_t)(c->stage & 0xff) << 8 | (uint64_t)(c->error & 0xffff) << 16 |
+	    (uint64_t)(c->how & 0xff) << 32 |
+	       (uint64_t)(c->code & 0xff) << 40 |
+	       (uint64_t)(c->messages < MESSAGES_MAX ? c->messages : MESSAGES_MAX) << 48;
 }
 
 static struct cause unpack(uint64_t word)
 {
-	return (struct cause){ .kind = word & 0xff, .stage = word >> 8 & 0xff, .error = word >> 16 & 0xffff, .how = word >> 32 & 0xff,
+	return (struct cause){ .kind = word & 0xff, .stage = word >> 8 & 0xff, .error = word >> 16 & 0xffff,
+	    .how = word >> 32 & 0xff,
 		.code = word >> 40 & 0xff, .messages = (unsigned)(word >> 48) };
 }
 
@@ -101,7 +104,8 @@ static const char *hint(const struct cause *c)
 {
 	if (c->stage == HANDLER_STAGE_INTERPRETER)
 		return " (the one in its first line, or the loader of a binary)";
-	return c->stage == HANDLER_STAGE_EXECVE && c->error == ENOEXEC ? " (no program, and no #! in its first line)" : "";
+	return c->stage == HANDLER_STAGE_EXECVE && c->error == ENOEXEC ? " (no program, and no #! in its first line)"
+	    : "";
 }
 
 /* A path may have any bytes, but the text goes into JSON, which must be UTF-8, also where it is cut. */
@@ -124,8 +128,8 @@ static void unrunnable_text(const struct cause *c, char *const *argv, char out[H
 	const char *file = argv == NULL ? NULL : handler_stage_file(c->stage, argv, room);
 
 	snprintf(out, HANDLER_CAUSE_SIZE, "its handler cannot be executed: %s%s%s: %s%s", stage_name(c),
-	    file == NULL ? "" : c->stage == HANDLER_STAGE_INTERPRETER ? " of " : " ", file == NULL ? "" : shown_path(file, path),
-	    strerror((int)c->error), hint(c));
+	    file == NULL ? "" : c->stage == HANDLER_STAGE_INTERPRETER ? " of " : " ",
+	    file == NULL ? "" : shown_path(file, path), strerror((int)c->error), hint(c));
 }
 
 const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE])
@@ -139,10 +143,12 @@ const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLE
 		unrunnable_text(&c, argv, out);
 		break;
 	case MUTE:
-		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended before its first answer%s%s", end == NULL ? "" : ", with ", end == NULL ? "" : end);
+		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended before its first answer%s%s",
+		    end == NULL ? "" : ", with ", end == NULL ? "" : end);
 		break;
 	case FAILURES:
-		snprintf(out, HANDLER_CAUSE_SIZE, "%u different messages failed in a row, the last one with %s", c.messages, end == NULL ? "a reply" : end);
+		snprintf(out, HANDLER_CAUSE_SIZE, "%u different messages failed in a row, the last one with %s",
+		    c.messages, end == NULL ? "a reply" : end);
 		break;
 	default:
 		strlcpy(out, "its handler cannot be executed, or failed too often in a row", HANDLER_CAUSE_SIZE);
@@ -164,6 +170,7 @@ const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
 	if (c.kind == UNRUNNABLE)
 		snprintf(out, HANDLER_CAUSE_SIZE, "%s: %s", stage_name(&c), strerror((int)c.error));
 	else
-		strlcpy(out, c.kind == MUTE ? "no answer" : c.kind == FAILURES ? "failures" : "unknown", HANDLER_CAUSE_SIZE);
+		strlcpy(out, c.kind == MUTE ? "no answer" : c.kind == FAILURES ? "failures" : "unknown",
+		    HANDLER_CAUSE_SIZE);
 	return out;
 }

@@ -7,16 +7,18 @@
 struct handler_result;
 
 /*
- * Why the breaker of a queue is open, in one word, since the scoreboard has no strings and a word is never torn. The worker that opens the breaker, or
- * whose probe failed last, writes it (worker/breaker.c). Master and sweeper make texts of it. A word of another process may be damaged: then its texts
- * say less, and nothing worse happens.
+ * Why the breaker of a queue is open, in one word, since the scoreboard has no strings and a word is never torn. The
+ * worker that opens the breaker, or whose probe failed last, writes it (worker/breaker.c). Master and sweeper make
+ * texts of it. A word of another process may be damaged: then its texts say less, and nothing worse happens.
  */
 #define HANDLER_CAUSE_NONE UINT64_C(0)
 
-uint64_t handler_cause_unrunnable(const char *stage, int error);	/* stage: of handler_stage_names; error: errno */
+/* stage: of handler_stage_names; error: errno */
+uint64_t handler_cause_unrunnable(const char *stage, int error);
 /* It ended before its first answer. code: exit status, -1: none; signal 0: none */
 uint64_t handler_cause_mute(int code, int signal);
-/* So many different messages failed in a row. last: how the last of them ended; NULL: the handler lives, and its reply said so */
+/* So many different messages failed in a row. last: how the last of them ended; NULL: the handler lives, and its reply
+ * said so */
 uint64_t handler_cause_failures(unsigned messages, const struct handler_result *last);
 
 #define HANDLER_CAUSE_SIZE 512
@@ -27,7 +29,8 @@ uint64_t handler_cause_failures(unsigned messages, const struct handler_result *
  */
 const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE]);
 bool handler_cause_has_words(uint64_t word);	/* the handler ran, so it may have said why */
-/* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures", "no answer". Returns out. */
+/* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures",
+ * "no answer". Returns out. */
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE]);
 
 #endif

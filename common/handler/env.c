@@ -1,7 +1,7 @@
 /*
- * Builds the environment of a handler: an allow-list from the supervisor's own environment, what the configuration sets or
- * passes, the user's variables if the handler has another user, and the QUREDIS_ variables of the job. Nothing else is passed,
- * so neither NOTIFY_SOCKET nor credentials reach a handler.
+ * Builds the environment of a handler: an allow-list from the supervisor's own environment, what the configuration sets
+ * or passes, the user's variables if the handler has another user, and the QUREDIS_ variables of the job. Nothing else
+ * is passed, so neither NOTIFY_SOCKET nor credentials reach a handler.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 /* The first is LEFTOVERS_TOKEN_NAME, which the worker got from the master. */
-static const char *const passed[] = { "QUREDIS_BOOT_TOKEN", "PATH", "LANG", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME", "SHELL" };
+static const char *const passed[] = { "QUREDIS_BOOT_TOKEN", "PATH", "LANG", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME",
+    "SHELL" };
 
 /* Never passed, even if the configuration names them: they are between the supervisor and its service manager. */
 static const char *const refused[] = { "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "CREDENTIALS_DIRECTORY",
@@ -136,7 +137,8 @@ struct writer {
 static struct writer begin(struct handler_env *e, size_t values)
 {
 	buffer_clear(&e->text);
-	return (struct writer){ .at = buffer_room(&e->text, NAMES_MAX + NUMBERS_MAX + values), .next = e->vars + HANDLER_ENV_JOB };
+	return (struct writer){ .at = buffer_room(&e->text, NAMES_MAX + NUMBERS_MAX + values),
+	    .next = e->vars + HANDLER_ENV_JOB };
 }
 
 static void add_text(struct writer *w, const char *name, const char *value)
@@ -178,7 +180,8 @@ static void add_attempt(struct writer *w, const struct handler_job *job)
 char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
 {
 	const char *id = message_id(job->message), *request_id = job->message->request_id;
-	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) + size_of_facts(job->facts));
+	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
+	    size_of_facts(job->facts));
 
 	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
 	add_text(&w, "QUREDIS_ID=", id);

@@ -7,8 +7,8 @@
 #include "common/handler/handler.h"
 
 /*
- * The environment of a handler. The variables that all runs share are made once. The QUREDIS_ variables come first, and then
- * the boot token (leftovers.h), so that no other variable can hide them.
+ * The environment of a handler. The variables that all runs share are made once. The QUREDIS_ variables come first, and
+ * then the boot token (leftovers.h), so that no other variable can hide them.
  */
 struct handler_env {
 	char **vars;		/* HANDLER_ENV_JOB places for the job's variables, then those of every run, then NULL */
@@ -16,7 +16,8 @@ struct handler_env {
 	struct buffer text;	/* the job's variables, each with its NUL */
 };
 
-/* The most variables of a job: INCARNATION ID SIZE DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
+/* The most variables of a job: INCARNATION ID SIZE DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS
+ * REDELIVERED */
 #define HANDLER_ENV_JOB (5 + HANDLER_FACTS)
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);

@@ -1,6 +1,6 @@
 /*
- * Kills and reaps the processes of a handler. handler/process.c decides when, and how long to wait. In the usual case, a leader
- * that left no other process, this costs waitid, kill, waitpid, waitid.
+ * Kills and reaps the processes of a handler. handler/process.c decides when, and how long to wait. In the usual case,
+ * a leader that left no other process, this costs waitid, kill, waitpid, waitid.
  */
 #include <sys/wait.h>
 
@@ -51,7 +51,8 @@ static int peek_ended(siginfo_t *info)
 	return r;
 }
 
-/* The status as waitpid(2) returns it, read before the child is reaped. If reaping fails, a failure still never looks like a success. */
+/* The status as waitpid(2) returns it, read before the child is reaped. If reaping fails, a failure still never looks
+ * like a success. */
 static int status_of(const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
@@ -97,7 +98,8 @@ static bool no_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
 }
 
-/* If no process got a signal and none is known to be abandoned, /proc may just not show them: that does not prove that there are none. */
+/* If no process got a signal and none is known to be abandoned, /proc may just not show them: that does not prove that
+ * there are none. */
 bool handler_family_clear(struct handler_family *f)
 {
 	size_t n;

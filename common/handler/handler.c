@@ -1,7 +1,7 @@
 /*
- * One run of an exec handler: start, input, timeout, end. The run is finished when no process of it is left and its outputs are
- * drained. handler/process.c owns the process; env.c, input.c and output.c have the environment, input and output. The worker
- * decides what an end means for the message. The output pipes serve every run.
+ * One run of an exec handler: start, input, timeout, end. The run is finished when no process of it is left and its
+ * outputs are drained. handler/process.c owns the process; env.c, input.c and output.c have the environment, input and
+ * output. The worker decides what an end means for the message. The output pipes serve every run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,8 @@ static int64_t realtime_deadline_ms(const struct handler_job *job)
 	return job->timeout_ms == -1 ? -1 : clock_realtime_ms() + job->timeout_ms;
 }
 
-/* Restores the flags that a new pipe has. The last run may have changed them: libuv, for one, makes its outputs non-blocking. */
+/* Restores the flags that a new pipe has. The last run may have changed them: libuv, for one, makes its outputs
+ * non-blocking. */
 static int output_pipe(int pair[2])
 {
 	if (pair[0] == -1)
@@ -318,12 +319,13 @@ void handler_kill(struct handler *h)
 }
 
 /*
- * E2BIG has two causes. A long argument: the message. Otherwise the handler's own arguments and environment, which no message can help: then the
- * breaker opens.
+ * E2BIG has two causes. A long argument: the message. Otherwise the handler's own arguments and environment, which no
+ * message can help: then the breaker opens.
  */
 static bool message_is_too_long(const struct handler *h)
 {
-	return h->conf->input == CONF_INPUT_ARGV && h->process.failure.error == E2BIG && message_payload_len(h->job->message) > ARGUMENT_SHORT;
+	return h->conf->input == CONF_INPUT_ARGV && h->process.failure.error == E2BIG &&
+	    message_payload_len(h->job->message) > ARGUMENT_SHORT;
 }
 
 static enum handler_end end_of(const struct handler *h, int code)
@@ -336,7 +338,8 @@ static enum handler_end end_of(const struct handler *h, int code)
 		return HANDLER_TIMED_OUT;
 	if (h->cancelled)
 		return HANDLER_CANCELLED;
-	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE && handler_replies_verdict(&h->replies) == NULL))
+	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE &&
+	    handler_replies_verdict(&h->replies) == NULL))
 		return HANDLER_STOPPED;
 	return code != -1 ? HANDLER_EXITED : HANDLER_SIGNALED;
 }

@@ -13,8 +13,8 @@
 #include "common/message/message.h"
 
 /*
- * One run of a queue's handler in exec mode (docs/design.md). No function blocks: the worker polls the descriptors and calls
- * these functions.
+ * One run of a queue's handler in exec mode (docs/design.md). No function blocks: the worker polls the descriptors and
+ * calls these functions.
  *
  *	started -> running -> (TERM -> KILL) -> leader exited -> group and adopted killed -> finished
  *
@@ -29,8 +29,9 @@ struct handler_job {
 	int max_attempts;
 	bool redelivered;
 	int64_t timeout_ms;			/* from the start of the run, or from a sign of life; -1: no timeout */
-	char *const *facts;			/* NULL-terminated: at most HANDLER_FACTS "QUREDIS_NAME=VALUE", in place of attempt,
-						 * max_attempts and redelivered. NULL: these */
+	/* NULL-terminated: at most HANDLER_FACTS "QUREDIS_NAME=VALUE", in place of attempt, max_attempts and
+	 * redelivered. NULL: these */
+	char *const *facts;
 };
 
 #define HANDLER_FACTS 4
@@ -42,9 +43,11 @@ enum handler_end {
 	HANDLER_SIGNALED,		/* signal, core */
 	HANDLER_TIMED_OUT,		/* killed after timeout_ms; code or signal say how it ended */
 	HANDLER_CANCELLED,		/* killed by handler_cancel(); code or signal say how it ended */
-	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done, or it replied */
+	/* handler_stop() was called, and the handler did not end with an exit status that means done, or it replied */
+	HANDLER_STOPPED,
 	HANDLER_UNRUNNABLE,		/* could not be executed: see error, stage */
-	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or is too long for the command line: never started */
+	/* input = "argv", and the message has a NUL or is too long for the command line: never started */
+	HANDLER_UNREPRESENTABLE
 };
 
 struct handler_result {
@@ -58,7 +61,8 @@ struct handler_result {
 	const char *stderr_tail;	/* last bytes of stderr, owned by the handler, valid until the next start */
 	size_t stderr_len;
 	bool exit_after_stop;		/* it was asked to stop, and exited by itself with `code`, without a verdict */
-	const struct handler_reply *verdict;	/* its last reply, valid until the next start; NULL: none. It decides if it EXITED */
+	/* its last reply, valid until the next start; NULL: none. It decides if it EXITED */
+	const struct handler_reply *verdict;
 };
 
 struct handler;
@@ -68,29 +72,35 @@ struct handler *handler_new(const struct conf_queue *conf);
 void handler_free(struct handler *h);
 
 /*
- * Returns 0: running, or finished at once with UNREPRESENTABLE or UNRUNNABLE; -1: no process, descriptor or memory for it
- * (errno: EAGAIN, ENOMEM, EMFILE, ENFILE): nothing was started, try again later. job and its message must live until the run is finished.
+ * Returns 0: running, or finished at once with UNREPRESENTABLE or UNRUNNABLE; -1: no process, descriptor or memory for
+ * it (errno: EAGAIN, ENOMEM, EMFILE, ENFILE): nothing was started, try again later. job and its message must live until
+ * the run is finished.
  */
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms);
 
 pid_t handler_pgid(const struct handler *h);		/* 0: no process */
-int64_t handler_deadline_ms(const struct handler *h);	/* when the timeout, the KILL or the next check is due; INT64_MAX: never */
+/* when the timeout, the KILL or the next check is due; INT64_MAX: never */
+int64_t handler_deadline_ms(const struct handler *h);
 int64_t handler_timeout_at_ms(const struct handler *h);	/* of this run; INT64_MAX: no timeout */
-const struct handler_reply *handler_progress(struct handler *h);	/* the last PROGRESS since the last call; NULL: none */
+/* the last PROGRESS since the last call; NULL: none */
+const struct handler_reply *handler_progress(struct handler *h);
 size_t handler_pollfds(const struct handler *h, struct pollfd *p);	/* at most HANDLER_POLLFDS */
 void handler_io(struct handler *h, const struct pollfd *p, size_t n);	/* p, n: as handler_pollfds() filled them in */
 
 /* Timers and waitpid: call it after every poll and on SIGCHLD. */
 void handler_tick(struct handler *h, int64_t now_ms);
-/* The worker stood still for ms, in which it neither read nor wrote: the deadlines of this run move by that time, HANDLER_FORGIVEN_MAX times at most. */
+/* The worker stood still for ms, in which it neither read nor wrote: the deadlines of this run move by that time,
+ * HANDLER_FORGIVEN_MAX times at most. */
 void handler_forgive(struct handler *h, int64_t ms);
-void handler_stop(struct handler *h, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
-void handler_cancel(struct handler *h, int64_t now_ms);	/* the same. Its end is CANCELLED, whatever it does, unless it has ended already, or is being ended */
+/* TERM to the group, KILL after kill_grace. A second call does nothing */
+void handler_stop(struct handler *h, int64_t now_ms);
+/* the same. Its end is CANCELLED, whatever it does, unless it has ended already, or is being ended */
+void handler_cancel(struct handler *h, int64_t now_ms);
 void handler_kill(struct handler *h);			/* KILL to the group at once */
 
 /*
- * True once the leader is reaped, its group and all adopted processes are gone, and the outputs are drained. The result is then
- * filled in, and the handler can be started again.
+ * True once the leader is reaped, its group and all adopted processes are gone, and the outputs are drained. The result
+ * is then filled in, and the handler can be started again.
  */
 bool handler_finished(struct handler *h, struct handler_result *result);
 

@@ -1,6 +1,7 @@
 /*
- * The input of an exec handler. A payload that fits into the pipe is written before the handler starts, which saves a turn of
- * the loop. A larger one is written without blocking, so a handler that reads slowly or not at all delays nothing else.
+ * The input of an exec handler. A payload that fits into the pipe is written before the handler starts, which saves a
+ * turn of the loop. A larger one is written without blocking, so a handler that reads slowly or not at all delays
+ * nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,8 @@
 
 /* Passes the payload to the handler: on its stdin, as fast as the handler reads, or as its last argument. */
 struct handler_input {
-	int fd;			/* write end of its stdin; -1: all is written, the handler closed it, or the payload is an argument */
+	/* write end of its stdin; -1: all is written, the handler closed it, or the payload is an argument */
+	int fd;
 	const char *data;	/* the unwritten rest, in the message */
 	size_t len;
 	struct buffer argument;	/* the payload and a NUL */

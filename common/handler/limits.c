@@ -1,6 +1,7 @@
 /*
- * Limits what a handler may use: resource limits, nice, and the preference of the OOM killer. The child calls this between fork
- * and exec, while it is still privileged. Limits that are not configured are inherited, and so is the one for core dumps.
+ * Limits what a handler may use: resource limits, nice, and the preference of the OOM killer. The child calls this
+ * between fork and exec, while it is still privileged. Limits that are not configured are inherited, and so is the one
+ * for core dumps.
  */
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -40,9 +41,9 @@ static int write_oom_score_adj(const char *path, int value)
 }
 
 /*
- * True: the limit can be set only after exec. A worker hides its memory from its own user (process_hide_memory()), and so does
- * the child while it runs in the worker's memory: its /proc files belong to root until exec, and after that only the parent can
- * write them.
+ * True: the limit can be set only after exec. A worker hides its memory from its own user (process_hide_memory()), and
+ * so does the child while it runs in the worker's memory: its /proc files belong to root until exec, and after that
+ * only the parent can write them.
  */
 static bool only_after_exec(const struct conf_queue *conf)
 {
@@ -50,8 +51,9 @@ static bool only_after_exec(const struct conf_queue *conf)
 }
 
 /*
- * A worker of supervisor.user cannot write the files of a handler of another user after exec. It may set user ids: its child takes that of root for
- * files alone, as a raw system call, for itself and not for the worker's threads. become() ends it.
+ * A worker of supervisor.user cannot write the files of a handler of another user after exec. It may set user ids: its
+ * child takes that of root for files alone, as a raw system call, for itself and not for the worker's threads. become()
+ * ends it.
  */
 static int write_own_oom_score_adj(const struct conf_queue *conf)
 {

@@ -1,6 +1,6 @@
 /*
- * Reads lines from a descriptor: one buffer, and one read for all that is available. Lines are returned in place; only an
- * unfinished line at the end of the buffer is moved. A line longer than the buffer is returned in parts.
+ * Reads lines from a descriptor: one buffer, and one read for all that is available. Lines are returned in place; only
+ * an unfinished line at the end of the buffer is moved. A line longer than the buffer is returned in parts.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -28,7 +28,8 @@ void handler_lines_free(struct handler_lines *l);
 void handler_lines_begin(struct handler_lines *l, int fd);	/* non-blocking; drops the rest of another descriptor */
 bool handler_lines_room(const struct handler_lines *l);
 
-/* Reads once. True: there is more to return than before. Closes the descriptor at the end of input, or after an error. */
+/* Reads once. True: there is more to return than before. Closes the descriptor at the end of input, or after an
+ * error. */
 bool handler_lines_read(struct handler_lines *l);
 
 /* A view of `len` bytes, valid until the next read; after WHOLE and END the newline follows. */

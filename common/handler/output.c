@@ -1,7 +1,7 @@
 /*
- * The output of a handler: its lines go to the log, and the end of stderr is kept for the record of a dead letter. The worker
- * always reads all output and limits only what it logs. So a handler that floods is not slowed, and the log says how many lines
- * were left out. The limit lasts beyond a run, so that many short runs are limited like a long one.
+ * The output of a handler: its lines go to the log, and the end of stderr is kept for the record of a dead letter. The
+ * worker always reads all output and limits only what it logs. So a handler that floods is not slowed, and the log says
+ * how many lines were left out. The limit lasts beyond a run, so that many short runs are limited like a long one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 
 #define CHUNK 32768
 #define READ_MAX (256 * 1024)		/* bytes of one stream in one turn */
-#define DRAIN_MAX (4 * 1024 * 1024)	/* a pipe holds 1 MiB at most: more comes from a process that could not be killed */
+/* a pipe holds 1 MiB at most: more comes from a process that could not be killed */
+#define DRAIN_MAX (4 * 1024 * 1024)
 
 void handler_output_init(struct handler_output *o, int64_t tail_max)
 {

@@ -53,7 +53,8 @@ void handler_output_read(struct handler_output *o, struct handler_stream *s);
 void handler_output_credit(struct handler_output *o, int64_t now_ms);
 /* Takes a piece of the output of a stream that did not come from its descriptor. */
 void handler_output_take(struct handler_output *o, struct handler_stream *s, const char *data, size_t len);
-/* Reads the rest of the pipes, logs lines without an end and the number of dropped lines, and closes the descriptors. */
+/* Reads the rest of the pipes, logs lines without an end and the number of dropped lines, and closes the
+ * descriptors. */
 void handler_output_end(struct handler_output *o);
 
 const char *handler_output_tail(const struct handler_output *o, size_t *len);

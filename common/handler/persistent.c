@@ -1,8 +1,8 @@
 /*
  * A persistent handler: starts its process, and gives it jobs. The other parts: persistent_answers.c takes its answers,
  * persistent_life.c ends it, persistent_input.c writes frames, lines.c reads lines, reply.c parses them,
- * persistent_window.c keeps the unanswered jobs, and handler/process.c owns the process as in exec mode. The worker decides
- * what happens to a message. A job costs no allocation, no system call of its own, and no reading of a clock.
+ * persistent_window.c keeps the unanswered jobs, and handler/process.c owns the process as in exec mode. The worker
+ * decides what happens to a message. A job costs no allocation, no system call of its own, and no reading of a clock.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static void close_pipes(struct pipes *pipes)
 static int open_pipes(const struct persistent *p, struct pipes *pipes)
 {
 	*pipes = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	if (handler_pipe_open(pipes->in, 1) == 0 && handler_pipe_open(pipes->out, 0) == 0 && handler_pipe_open(pipes->err, 0) == 0 &&
+	if (handler_pipe_open(pipes->in, 1) == 0 && handler_pipe_open(pipes->out, 0) == 0 &&
+	    handler_pipe_open(pipes->err, 0) == 0 &&
 	    (!handler_has_reply_fd(p->conf) || handler_reply_pipe_open(pipes->reply) == 0))
 		return 0;
 	close_pipes(pipes);
@@ -144,8 +145,8 @@ bool persistent_ready(const struct persistent *p)
 
 bool persistent_alive(const struct persistent *p)
 {
-	return p->state == ACTIVE && p->process.phase == HANDLER_RUNNING && p->process.failure.error == 0 && !p->life.drained &&
-	    !p->life.recycled && p->input.fd != -1 && p->replies.fd != -1;
+	return p->state == ACTIVE && p->process.phase == HANDLER_RUNNING && p->process.failure.error == 0 &&
+	    !p->life.drained && !p->life.recycled && p->input.fd != -1 && p->replies.fd != -1;
 }
 
 int persistent_unanswered(const struct persistent *p)
@@ -182,7 +183,8 @@ int64_t persistent_timeout_at_ms(const struct persistent *p)
 
 void persistent_oldest_beats(struct persistent *p)
 {
-	p->oldest.timeout_at_ms = p->window.n == 0 ? INT64_MAX : handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
+	p->oldest.timeout_at_ms = p->window.n == 0 ? INT64_MAX
+	    : handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
 	if (p->window.n > 0 && p->conf->max_duration_ms > 0)
 		p->oldest.timeout_at_ms = handler_sooner(p->oldest.timeout_at_ms,
 		    handler_after(p->oldest.since_ms + p->oldest.forgiven_ms, p->conf->max_duration_ms));
@@ -227,7 +229,8 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 	persistent_turn(p, now_ms);
 	p->given++;
 	token_draw(&p->tokens, &token);
-	persistent_input_add(&p->input, &token, job, job->timeout_ms < 0 ? -1 : now_ms + p->life.realtime_ms + job->timeout_ms);
+	persistent_input_add(&p->input, &token, job,
+	    job->timeout_ms < 0 ? -1 : now_ms + p->life.realtime_ms + job->timeout_ms);
 	persistent_window_add(&p->window, &(struct persistent_job){
 		.serial = serial,
 		.token = token,

@@ -1,6 +1,6 @@
 /*
- * Remembers the beginnings of messages that were answered. Their own bytes may be freed with the answer, and to compute an id for
- * each would cost more than the message.
+ * Remembers the beginnings of messages that were answered. Their own bytes may be freed with the answer, and to compute
+ * an id for each would cost more than the message.
  */
 #include <string.h>
 

@@ -24,8 +24,10 @@ struct persistent_answered {
 
 void persistent_answered_clear(struct persistent_answered *a);
 void persistent_answered_add(struct persistent_answered *a, const struct token *token, const char *raw, size_t len);
-struct answered_job *persistent_answered_find(struct persistent_answered *a, const char *token);	/* NULL: it is not among them */
-/* The id of its message; NULL: unknown, since a long message has none in its header. m is for the result, which is a view into it. */
+/* NULL: it is not among them */
+struct answered_job *persistent_answered_find(struct persistent_answered *a, const char *token);
+/* The id of its message; NULL: unknown, since a long message has none in its header. m is for the result, which is a
+ * view into it. */
 const char *persistent_answered_id(const struct answered_job *job, const struct message_keys *keys, struct message *m);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * Takes the output of a persistent handler: decides which descriptors to poll, and which unanswered job each answer settles.
+ * Takes the output of a persistent handler: decides which descriptors to poll, and which unanswered job each answer
+ * settles.
  *
- * A line is an answer only if it has the token of an unanswered job, which no producer can know (token.h). Any other line is
- * output, whatever it looks like: a handler that prints its messages lends them no authority. So bytes that follow a verb of a later
- * version are output, too.
+ * A line is an answer only if it has the token of an unanswered job, which no producer can know (token.h). Any other
+ * line is output, whatever it looks like: a handler that prints its messages lends them no authority. So bytes that
+ * follow a verb of a later version are output, too.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -48,8 +49,8 @@ static size_t add_pollfd(struct pollfd *fds, size_t n, int fd, short events)
 }
 
 /*
- * stdin is polled without an event, to learn that the handler has closed it. stderr comes first, so that lines about a job
- * arrive before its answer.
+ * stdin is polled without an event, to learn that the handler has closed it. stderr comes first, so that lines about a
+ * job arrive before its answer.
  */
 size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
 {
@@ -161,7 +162,8 @@ static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 		return false;
 	fill_in(p, i, r);
 	if (job->end == p->input.total)
-		persistent_input_own(&p->input);	/* the handler answered before it had read all of the job; all earlier frames are copied already */
+		/* the handler answered before it had read all of the job; all earlier frames are copied already */
+		persistent_input_own(&p->input);
 	persistent_answered_add(&p->answers.answered, &job->token, job->raw, job->raw_len);
 	persistent_window_remove(&p->window, i);
 	p->answers.settled_any = true;
@@ -171,10 +173,11 @@ static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 }
 
 /*
- * The line has the form of an answer, and the token of no unanswered job. True: it has the token of a job that was answered. A sign of
- * life is ignored then, since a thread of the handler may send it.
+ * The line has the form of an answer, and the token of no unanswered job. True: it has the token of a job that was
+ * answered. A sign of life is ignored then, since a thread of the handler may send it.
  */
-static bool take_repeated(struct persistent *p, const struct handler_reply *r, bool sign_of_life, const char *line, size_t len)
+static bool take_repeated(struct persistent *p, const struct handler_reply *r, bool sign_of_life, const char *line,
+    size_t len)
 {
 	struct answered_job *job = persistent_answered_find(&p->answers.answered, r->token);
 	struct message m;
@@ -184,14 +187,16 @@ static bool take_repeated(struct persistent *p, const struct handler_reply *r, b
 	if (sign_of_life)
 		return true;
 	job->repeat_logged = true;
-	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)), log_bytes("line", line, len));
+	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)),
+	    log_bytes("line", line, len));
 	return true;
 }
 
 enum line_fate { LINE_ANSWERS, LINE_DROPPED, LINE_IS_OUTPUT };	/* ANSWERS: the caller of persistent_reply() gets it */
 
 /* is: REPLY or UNKNOWN */
-static enum line_fate take_reply(struct persistent *p, enum handler_line is, struct handler_reply *out, const char *line, size_t len)
+static enum line_fate take_reply(struct persistent *p, enum handler_line is, struct handler_reply *out,
+    const char *line, size_t len)
 {
 	int i = persistent_window_find(&p->window, out->token);
 	bool sign_of_life = is == HANDLER_LINE_REPLY && handler_verb_is_sign_of_life(out->verb);
@@ -229,17 +234,19 @@ void persistent_describe_silence(const struct persistent_end *e, char *out, size
 		snprintf(out, size, "is its output flushed?");
 	else
 		snprintf(out, size, "it wrote %lld %s `%s`%s", (long long)e->odd_lines,
-		    e->odd_lines == 1 ? "line that is no answer:" : "lines that are no answers, the last one", e->odd_line,
-		    handler_reply_mistake(e->odd_line, strlen(e->odd_line)));
+		    e->odd_lines == 1 ? "line that is no answer:" : "lines that are no answers, the last one",
+		    e->odd_line, handler_reply_mistake(e->odd_line, strlen(e->odd_line)));
 }
 
 static void take_output(struct persistent *p, const char *data, size_t len)
 {
 	persistent_show_oldest(p);
-	handler_output_take(&p->output, &p->output.streams[handler_has_reply_fd(p->conf) ? HANDLER_STREAM_REPLY : HANDLER_STREAM_STDOUT], data, len);
+	handler_output_take(&p->output, &p->output.streams[handler_has_reply_fd(p->conf) ? HANDLER_STREAM_REPLY
+	    : HANDLER_STREAM_STDOUT], data, len);
 }
 
-static bool take_line(struct persistent *p, enum handler_lines_part kind, const char *line, size_t len, struct handler_reply *out)
+static bool take_line(struct persistent *p, enum handler_lines_part kind, const char *line, size_t len,
+    struct handler_reply *out)
 {
 	bool first = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_BEGIN;
 	bool newline = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_END;

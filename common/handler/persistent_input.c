@@ -1,7 +1,7 @@
 /*
- * Writes frames to a persistent handler. Bytes that are still in the pipe when the process ends were never read, so this file
- * knows which jobs the handler cannot have begun. A large payload is written from the message itself; all other bytes are
- * copied to one buffer.
+ * Writes frames to a persistent handler. Bytes that are still in the pipe when the process ends were never read, so
+ * this file knows which jobs the handler cannot have begun. A large payload is written from the message itself; all
+ * other bytes are copied to one buffer.
  */
 #include <sys/ioctl.h>
 #include <sys/uio.h>
@@ -73,7 +73,8 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 	return at;
 }
 
-void persistent_input_add(struct persistent_input *in, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
+void persistent_input_add(struct persistent_input *in, const struct token *token, const struct handler_job *job,
+    int64_t deadline_ms)
 {
 	size_t len = message_payload_len(job->message);
 	bool large = len >= LARGE;

@@ -1,7 +1,8 @@
 /*
- * The end of a persistent handler: timeouts, replacement by age, jobs and memory, orders to exit, and the description of its
- * end. A process that is asked to exit gets EOF and answers its jobs first. A process that has nothing more to answer, or may
- * answer no more, is killed. struct persistent_end describes the end once all processes are gone and all answers were taken.
+ * The end of a persistent handler: timeouts, replacement by age, jobs and memory, orders to exit, and the description
+ * of its end. A process that is asked to exit gets EOF and answers its jobs first. A process that has nothing more to
+ * answer, or may answer no more, is killed. struct persistent_end describes the end once all processes are gone and all
+ * answers were taken.
  */
 #include <unistd.h>
 
@@ -62,7 +63,8 @@ static void recycle(struct persistent *p)
 	p->life.recycled = true;
 }
 
-/* A process that was asked to exit gets EOF: once it has all its jobs, or, if it is replaced, once it has answered them. */
+/* A process that was asked to exit gets EOF: once it has all its jobs, or, if it is replaced, once it has answered
+ * them. */
 static void close_stdin(struct persistent *p)
 {
 	if ((p->life.drained && persistent_input_pending(&p->input) == 0) || (p->life.recycled && p->window.n == 0))
@@ -98,13 +100,14 @@ static void time_out(struct persistent *p)
 		return;
 	p->life.timed_out = true;
 	p->life.timed_out_serial = persistent_window_at(&p->window, 0)->serial;
-	p->life.limit = handler_limit_text(p->conf, p->oldest.since_ms + p->oldest.forgiven_ms, p->oldest.timeout_at_ms);
+	p->life.limit = handler_limit_text(p->conf, p->oldest.since_ms + p->oldest.forgiven_ms,
+	    p->oldest.timeout_at_ms);
 	terminate(p);
 }
 
 /*
- * The kernel reports no event when a process reads from a pipe. So a process that starts up is checked again and again: soon at
- * first, then each time after a quarter of the time that it has taken so far.
+ * The kernel reports no event when a process reads from a pipe. So a process that starts up is checked again and again:
+ * soon at first, then each time after a quarter of the time that it has taken so far.
  */
 static void check_ready(struct persistent *p)
 {
@@ -128,7 +131,8 @@ static void serve(struct persistent *p)
 		time_out(p);
 }
 
-/* SIGCHLD stays pending until a poll finds no other event. To check after each event would cost a system call for every message. */
+/* SIGCHLD stays pending until a poll finds no other event. To check after each event would cost a system call for every
+ * message. */
 static bool reaping_is_due(struct persistent *p)
 {
 	bool due = p->life.quiet || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
@@ -232,8 +236,8 @@ static enum persistent_how how_of(const struct persistent *p)
 }
 
 /*
- * A process that is to be replaced keeps its input while a job is unanswered (close_stdin()). If it dies before that is answered, it was not
- * asked to exit.
+ * A process that is to be replaced keeps its input while a job is unanswered (close_stdin()). If it dies before that is
+ * answered, it was not asked to exit.
  */
 static bool is_asked_to_exit(const struct persistent *p)
 {
@@ -274,7 +278,8 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.suspects = suspects,
 		.unanswered = p->window.n,
 		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,
-		.unread_from = suspects == p->window.n ? UINT64_MAX : persistent_window_at(&p->window, suspects)->serial,
+		.unread_from = suspects == p->window.n ? UINT64_MAX
+		    : persistent_window_at(&p->window, suspects)->serial,
 		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest.since_ms,
 		.lived_ms = process->duration_ms,
 	};

@@ -17,8 +17,8 @@
 #define ODD_LINE_MAX 63			/* bytes */
 
 /*
- * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c, each of which writes its own part. Other
- * files include common/handler/persistent.h only. All of it is about the current process.
+ * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c, each of which writes its own
+ * part. Other files include common/handler/persistent.h only. All of it is about the current process.
  */
 struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 	int64_t since_ms;
@@ -38,7 +38,8 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	const char *desync;			/* why it can answer no more, and is killed; NULL: it can */
 	int64_t odd_lines;			/* lines that are no answers, where answers are expected */
 	char odd_line[ODD_LINE_MAX + 1];	/* the beginning of the last one */
-	int64_t strays;				/* those of them with the form of an answer (handler_reply_is_like()), until persistent_strays() returns them */
+	/* those of them with the form of an answer (handler_reply_is_like()), until persistent_strays() returns them */
+	int64_t strays;
 	char unknown[HANDLER_REASON_SHOWN];	/* the reason of a failure that this file made of an unknown verb */
 	struct persistent_answered answered;
 	uint64_t stderr_before;			/* stderr_total before the last io */
@@ -66,12 +67,14 @@ struct persistent {
 	struct message_keys lines;
 	struct handler_env env;
 	struct handler_process process;
-	struct handler_output output;		/* stdout only with reply_fd; without it, lines that are no reply are passed to it */
+	/* stdout only with reply_fd; without it, lines that are no reply are passed to it */
+	struct handler_output output;
 	struct persistent_input input;
 	struct handler_lines replies;
 	struct token_source tokens;
 	struct persistent_window window;
-	enum persistent_state { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
+	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
+	enum persistent_state { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;
 	int64_t given;				/* number of jobs */
 	int64_t now_ms;
 	struct persistent_oldest oldest;
@@ -88,12 +91,13 @@ void persistent_answers_begin(struct persistent *p);
 void persistent_life_begin(struct persistent *p);
 
 /*
- * The time of the oldest unanswered job begins now. If it was given earlier, lines on stderr about it may have arrived in this
- * turn already.
+ * The time of the oldest unanswered job begins now. If it was given earlier, lines on stderr about it may have arrived
+ * in this turn already.
  */
 void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark);
 void persistent_oldest_beats(struct persistent *p);	/* its timeout begins anew */
-bool persistent_oldest_reprieve(struct persistent *p);	/* true: it gets one more turn after its timeout, and has not had it yet */
+/* true: it gets one more turn after its timeout, and has not had it yet */
+bool persistent_oldest_reprieve(struct persistent *p);
 
 /* Lines that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);

@@ -1,6 +1,6 @@
 /*
- * The jobs that a handler has not answered, oldest first. Answers mostly come in the order of the jobs; then adding, finding
- * and removing touch one entry each.
+ * The jobs that a handler has not answered, oldest first. Answers mostly come in the order of the jobs; then adding,
+ * finding and removing touch one entry each.
  */
 #include <assert.h>
 #include <stdlib.h>

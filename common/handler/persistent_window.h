@@ -29,7 +29,8 @@ void persistent_window_clear(struct persistent_window *w);
 /* Requires room for another job, and a serial above all earlier ones. */
 void persistent_window_add(struct persistent_window *w, const struct persistent_job *job);
 struct persistent_job *persistent_window_at(const struct persistent_window *w, int i);	/* index 0: the oldest; i < n */
-int persistent_window_find(const struct persistent_window *w, const char *token);	/* the index of the job; -1: not in the window */
+/* the index of the job; -1: not in the window */
+int persistent_window_find(const struct persistent_window *w, const char *token);
 void persistent_window_remove(struct persistent_window *w, int i);
 void persistent_window_cut(struct persistent_window *w, int n);		/* keeps the n oldest jobs only */
 

@@ -1,7 +1,7 @@
 /*
- * The process of a handler: start, signals, end. The order at the end matters: the leader is reaped, then its group is killed,
- * then the adopted processes are killed, and only then is the process gone. handler/spawn.c creates the child, and
- * handler/family.c finds the processes that belong to it.
+ * The process of a handler: start, signals, end. The order at the end matters: the leader is reaped, then its group is
+ * killed, then the adopted processes are killed, and only then is the process gone. handler/spawn.c creates the child,
+ * and handler/family.c finds the processes that belong to it.
  */
 #include <sys/wait.h>
 
@@ -34,8 +34,8 @@ void handler_process_free(struct handler_process *p)
 }
 
 /*
- * The only place that changes the phase. A handler may be killed or end in any phase; TERM is sent only once, to one that runs; only a process that is
- * gone, or never was, may be started.
+ * The only place that changes the phase. A handler may be killed or end in any phase; TERM is sent only once, to one
+ * that runs; only a process that is gone, or never was, may be started.
  */
 static void enter_phase(struct handler_process *p, enum handler_phase next)
 {
@@ -92,7 +92,8 @@ static void limit_late(struct handler_process *p)
 		return;
 	handler_process_learn(p);
 	if (p->failure.error == 0 && handler_limit_late(p->conf, p->leader) == -1 && errno != ENOENT)
-		log_warning("handler_not_limited", log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
+		log_warning("handler_not_limited", log_str("limit", "oom_score_adj"),
+		    log_str("error", strerror(errno)));
 }
 
 static bool is_shortage(int error)
@@ -101,8 +102,9 @@ static bool is_shortage(int error)
 }
 
 /*
- * True: the host had no process, descriptor or memory for the child, which has exited. Such a child is no evidence against the handler: the start failed
- * as if there had been no fork. The kernel refuses a process to another user only in execve. Where vfork is a fork, the report may come too late.
+ * True: the host had no process, descriptor or memory for the child, which has exited. Such a child is no evidence
+ * against the handler: the start failed as if there had been no fork. The kernel refuses a process to another user only
+ * in execve. Where vfork is a fork, the report may come too late.
  */
 static bool take_back_start(struct handler_process *p)
 {

@@ -17,7 +17,8 @@
  *	IDLE -start-> RUNNING -terminate-> TERMINATING -kill_grace-> KILLING
  *	                 └──── leader ended ───┴───────────────────────┴─> CLEARING -nothing left-> GONE
  *
- * Its owner (handler.c, common/handler/persistent.c) writes its input, reads its output, and decides when its time is up.
+ * Its owner (handler.c, common/handler/persistent.c) writes its input, reads its output, and decides when its time is
+ * up.
  */
 enum handler_phase {
 	HANDLER_IDLE,		/* never started */
@@ -58,16 +59,17 @@ int handler_process_prepare(struct handler_process *p);
 int handler_process_start(struct handler_process *p, struct handler_plan *plan, int64_t now_ms);
 
 /*
- * Reads what the child reported if it could not run the executable, into failure. The report is there at once, or, where vfork
- * is a fork, when the child has ended.
+ * Reads what the child reported if it could not run the executable, into failure. The report is there at once, or,
+ * where vfork is a fork, when the child has ended.
  */
 void handler_process_learn(struct handler_process *p);
 
-void handler_process_tick(struct handler_process *p, int64_t now_ms);		/* reaps; in TERMINATING and later phases takes the next step */
+/* reaps; in TERMINATING and later phases takes the next step */
+void handler_process_tick(struct handler_process *p, int64_t now_ms);
 void handler_process_terminate(struct handler_process *p, int64_t now_ms);	/* RUNNING: TERM to the group */
 /*
- * The deadlines of this phase move by ms: a time that was none of the handler's. So often in a run at most, since a handler that has the
- * user of its worker may stop that again and again.
+ * The deadlines of this phase move by ms: a time that was none of the handler's. So often in a run at most, since a
+ * handler that has the user of its worker may stop that again and again.
  */
 #define HANDLER_FORGIVEN_MAX 10
 void handler_process_forgive(struct handler_process *p, int64_t ms);
@@ -83,14 +85,15 @@ int handler_process_signal(const struct handler_process *p);	/* 0: no signal */
 int64_t handler_after(int64_t now_ms, int64_t wait_ms);
 
 /*
- * Which limit a run reached that began at since_ms and timed out at timeout_at_ms: max_duration, or the time between signs of life. "" without
- * max_duration: timeout is the only limit. The end of an error message.
+ * Which limit a run reached that began at since_ms and timed out at timeout_at_ms: max_duration, or the time between
+ * signs of life. "" without max_duration: timeout is the only limit. The end of an error message.
  */
 static inline const char *handler_limit_text(const struct conf_queue *conf, int64_t since_ms, int64_t timeout_at_ms)
 {
 	if (conf->max_duration_ms <= 0)
 		return "";
-	return timeout_at_ms == handler_after(since_ms, conf->max_duration_ms) ? " (max_duration)" : " (no sign of life within timeout)";
+	return timeout_at_ms == handler_after(since_ms, conf->max_duration_ms) ? " (max_duration)"
+	    : " (no sign of life within timeout)";
 }
 
 static inline int64_t handler_sooner(int64_t a_ms, int64_t b_ms)

@@ -1,7 +1,8 @@
 /*
- * The replies of an exec handler: RETRY, FAIL and REJECT on its reply_fd. The last of them is the verdict about its message, if
- * the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of the process. A verb that is
- * not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the end of its message.
+ * The replies of an exec handler: RETRY, FAIL and REJECT on its reply_fd. The last of them is the verdict about its
+ * message, if the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of the
+ * process. A verb that is not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the end of
+ * its message.
  */
 #include <string.h>
 
@@ -48,7 +49,8 @@ static void take_verdict(struct handler_replies *r, const struct handler_reply *
 	if (r->any && !r->replaced) {		/* one line in a run, also from a handler that floods */
 		r->replaced = true;
 		handler_reply_describe(&r->verdict, before, sizeof(before));
-		log_warning("handler_verdict_replaced", log_str("id", o->message == NULL ? NULL : message_id(o->message)),
+		log_warning("handler_verdict_replaced",
+		    log_str("id", o->message == NULL ? NULL : message_id(o->message)),
 		    log_str("verdict", before), log_str("by", handler_verb_names[reply->verb]));
 	}
 	copy_verdict(r, reply);
@@ -75,12 +77,14 @@ static void take_sign_of_life(struct handler_replies *r, const struct handler_re
 
 /* ---- lines ---- */
 
-static void take_line(struct handler_replies *r, enum handler_lines_part part, const char *line, size_t len, struct handler_output *o)
+static void take_line(struct handler_replies *r, enum handler_lines_part part, const char *line, size_t len,
+    struct handler_output *o)
 {
 	bool first = part == HANDLER_LINES_WHOLE || part == HANDLER_LINES_BEGIN;
 	bool newline = part == HANDLER_LINES_WHOLE || part == HANDLER_LINES_END;
 	struct handler_reply reply;
-	enum handler_line is = first && !r->lost ? handler_reply_parse(&reply, CONF_MODE_EXEC, line, len) : HANDLER_LINE_OUTPUT;
+	enum handler_line is = first && !r->lost ? handler_reply_parse(&reply, CONF_MODE_EXEC, line, len)
+	    : HANDLER_LINE_OUTPUT;
 
 	if (first)
 		r->dropping = is == HANDLER_LINE_REPLY;

@@ -9,8 +9,8 @@
 #include "common/handler/reply.h"
 
 /*
- * The replies of one run of an exec handler, from its reply_fd. All lines are read at once, so the handler never waits. Lines
- * that are no replies go to the log, as its output does.
+ * The replies of one run of an exec handler, from its reply_fd. All lines are read at once, so the handler never waits.
+ * Lines that are no replies go to the log, as its output does.
  */
 struct handler_replies {
 	struct handler_lines lines;
@@ -30,7 +30,8 @@ struct handler_replies {
 void handler_replies_init(struct handler_replies *r, const struct conf_queue *conf);
 void handler_replies_free(struct handler_replies *r);
 
-void handler_replies_begin(struct handler_replies *r, int fd);		/* takes fd, which never blocks; -1: this run has none */
+/* takes fd, which never blocks; -1: this run has none */
+void handler_replies_begin(struct handler_replies *r, int fd);
 void handler_replies_read(struct handler_replies *r, struct handler_output *o);		/* one read */
 /* No process of the run is left: reads the rest of the pipe, and closes it. The last line needs no newline. */
 void handler_replies_end(struct handler_replies *r, struct handler_output *o);
@@ -38,6 +39,7 @@ void handler_replies_end(struct handler_replies *r, struct handler_output *o);
 const struct handler_reply *handler_replies_verdict(const struct handler_replies *r);	/* NULL: none */
 
 bool handler_replies_alive(struct handler_replies *r);		/* a sign of life has come since the last call */
-const struct handler_reply *handler_replies_progress(struct handler_replies *r);	/* the last PROGRESS since the last call; NULL: none */
+/* the last PROGRESS since the last call; NULL: none */
+const struct handler_reply *handler_replies_progress(struct handler_replies *r);
 
 #endif

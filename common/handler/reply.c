@@ -1,9 +1,10 @@
 /*
  * Parses the lines with which a handler replies. Pure. OK and BEAT allow nothing after the token.
  *
- * The grammar has room for a verb whose line ends with a number of bytes that follow it: an argument of its own in the table, a
- * field in struct handler_reply, and a reader that takes so many bytes before the next line. A reader that does not know such a
- * verb would take its bytes for lines. Therefore a line that looks like a verb and is none is a result of its own.
+ * The grammar has room for a verb whose line ends with a number of bytes that follow it: an argument of its own in the
+ * table, a field in struct handler_reply, and a reader that takes so many bytes before the next line. A reader that
+ * does not know such a verb would take its bytes for lines. Therefore a line that looks like a verb and is none is a
+ * result of its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -170,8 +171,8 @@ static size_t find_verb(enum conf_mode mode, const char *line, size_t len, enum 
 }
 
 /*
- * In persistent mode: one blank and a token, as the whole rest of the line or before another blank. Its bytes are not looked at:
- * only the token of a job that the handler has is an answer.
+ * In persistent mode: one blank and a token, as the whole rest of the line or before another blank. Its bytes are not
+ * looked at: only the token of a job that the handler has is an answer.
  */
 static bool take_token(enum conf_mode mode, const char **at, const char *end, const char **token)
 {
@@ -234,8 +235,10 @@ void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const
 	snprintf(text, sizeof(text), "%.*s", (int)len, line);
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
 	near = nearest(word, names, n);
-	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %sRETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s",
-	    mode == CONF_MODE_PERSISTENT ? "OK, " : "", near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);
+	written = snprintf(reason, HANDLER_REASON_SHOWN,
+	    "unknown verb: expected %sRETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s",
+	    mode == CONF_MODE_PERSISTENT ? "OK, " : "", near == NULL ? "" : " (did you mean ", near == NULL ? "" : near,
+	    near == NULL ? "" : "?)", text);
 	out->verb = VERB_FAIL;
 	out->delay_ms = -1;
 	out->class_len = 0;
@@ -262,7 +265,8 @@ const char *handler_reply_mistake(const char *line, size_t len)
 	for (int v = 0; v < VERBS; v++) {
 		if (word != verbs[v].len || strncasecmp(line, handler_verb_names[v], word) != 0)
 			continue;
-		return memcmp(line, handler_verb_names[v], word) != 0 ? " (answers are in capitals)" : " (it names no unanswered job, or is malformed)";
+		return memcmp(line, handler_verb_names[v], word) != 0 ? " (answers are in capitals)"
+		    : " (it names no unanswered job, or is malformed)";
 	}
 	return "";
 }

@@ -8,8 +8,8 @@
 #include "common/conf/conf.h"
 
 /*
- * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A persistent
- * handler names a job by its token, after the verb; an exec handler has only one job, and no token.
+ * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A
+ * persistent handler names a job by its token, after the verb; an exec handler has only one job, and no token.
  */
 enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB_PROGRESS, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
@@ -18,27 +18,33 @@ extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 #define HANDLER_CLASS_MAX IDENTIFIER_CLASS_MAX
 #define HANDLER_REASON_SHOWN 200	/* bytes of a reason in a record, the log, or a trial */
 
-/* The handler's reply to one job. Its pointers are valid until the next call with the struct persistent or handler that returned it. */
+/* The handler's reply to one job. Its pointers are valid until the next call with the struct persistent or handler that
+ * returned it. */
 struct handler_reply {
-	const char *token;		/* HANDLER_TOKEN_LEN bytes, of any value: whether they name a job, persistent.c decides. NULL in exec mode */
+	/* HANDLER_TOKEN_LEN bytes, of any value: whether they name a job, persistent.c decides. NULL in exec mode */
+	const char *token;
 	enum handler_verb verb;
 	int percent;			/* PROGRESS: 0 to 100 */
 	int64_t delay_ms;		/* RETRY; -1: no delay given */
-	const char *class;		/* the error class that the handler names, class_len bytes, all of them allowed */
+	/* the error class that the handler names, class_len bytes, all of them allowed */
+	const char *class;
 	size_t class_len;		/* 0: none, at most HANDLER_CLASS_MAX */
 	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
 	uint64_t serial;		/* the number by which its owner gave the job; 0 in exec mode */
-	int64_t duration_ms;		/* since the job became the oldest unanswered one; if another job is answered, since it was given */
-	const char *stderr_tail;	/* RETRY, FAIL, REJECT: the output on stderr in that time, at most conf->stderr_tail bytes of it */
+	/* since the job became the oldest unanswered one; if another job is answered, since it was given */
+	int64_t duration_ms;
+	/* RETRY, FAIL, REJECT: the output on stderr in that time, at most conf->stderr_tail bytes of it */
+	const char *stderr_tail;
 	size_t stderr_len;
 };
 
 enum handler_line {
 	HANDLER_LINE_OUTPUT,		/* no reply */
 	HANDLER_LINE_REPLY,
-	/* A word in capital letters where a verb stands, but no verb of this mode. What follows it is not known; only the token is defined */
+	/* A word in capital letters where a verb stands, but no verb of this mode. What follows it is not known; only
+	 * the token is defined */
 	HANDLER_LINE_UNKNOWN
 };
 
@@ -49,21 +55,24 @@ static inline bool handler_verb_is_sign_of_life(enum handler_verb verb)
 }
 
 /*
- * Parses a line without its newline. A delay is a duration ("5s", "250ms") or plain seconds, capped at a year. *out is defined
- * only for a REPLY.
+ * Parses a line without its newline. A delay is a duration ("5s", "250ms") or plain seconds, capped at a year. *out is
+ * defined only for a REPLY.
  */
 enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len);
 
-/* Makes an UNKNOWN line a failure of its job, whose reason names the verbs of this mode and the line. reason: HANDLER_REASON_SHOWN bytes. */
+/* Makes an UNKNOWN line a failure of its job, whose reason names the verbs of this mode and the line. reason:
+ * HANDLER_REASON_SHOWN bytes. */
 void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len, char *reason);
 /* A verb and a number: the line may be meant as an answer, or copied from one. */
 bool handler_reply_is_like(const char *line, size_t len);
-/* Why a line that a persistent handler wrote is no answer, if that is a usual mistake: " (…)"; "": it looks like no answer. */
+/* Why a line that a persistent handler wrote is no answer, if that is a usual mistake: " (…)"; "": it looks like no
+ * answer. */
 const char *handler_reply_mistake(const char *line, size_t len);
 /* Copies a reply with the shown part of its reason into `reason`, of HANDLER_REASON_SHOWN bytes. Other views stay. */
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason);
 
-/* Writes the verb and the shown part of its reason: "FAIL: no such user". A NUL byte in it becomes "?", since it would end the text. */
+/* Writes the verb and the shown part of its reason: "FAIL: no such user". A NUL byte in it becomes "?", since it would
+ * end the text. */
 void handler_reply_describe(const struct handler_reply *r, char *out, size_t size);
 
 #endif

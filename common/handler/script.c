@@ -30,7 +30,8 @@ static const char *interpreter_in(const char *path, char out[HANDLER_FILE_SIZE])
 		return NULL;
 	out[n] = '\0';
 	name += strspn(name, " \t");
-	name[strcspn(name, " \t\n")] = '\0';		/* a carriage return is a part of the name, for the kernel, too */
+	/* a carriage return is a part of the name, for the kernel, too */
+	name[strcspn(name, " \t\n")] = '\0';
 	return name[0] == '\0' ? NULL : name;
 }
 
@@ -61,7 +62,8 @@ const char *handler_stage_file(unsigned stage, char *const *argv, char out[HANDL
 		strlcpy(out, script.path, HANDLER_FILE_SIZE);
 		return out;
 	}
-	return stage == HANDLER_STAGE_SCRIPT || stage == HANDLER_STAGE_EXECVE || stage == HANDLER_STAGE_INTERPRETER ? argv[0] : NULL;
+	return stage == HANDLER_STAGE_SCRIPT || stage == HANDLER_STAGE_EXECVE || stage == HANDLER_STAGE_INTERPRETER
+	    ? argv[0] : NULL;
 }
 
 const char *handler_file_of(const char *stage, char *const *argv, char out[HANDLER_FILE_SIZE])

@@ -1,9 +1,11 @@
 /*
- * Makes the process of a handler: the pipes, before there is a process, so that a handler without them is never started; and the child between fork and
- * exec. Limits are in limits.c; process.c follows the child until nothing of it is left.
+ * Makes the process of a handler: the pipes, before there is a process, so that a handler without them is never
+ * started; and the child between fork and exec. Limits are in limits.c; process.c follows the child until nothing of it
+ * is left.
  *
- * The child is made by vfork, because fork costs by the size of the parent. So it runs in the memory and on the stack of its parent: it calls nothing that
- * allocates or takes a lock, and reports an error only through the failure pipe. Under sanitizers and valgrind vfork is a fork.
+ * The child is made by vfork, because fork costs by the size of the parent. So it runs in the memory and on the stack
+ * of its parent: it calls nothing that allocates or takes a lock, and reports an error only through the failure pipe.
+ * Under sanitizers and valgrind vfork is a fork.
  */
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -97,8 +99,8 @@ int handler_reply_pipe_open(int pair[2])
 /* ---- the user, switched to by the child ---- */
 
 /*
- * Raw system calls: the C library's functions would change every thread of the parent, in whose memory this runs, and take locks. The groups were
- * resolved when the configuration was loaded.
+ * Raw system calls: the C library's functions would change every thread of the parent, in whose memory this runs, and
+ * take locks. The groups were resolved when the configuration was loaded.
  */
 #ifdef SYS_setgroups32		/* 32-bit machines have 16-bit calls under the plain names */
 #define CALL_SETGROUPS SYS_setgroups32
@@ -148,7 +150,8 @@ _Noreturn static void fail(int fd, enum handler_stage stage)
 	_exit(HANDLER_SPAWN_FAILED);
 }
 
-/* For kernels where close_range(2) can close descriptors but not mark them: moves the ones to keep below HANDLER_FD_SAFE, and closes the rest. */
+/* For kernels where close_range(2) can close descriptors but not mark them: moves the ones to keep below
+ * HANDLER_FD_SAFE, and closes the rest. */
 static int close_others(const struct handler_plan *plan, int *failure_fd)
 {
 	int reply_fd = plan->reply_end == -1 ? -1 : plan->conf->reply_fd;
@@ -224,7 +227,8 @@ _Noreturn static void child(const struct handler_plan *plan)
 	if (follow_parent(plan->parent) == -1)
 		fail(failure_fd, HANDLER_STAGE_PDEATHSIG);
 	process_default_signals(plan->signals);
-	if (handler_script_lacks_right(program_fd, plan->argv[0]) || (plan->script != NULL && access(plan->script->path, plan->script->may) == -1))
+	if (handler_script_lacks_right(program_fd, plan->argv[0]) ||
+	    (plan->script != NULL && access(plan->script->path, plan->script->may) == -1))
 		fail(failure_fd, HANDLER_STAGE_SCRIPT);
 	execve(plan->argv[0], plan->argv, plan->envp);
 	fail(failure_fd, stage_of_execve_error(plan->argv[0]));

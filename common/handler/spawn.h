@@ -9,15 +9,19 @@
 
 #include "common/conf/conf.h"
 
-#define HANDLER_SPAWN_FAILED 127	/* exit status of a child that wrote to the failure pipe; an executable may use it, too */
+/* exit status of a child that wrote to the failure pipe; an executable may use it, too */
+#define HANDLER_SPAWN_FAILED 127
 #define HANDLER_FD_SAFE 10	/* the child may use numbers below this for its own descriptors */
 
 /* The step that failed between fork and exec. */
 enum handler_stage {
-	HANDLER_STAGE_NONE, HANDLER_STAGE_SETSID, HANDLER_STAGE_DUP, HANDLER_STAGE_OOM_SCORE_ADJ, HANDLER_STAGE_LIMIT_MEMORY,
-	HANDLER_STAGE_LIMIT_OPEN_FILES, HANDLER_STAGE_LIMIT_PROCESSES, HANDLER_STAGE_LIMIT_CPU, HANDLER_STAGE_LIMIT_FILE_SIZE,
+	HANDLER_STAGE_NONE, HANDLER_STAGE_SETSID, HANDLER_STAGE_DUP, HANDLER_STAGE_OOM_SCORE_ADJ,
+	    HANDLER_STAGE_LIMIT_MEMORY,
+	HANDLER_STAGE_LIMIT_OPEN_FILES, HANDLER_STAGE_LIMIT_PROCESSES, HANDLER_STAGE_LIMIT_CPU,
+	    HANDLER_STAGE_LIMIT_FILE_SIZE,
 	HANDLER_STAGE_NICE, HANDLER_STAGE_SETGROUPS, HANDLER_STAGE_SETGID, HANDLER_STAGE_SETUID, HANDLER_STAGE_CHDIR,
-	HANDLER_STAGE_NO_NEW_PRIVS, HANDLER_STAGE_PDEATHSIG, HANDLER_STAGE_SCRIPT, HANDLER_STAGE_EXECVE, HANDLER_STAGE_INTERPRETER, HANDLER_STAGES
+	HANDLER_STAGE_NO_NEW_PRIVS, HANDLER_STAGE_PDEATHSIG, HANDLER_STAGE_SCRIPT, HANDLER_STAGE_EXECVE,
+	    HANDLER_STAGE_INTERPRETER, HANDLER_STAGES
 };
 extern const char *const handler_stage_names[HANDLER_STAGES];
 
@@ -59,8 +63,8 @@ int handler_limit(const struct conf_queue *conf, enum handler_stage *stage);
 int handler_limit_late(const struct conf_queue *conf, pid_t pid);
 
 /*
- * Both ends of a pipe to or from a handler: [0] is read, [1] written; -1: not open. Close-on-exec. None of them is 0 to 2,
- * where the child puts its own descriptors one by one. ours: the end that is non-blocking; -1: both block.
+ * Both ends of a pipe to or from a handler: [0] is read, [1] written; -1: not open. Close-on-exec. None of them is 0 to
+ * 2, where the child puts its own descriptors one by one. ours: the end that is non-blocking; -1: both block.
  */
 int handler_pipe_open(int pair[2], int ours);	/* -1: none is open (errno) */
 void handler_pipe_close(int pair[2]);		/* closes the open ends; errno is kept */

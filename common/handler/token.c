@@ -1,6 +1,6 @@
 /*
- * Draws the serials of jobs: 52 random bits each. The kernel's random numbers are fetched for many jobs at once, and become digits
- * without a division, since every message pays for this.
+ * Draws the serials of jobs: 52 random bits each. The kernel's random numbers are fetched for many jobs at once, and
+ * become digits without a division, since every message pays for this.
  */
 #include <sys/random.h>
 
@@ -12,8 +12,8 @@
 #include "common/handler/token.h"
 
 static const char pairs[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566676869"
-    "707172737475767778798081828384858687888990919293949596979899";
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
 static uint64_t token_bits(struct token_source *s)
 {
@@ -25,7 +25,8 @@ static uint64_t token_bits(struct token_source *s)
 	return s->random[--s->left];
 }
 
-/* Takes the 32 bits as a fraction of 1, and the next digits of it: n values from `first` on for the first two, 100 for each other two. */
+/* Takes the 32 bits as a fraction of 1, and the next digits of it: n values from `first` on for the first two, 100 for
+ * each other two. */
 static void put_digits(char *out, uint32_t fraction, unsigned first, unsigned n)
 {
 	for (int i = 0; i < HANDLER_TOKEN_LEN / 2; i += 2) {

@@ -8,8 +8,9 @@
 #include "common/conf/conf.h"
 
 /*
- * A hold is a reason why a queue does not fetch, or not all that it should. One function judges it from the scoreboard, so that every process
- * and every face of the program says the same. table.c has the words for each hold, judge.c decides, text.c explains.
+ * A hold is a reason why a queue does not fetch, or not all that it should. One function judges it from the scoreboard,
+ * so that every process and every face of the program says the same. table.c has the words for each hold, judge.c
+ * decides, text.c explains.
  */
 
 /* By rank: of several holds the last one counts, since an operator must know it first. */
@@ -41,16 +42,20 @@ struct hold_words {
 	const char *setter;		/* who sets it: "paused by an operator" */
 	const char *end;		/* until when: "until quredis resume" */
 	const char *text;		/* what it means, where no reason is known */
-	const char *code;		/* of the reason in the health of the queue; several holds may share one. NULL: none */
+	/* of the reason in the health of the queue; several holds may share one. NULL: none */
+	const char *code;
 	/*
-	 * Such a queue is unhealthy; otherwise it is degraded. `level` is for colours and doctor: the breaker is HOLD_BAD, but only degrades, since it probes
-	 * and loses nothing.
+	 * Such a queue is unhealthy; otherwise it is degraded. `level` is for colours and doctor: the breaker is
+	 * HOLD_BAD, but only degrades, since it probes and loses nothing.
 	 */
 	bool unhealthy;
-	bool shut;			/* no worker fetches while it applies, not even one message to try the handler */
+	/* no worker fetches while it applies, not even one message to try the handler */
+	bool shut;
 	enum hold_patience patience;	/* for how long it is no reason yet */
-	const char *over;		/* the reason while the queue recovers from it; NULL: its code has another row, which has the text */
-	/* An operator can do this: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an operator ordered this hold in Redis */
+	/* the reason while the queue recovers from it; NULL: its code has another row, which has the text */
+	const char *over;
+	/* An operator can do this: `advice`, and if there is `after`, the name of the queue and `after`. NULL: an
+	 * operator ordered this hold in Redis */
 	const char *advice, *after;
 };
 
@@ -60,13 +65,15 @@ enum hold holds_by_name(const char *name);	/* HOLDS: this version knows no such 
 
 /* ---- judge.c ---- */
 
-/* The workers of each queue, by its place, as the slots of the scoreboard had them when holds_read_slots() read them. */
+/* The workers of each queue, by its place, as the slots of the scoreboard had them when holds_read_slots() read
+ * them. */
 struct hold_slots {
 	struct worker_errors errors;
 	struct hold_workers {
 		int serving;		/* workers that live and do not leave */
 		int connected;		/* of these, those with a connection to Redis */
-		const struct slot *next;	/* of these, the one without a connection that tries next; NULL: all are connected */
+		/* of these, the one without a connection that tries next; NULL: all are connected */
+		const struct slot *next;
 		int unable;		/* of the serving ones, those that could not start their handler */
 		int able;		/* those that have started a message, and could start the last one */
 		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
@@ -78,9 +85,12 @@ void holds_read_slots(const struct scoreboard *b, struct hold_slots *slots);
 
 struct judged {
 	enum hold hold;
-	const char *reason;	/* static. NULL: there is nothing to say; with HOLD_NONE, what an operator should know although the queue runs */
+	/* static. NULL: there is nothing to say; with HOLD_NONE, what an operator should know although the queue
+	 * runs */
+	const char *reason;
 	uint32_t error;		/* the error's word of HOLD_ERROR, HOLD_REFUSED and HOLD_NO_REDIS */
-	uint32_t also;		/* bits by enum hold: those of lower rank that apply, too, and do not end by themselves within seconds */
+	/* bits by enum hold: those of lower rank that apply, too, and do not end by themselves within seconds */
+	uint32_t also;
 	bool shut;		/* this hold or another one lets no worker fetch, so none tries the handler */
 };
 struct judged holds_judge(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots);
@@ -90,28 +100,32 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 /* As holds_judge(), but from a list that holds_list() made: the board may have changed since. */
 struct judged holds_worst(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged all[HOLDS], size_t n);
-bool holds_is_transient(const struct judged *judged);	/* it usually ends by itself within seconds, or its error does */
+/* it usually ends by itself within seconds, or its error does */
+bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
-/* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are configured. */
+/* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are
+ * configured. */
 const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b);
-const char *holds_undecided(const struct board_queue *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */
+/* why a silent worker cannot be proven dead; NULL: there is no such worker */
+const char *holds_undecided(const struct board_queue *q);
 
 /* The worker of the queue, or the sweeper, that tries next to connect; NULL: none has lost Redis. */
-const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b, const struct hold_slots *slots);
+const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b,
+    const struct hold_slots *slots);
 
 /* ---- text.c ---- */
 
 /*
- * The reason with what workers, sweeper and master know of it: the step that failed, its error, the key, the last end, and the time of the next
- * attempt; then what else holds the queue. conf: NULL: the queue left the configuration. now_ms: CLOCK_MONOTONIC; 0: without times, for a text that
- * lasts. Returns out; NULL: there is no reason.
+ * The reason with what workers, sweeper and master know of it: the step that failed, its error, the key, the last end,
+ * and the time of the next attempt; then what else holds the queue. conf: NULL: the queue left the configuration.
+ * now_ms: CLOCK_MONOTONIC; 0: without times, for a text that lasts. Returns out; NULL: there is no reason.
  */
 #define HOLD_TEXT_SIZE 1024
-const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
+const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
 /* The same for one row of holds_list(), which has a row for each of the others. */
-const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
+const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
 
 #endif

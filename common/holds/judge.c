@@ -1,6 +1,7 @@
 /*
- * Decides the one hold, and the one reason, of a queue: from the words of master, sweeper and workers on the scoreboard, and from nothing else. It
- * changes nothing. Each hold has one function that says whether it applies; of several the one with the highest rank counts.
+ * Decides the one hold, and the one reason, of a queue: from the words of master, sweeper and workers on the
+ * scoreboard, and from nothing else. It changes nothing. Each hold has one function that says whether it applies; of
+ * several the one with the highest rank counts.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,13 +50,15 @@ void holds_read_slots(const struct scoreboard *b, struct hold_slots *slots)
 		slots->sweeper = &b->slots[sweeper];
 }
 
-const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b, const struct hold_slots *slots)
+const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b,
+    const struct hold_slots *slots)
 {
 	const struct slot *worker = slots->of_queue[q - b->queues].next;
 
 	if (worker == NULL || slots->sweeper == NULL)
 		return worker == NULL ? slots->sweeper : worker;
-	return atomic_load(&slots->sweeper->redis_retry_ms) < atomic_load(&worker->redis_retry_ms) ? slots->sweeper : worker;
+	return atomic_load(&slots->sweeper->redis_retry_ms) < atomic_load(&worker->redis_retry_ms) ? slots->sweeper
+	    : worker;
 }
 
 /* ---- what an operator should know although the queue runs ---- */
@@ -88,14 +91,17 @@ static const char *reason_of_shortage(const struct hold_workers *w)
 {
 	switch (atomic_load(&w->starts->not_started)) {
 	case EAGAIN:
-		return "its handler cannot be started: its user (limits.processes, LimitNPROC=) or the service (TasksMax=) may have no more processes: "
-		    "raise that limit, or lower workers";
+		return "its handler cannot be started: its user (limits.processes, LimitNPROC=) or the service "
+		    "(TasksMax=) may have no more processes: raise that limit, or lower workers";
 	case EMFILE:
-		return "its handler cannot be started: a worker may open no more files: raise the limit of the supervisor (LimitNOFILE=)";
+		return "its handler cannot be started: a worker may open no more files: raise the limit of the "
+		    "supervisor (LimitNOFILE=)";
 	case ENFILE:
-		return "its handler cannot be started: this host may open no more files: raise fs.file-max, or end the process that holds them";
+		return "its handler cannot be started: this host may open no more files: raise fs.file-max, or end the "
+		    "process that holds them";
 	case ENOMEM:
-		return "its handler cannot be started: this host, or the service (MemoryMax=), has no memory for a process: add memory, or lower workers";
+		return "its handler cannot be started: this host, or the service (MemoryMax=), has no memory for a "
+		    "process: add memory, or lower workers";
 	default:
 		return "its handler cannot be started: the host has no process, descriptor or memory for it";
 	}
@@ -116,7 +122,8 @@ const char *holds_understaffed(const struct board_queue *q, const struct hold_sl
 	return w->serving < (int)wanted && atomic_load(&q->master.waits) != 0 ? waits_for_leavers : NULL;
 }
 
-static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots)
+static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q,
+    const struct hold_slots *slots)
 {
 	if (holds_undecided(q) != NULL)
 		return holds_undecided(q);
@@ -173,7 +180,8 @@ static const char *judge_breaker(const struct hold_view *v)
 	    "its handler cannot be executed, or failed too often in a row" : NULL;
 }
 
-/* A worker that has not tried yet cannot tell. While one of them starts handlers, the queue runs, and the others only are a reason to warn. */
+/* A worker that has not tried yet cannot tell. While one of them starts handlers, the queue runs, and the others only
+ * are a reason to warn. */
 static const char *judge_no_process(const struct hold_view *v)
 {
 	return v->w->unable > 0 && v->w->able == 0 ? reason_of_shortage(v->w) : NULL;
@@ -203,7 +211,8 @@ static const char *judge_no_redis(const struct hold_view *v)
 
 static const char *judge_backoff(const struct hold_view *v)
 {
-	return atomic_load(&v->q->master.policy) == QUEUE_BACKOFF ? "its workers died five times in thirty seconds" : NULL;
+	return atomic_load(&v->q->master.policy) == QUEUE_BACKOFF ? "its workers died five times in thirty seconds"
+	    : NULL;
 }
 
 static const char *judge_quarantine(const struct hold_view *v)

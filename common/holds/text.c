@@ -15,12 +15,14 @@ static void add_next(int64_t at_ms, int64_t now_ms, const char *what, const char
 	if (now_ms == 0)
 		return;
 	if (at_ms > now_ms)
-		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; %s in %s", what, units_elapsed(at_ms - now_ms, text));
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; %s in %s", what,
+		    units_elapsed(at_ms - now_ms, text));
 	else
 		strlcat(out, due, HOLD_TEXT_SIZE);
 }
 
-static void explain_breaker(const struct board_queue *q, const struct slot *failed, const struct conf_queue *conf, char out[HOLD_TEXT_SIZE])
+static void explain_breaker(const struct board_queue *q, const struct slot *failed, const struct conf_queue *conf,
+    char out[HOLD_TEXT_SIZE])
 {
 	uint64_t word = atomic_load(&q->workers.breaker.cause);
 	char cause[HANDLER_CAUSE_SIZE];
@@ -30,7 +32,8 @@ static void explain_breaker(const struct board_queue *q, const struct slot *fail
 	if (failed == NULL || !handler_cause_has_words(word))
 		return;
 	words = slot_text_read(&failed->failure);
-	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "%s%s", words.text[0] == '\0' ? "" : ": ", words.text);
+	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "%s%s", words.text[0] == '\0' ? "" : ": ",
+	    words.text);
 }
 
 /* worker: whose start failed. */
@@ -50,10 +53,12 @@ static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char 
 
 	if (ended_ms == 0 || atomic_load(&q->master.waits) != 0)
 		return;
-	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), how & QUEUE_ENDED_BY_SIGNAL ? ": signal %u ended the last one" :
+	snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out),
+	    how & QUEUE_ENDED_BY_SIGNAL ? ": signal %u ended the last one" :
 	    ": the last one exited with status %u", (unsigned)(how & ~QUEUE_ENDED_BY_SIGNAL));
 	if (now_ms > ended_ms)
-		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " %s ago", units_elapsed(now_ms - ended_ms, text));
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " %s ago",
+		    units_elapsed(now_ms - ended_ms, text));
 }
 
 static void explain_no_redis(const struct slot *next, char out[HOLD_TEXT_SIZE])
@@ -68,8 +73,8 @@ static void explain_no_redis(const struct slot *next, char out[HOLD_TEXT_SIZE])
 }
 
 /* More of the reason of this one hold, without times that are to come. */
-static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
@@ -93,31 +98,34 @@ static void add_others(uint32_t also, char out[HOLD_TEXT_SIZE])
 
 	for (int hold = HOLDS - 1; hold > HOLD_NONE; hold--)
 		if ((also & 1U << hold) != 0 && n++ < ALSO_MAX)
-			snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; also %s (by %s, until %s)", holds_table[hold].name,
-			    holds_table[hold].setter, holds_table[hold].end);
+			snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; also %s (by %s, until %s)",
+			    holds_table[hold].name, holds_table[hold].setter, holds_table[hold].end);
 	if (n > ALSO_MAX)
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), "; and %d more", n - ALSO_MAX);
 }
 
 /* When the hold may end. A shut queue tries no handler. */
-static void add_next_attempt(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    int64_t now_ms, char out[HOLD_TEXT_SIZE])
+static void add_next_attempt(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
-	const struct slot *starts = slots->of_queue[q - b->queues].starts, *connects = holds_next_to_connect(q, b, slots);
+	const struct slot *starts = slots->of_queue[q - b->queues].starts,
+	    *connects = holds_next_to_connect(q, b, slots);
 	const char *with_message = "; next attempt with the next message";
 
 	if (judged->hold == HOLD_BREAKER && !judged->shut)
 		add_next(atomic_load(&q->workers.breaker.until_ms), now_ms, "next attempt", with_message, out);
-	else if (judged->hold == HOLD_NO_PROCESS && !judged->shut && starts != NULL && atomic_load(&starts->not_started) != 0)
+	else if (judged->hold == HOLD_NO_PROCESS && !judged->shut && starts != NULL &&
+	    atomic_load(&starts->not_started) != 0)
 		add_next(atomic_load(&starts->next_start_ms), now_ms, "next attempt", with_message, out);
-	else if (judged->hold == HOLD_NO_WORKER && atomic_load(&q->master.ended_ms) != 0 && atomic_load(&q->master.waits) == 0)
+	else if (judged->hold == HOLD_NO_WORKER && atomic_load(&q->master.ended_ms) != 0 &&
+	    atomic_load(&q->master.waits) == 0)
 		add_next(atomic_load(&q->master.next_start_ms), now_ms, "the next one starts", "", out);
 	else if ((judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS) && connects != NULL)
 		add_next(atomic_load(&connects->redis_retry_ms), now_ms, "next attempt", "", out);
 }
 
-const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+const char *holds_explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
 	if (judged->reason == NULL)
 		return NULL;
@@ -128,10 +136,11 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 	return out;
 }
 
-const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots, const struct judged *judged,
-    const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
+const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
-	const struct judged alone = { .hold = judged->hold, .reason = judged->reason, .error = judged->error, .shut = judged->shut };
+	const struct judged alone = { .hold = judged->hold, .reason = judged->reason, .error = judged->error,
+	    .shut = judged->shut };
 
 	return holds_explain(b, q, slots, &alone, conf, now_ms, out);
 }

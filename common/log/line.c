@@ -1,7 +1,7 @@
 /*
- * Formats a line of the log, as logfmt or JSON, from any bytes. Every value is escaped and capped. A field is written whole or
- * not at all, so the line is always valid in its format. Uses only the caller's memory. log.c decides which fields a line has
- * and where it is written.
+ * Formats a line of the log, as logfmt or JSON, from any bytes. Every value is escaped and capped. A field is written
+ * whole or not at all, so the line is always valid in its format. Uses only the caller's memory. log.c decides which
+ * fields a line has and where it is written.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -86,7 +86,8 @@ static size_t plain_run(const unsigned char *p, size_t len, bool quoted)
 	return i;
 }
 
-/* Returns how many bytes from p on must be escaped. One plain ASCII byte after them is included, so that \\0 before a digit is written as \\000. */
+/* Returns how many bytes from p on must be escaped. One plain ASCII byte after them is included, so that \\0 before a
+ * digit is written as \\000. */
 static size_t odd_run(const unsigned char *p, size_t len)
 {
 	size_t i = 1;
@@ -109,7 +110,8 @@ static void put_logfmt(struct log_line *l, const unsigned char *p, size_t len)
 			break;
 		n = odd_run(p + i, len - i);
 		escaped[0] = '\0';
-		strvisx(escaped, (const char *)p + i, n, VIS_CSTYLE | VIS_OCTAL | VIS_TAB | VIS_NL | VIS_DQ | VIS_NOLOCALE);
+		strvisx(escaped, (const char *)p + i, n,
+		    VIS_CSTYLE | VIS_OCTAL | VIS_TAB | VIS_NL | VIS_DQ | VIS_NOLOCALE);
 		put_string(l, escaped);
 		i += n;
 	}

@@ -24,7 +24,8 @@
 #include "common/log/line.h"
 #include "common/log/log.h"
 
-#define STALL_MS 200		/* longest wait for a slow reader; after that no further wait until the reader takes a line */
+/* longest wait for a slow reader; after that no further wait until the reader takes a line */
+#define STALL_MS 200
 
 static const char *const level_names[] = { "debug", "info", "warning", "error" };
 static const int level_priorities[] = { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR };
@@ -47,9 +48,12 @@ static struct {
 	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
 	const char *refusal;	/* why the last file could not be opened */
 	struct {
-		atomic_bool torn;	/* only a part of the last line was written: the next write, perhaps of a child, begins with a newline */
+		/* only a part of the last line was written: the next write, perhaps of a child, begins with a
+		 * newline */
+		atomic_bool torn;
 		_Atomic uint64_t lost;
-		_Atomic int64_t since_ms;	/* of the first line that was lost since the last one that was written; 0: that one was */
+		/* of the first line that was lost since the last one that was written; 0: that one was */
+		_Atomic int64_t since_ms;
 		atomic_int error;
 	} *shared;		/* by all processes that write to this target; NULL: not known */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
@@ -218,8 +222,8 @@ static int above_standard(int fd)
 }
 
 /*
- * Returns the flaw of a target. Another user may have created a file or a pipe to read the log; the owner of a terminal or of
- * /dev/null does not matter.
+ * Returns the flaw of a target. Another user may have created a file or a pipe to read the log; the owner of a terminal
+ * or of /dev/null does not matter.
  */
 static const char *flaw_of(int fd)
 {
@@ -240,9 +244,11 @@ static const char *give_to_owner(int fd)
 {
 	struct stat st;
 
-	if (!state.owner.set || geteuid() != 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_uid == state.owner.uid)
+	if (!state.owner.set || geteuid() != 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) ||
+	    st.st_uid == state.owner.uid)
 		return NULL;
-	return fchown(fd, state.owner.uid, state.owner.gid) == 0 ? NULL : "belongs to root, and cannot be given to supervisor.user: chown it";
+	return fchown(fd, state.owner.uid, state.owner.gid) == 0 ? NULL
+	    : "belongs to root, and cannot be given to supervisor.user: chown it";
 }
 
 void log_owner(uid_t uid, gid_t gid)
@@ -254,10 +260,12 @@ void log_owner(uid_t uid, gid_t gid)
 
 static int open_above_standard(const char *path)
 {
-	return above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+	return above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+	    0640));
 }
 
-/* As the owner first: a root that may neither pass over modes nor give files away can still log in a directory of that user. */
+/* As the owner first: a root that may neither pass over modes nor give files away can still log in a directory of that
+ * user. */
 static int open_for_owner(const char *path)
 {
 	int fd = -1;
@@ -281,7 +289,8 @@ static int open_file(const char *path)
 		state.refusal = "leads through a link of another user";
 		return -1;
 	}
-	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno) : flaw_of(fd);
+	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno)
+	    : flaw_of(fd);
 	if (fd != -1 && state.refusal == NULL)
 		state.refusal = give_to_owner(fd);
 	if (fd != -1 && state.refusal != NULL) {
@@ -306,14 +315,16 @@ static void use_stderr(void)
 	if (fstat(STDERR_FILENO, &st) == -1)
 		st.st_mode = 0;
 	/*
-	 * Opens a pipe or a terminal once more, since O_NONBLOCK on descriptor 2 itself would affect all processes that share
-	 * it. Does not open a file again: with an offset of its own the log would overwrite the lines of other processes.
+	 * Opens a pipe or a terminal once more, since O_NONBLOCK on descriptor 2 itself would affect all processes that
+	 * share it. Does not open a file again: with an offset of its own the log would overwrite the lines of other
+	 * processes.
 	 */
 	state.fd = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode) ?
 	    above_standard(open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) : -1;
 	state.owned = state.fd != -1;
 	state.socket = S_ISSOCK(st.st_mode);
-	state.journal = journal != NULL && sscanf(journal, "%ju:%ju", &device, &inode) == 2 && device == st.st_dev && inode == st.st_ino;
+	state.journal = journal != NULL && sscanf(journal, "%ju:%ju", &device, &inode) == 2 && device == st.st_dev &&
+	    inode == st.st_ino;
 	state.blocking = !state.owned && !state.socket && !S_ISREG(st.st_mode);
 	if (!state.owned)
 		state.fd = STDERR_FILENO;
@@ -353,7 +364,8 @@ static bool ends_torn(int fd)
 static void look_at_end(int fd)
 {
 	if (state.shared == NULL) {
-		void *page = mmap(NULL, sizeof(*state.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		void *page = mmap(NULL, sizeof(*state.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
 
 		state.shared = page == MAP_FAILED ? NULL : page;
 	}

@@ -45,19 +45,24 @@ static inline struct log_field log_int(const char *key, int64_t value)
  * Returns -1 and leaves the old target when the file cannot be opened (log_open_error(), errno). With stderr under
  * systemd ($JOURNAL_STREAM) lines begin with <N> priorities and carry no time.
  */
-/* Files of log_open() and log_reopen() belong to this user, because children that reopen them have become it. One of root's is given to it. */
+/* Files of log_open() and log_reopen() belong to this user, because children that reopen them have become it. One of
+ * root's is given to it. */
 void log_owner(uid_t uid, gid_t gid);
 int log_open(const char *target, enum log_format format, enum log_level level);
-const char *log_open_error(void);		/* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
+/* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
+const char *log_open_error(void);
 int log_reopen(void);			/* USR1: opens the same path again */
 /*
- * Calls log_reopen() if epoch is another than at the last call. A process that was forked since inherits what its parent followed, as it inherits
- * the descriptor: so it misses no order that came after the fork, before its first call. Returns 0, or what log_reopen() returned.
+ * Calls log_reopen() if epoch is another than at the last call. A process that was forked since inherits what its
+ * parent followed, as it inherits the descriptor: so it misses no order that came after the fork, before its first
+ * call. Returns 0, or what log_reopen() returned.
  */
 int log_follow(uint32_t epoch);
-/* For a child that closes what it inherited: moves the log to descriptor fd. false: the log needs no descriptor but stderr. */
+/* For a child that closes what it inherited: moves the log to descriptor fd. false: the log needs no descriptor but
+ * stderr. */
 bool log_move(int fd);
-/* Lines that the target did not take from any process that shares it, since the program started; they are not counted for syslog. */
+/* Lines that the target did not take from any process that shares it, since the program started; they are not counted
+ * for syslog. */
 struct log_losses {
 	uint64_t lines;
 	int64_t since_ms;		/* CLOCK_REALTIME: since then it takes none; 0: it took the last one */
@@ -66,8 +71,8 @@ struct log_losses {
 void log_losses(struct log_losses *out);
 void log_process(const char *name);	/* "master", "worker mail/2", "sweeper": the field `process` */
 /*
- * From now on every event has the fields `queue` and `worker` behind `pid`, unless it has a field of that name itself. NULL: no such field.
- * The caller owns the texts, which must live until the next call.
+ * From now on every event has the fields `queue` and `worker` behind `pid`, unless it has a field of that name itself.
+ * NULL: no such field. The caller owns the texts, which must live until the next call.
  */
 void log_bind(const char *queue, const char *worker);
 bool log_enabled(enum log_level level);

@@ -1,6 +1,6 @@
 /*
- * Computes how old a message is: which of the times that it carries count, and from when. common/board/server_clock.c decides which readings
- * of the clock can be trusted; the callers decide what becomes of the message.
+ * Computes how old a message is: which of the times that it carries count, and from when. common/board/server_clock.c
+ * decides which readings of the clock can be trusted; the callers decide what becomes of the message.
  */
 #include <stdio.h>
 
@@ -9,8 +9,9 @@
 #include "common/base/base.h"
 
 /*
- * Corrects a time that quredis wrote by the server's clock. A time before since_ms, or one in the future (the clock was set back
- * meanwhile), was written before since_ms. It proves only that the message existed at since_ms, so that counts.
+ * Corrects a time that quredis wrote by the server's clock. A time before since_ms, or one in the future (the clock was
+ * set back meanwhile), was written before since_ms. It proves only that the message existed at since_ms, so that
+ * counts.
  */
 static int64_t noted_time(int64_t ms, const struct age_clock *c)
 {
@@ -24,7 +25,8 @@ int64_t age_since(const struct wrapper *w, const struct age_clock *c)
 
 int64_t age_born(const struct message *m, const struct age_clock *c)
 {
-	const int64_t noted[] = { m->enqueued_ms, m->wrapper.first_failed_ms };	/* by the clocks of producers and workers */
+	/* by the clocks of producers and workers */
+	const int64_t noted[] = { m->enqueued_ms, m->wrapper.first_failed_ms };
 	int64_t born = age_since(&m->wrapper, c);
 
 	for (size_t i = 0; i < nitems(noted); i++) {
@@ -42,10 +44,12 @@ static bool exceeds(int64_t since_ms, int64_t limit_ms, const struct age_clock *
 	return out->age_ms >= 0 && out->age_ms >= limit_ms;
 }
 
-/* The producer's time is trusted. If an operator redrove the message after its ttl had passed, the ttl counts from then. */
+/* The producer's time is trusted. If an operator redrove the message after its ttl had passed, the ttl counts from
+ * then. */
 static bool exceeds_header(const struct message *m, const struct age_clock *c, struct age_excess *out)
 {
-	int64_t since = m->enqueued_ms > c->stepped_ms ? m->enqueued_ms : c->stepped_ms, redriven = m->wrapper.redriven_ms;
+	int64_t since = m->enqueued_ms > c->stepped_ms ? m->enqueued_ms : c->stepped_ms,
+	    redriven = m->wrapper.redriven_ms;
 
 	if (m->enqueued_ms > c->now_ms)
 		return false;
@@ -70,7 +74,7 @@ const char *age_describe(const struct age_excess *e, char out[AGE_TEXT_SIZE])
 {
 	char age[UNITS_SIZE], limit[UNITS_SIZE];
 
-	snprintf(out, AGE_TEXT_SIZE, "Worker queue TTL expired: waited %s, limit %s", units_format_duration(e->age_ms, age),
-	    units_format_duration(e->limit_ms, limit));
+	snprintf(out, AGE_TEXT_SIZE, "Worker queue TTL expired: waited %s, limit %s",
+	    units_format_duration(e->age_ms, age), units_format_duration(e->limit_ms, limit));
 	return out;
 }

@@ -13,14 +13,17 @@
  */
 struct age_clock {
 	int64_t now_ms, latest_ms;	/* the server's ms since 1970: its clock is between these */
-	int64_t since_ms;		/* the clock is known to run evenly since then: earlier times that quredis wrote count from here */
-	int64_t stepped_ms;		/* the same for times of producers: when the clock was last seen to be set; 0: never */
+	/* the clock is known to run evenly since then: earlier times that quredis wrote count from here */
+	int64_t since_ms;
+	/* the same for times of producers: when the clock was last seen to be set; 0: never */
+	int64_t stepped_ms;
 };
 
 /* Returns the latest time since which the message waits; 0: not known */
 int64_t age_since(const struct wrapper *w, const struct age_clock *c);
 
-/* Returns the latest time since which the message exists, over all its attempts: also by its producer's time and its first failure. 0: not known */
+/* Returns the latest time since which the message exists, over all its attempts: also by its producer's time and its
+ * first failure. 0: not known */
 int64_t age_born(const struct message *m, const struct age_clock *c);
 
 struct age_excess {

@@ -1,7 +1,7 @@
 /*
- * Writes and reads the pairs of a wrapper that say why the last attempt failed: failed (its time), class, exit, signal, why (the
- * error). The text may have any bytes, and a value of a line may not: each byte that is no letter, digit, or one of . _ : -
- * stands as + and two hex digits. So an operator can read it in Redis, too.
+ * Writes and reads the pairs of a wrapper that say why the last attempt failed: failed (its time), class, exit, signal,
+ * why (the error). The text may have any bytes, and a value of a line may not: each byte that is no letter, digit, or
+ * one of . _ : - stands as + and two hex digits. So an operator can read it in Redis, too.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,7 +42,8 @@ static void set_text(char out[MESSAGE_FAILURE_TEXT_MAX + 1], const char *text)
 	out[len] = '\0';
 }
 
-void message_failure_set(struct message_failure *f, int64_t at_ms, const char *class, int exit_code, const char *signal, const char *text)
+void message_failure_set(struct message_failure *f, int64_t at_ms, const char *class, int exit_code, const char *signal,
+    const char *text)
 {
 	f->at_ms = at_ms;
 	f->exit_code = exit_code < 0 ? -1 : exit_code;
@@ -115,8 +116,10 @@ void message_failure_parse(struct message_failure *f, const struct message_line 
 	*f = (struct message_failure){ .exit_code = -1 };
 	if (message_line_value(line, "failed") == NULL)
 		return;
-	if (message_line_number(line, "failed", INT64_MAX, &f->at_ms) == -1 || message_line_number(line, "exit", INT32_MAX, &exit_code) == -1 ||
-	    parse_name(line, "class", f->class, sizeof(f->class)) == -1 || parse_name(line, "signal", f->signal, sizeof(f->signal)) == -1 ||
+	if (message_line_number(line, "failed", INT64_MAX, &f->at_ms) == -1 ||
+	    message_line_number(line, "exit", INT32_MAX, &exit_code) == -1 ||
+	    parse_name(line, "class", f->class, sizeof(f->class)) == -1 ||
+	    parse_name(line, "signal", f->signal, sizeof(f->signal)) == -1 ||
 	    parse_text(message_line_value(line, "why"), f->text) == -1) {
 		*f = (struct message_failure){ .exit_code = -1 };
 		return;

@@ -35,6 +35,7 @@ const char *message_line_value(const struct message_line *line, const char *key)
 int message_line_number(const struct message_line *line, const char *key, int64_t max, int64_t *out);
 int message_line_duration(const struct message_line *line, const char *key, int64_t *out);
 
-size_t message_line_offset(const struct message_line *line, const struct message_pair *p);	/* of its key, in the bytes of the line */
+/* of its key, in the bytes of the line */
+size_t message_line_offset(const struct message_line *line, const struct message_pair *p);
 
 #endif

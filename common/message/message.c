@@ -68,14 +68,17 @@ static const struct message_pair *seal_of(const struct message_line *line)
 {
 	const struct message_pair *last = &line->pairs[line->npairs - 1];
 
-	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX && is_hex(last->value) ? last : NULL;
+	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX && is_hex(last->value) ? last
+	    : NULL;
 }
 
 /*
- * data: the bytes from which the line was parsed. The seal covers the bytes and not the parsed pairs, so nothing can be read in two
- * ways. If own is the last key before the seal, Redis may have written both (common/queue/scripts/stamp.lua), with the other kind of seal.
+ * data: the bytes from which the line was parsed. The seal covers the bytes and not the parsed pairs, so nothing can be
+ * read in two ways. If own is the last key before the seal, Redis may have written both
+ * (common/queue/scripts/stamp.lua), with the other kind of seal.
  */
-static bool is_sealed(const struct message_line *line, const struct message_pair *mac, const char *data, const struct message_keys *keys)
+static bool is_sealed(const struct message_line *line, const struct message_pair *mac, const char *data,
+    const struct message_keys *keys)
 {
 	size_t end = message_line_offset(line, mac) - 1, own = message_line_offset(line, mac - 1) - 1;
 
@@ -85,14 +88,17 @@ static bool is_sealed(const struct message_line *line, const struct message_pair
 	return seal_line_holds(keys->secrets, keys->queue, data, end, mac->value);
 }
 
-/* data: as above. LINE_UNKNOWN: the line has exactly the form that message_wrapper() writes, and no known secret verifies it. */
+/* data: as above. LINE_UNKNOWN: the line has exactly the form that message_wrapper() writes, and no known secret
+ * verifies it. */
 enum line_kind { LINE_OTHER, LINE_OURS, LINE_UNKNOWN };
-static enum line_kind parse_wrapper(struct wrapper *w, const struct message_line *line, const char *data, const struct message_keys *keys)
+static enum line_kind parse_wrapper(struct wrapper *w, const struct message_line *line, const char *data,
+    const struct message_keys *keys)
 {
 	const struct message_pair *mac;
 
 	*w = (struct wrapper){0};
-	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 || (mac = seal_of(line)) == NULL)
+	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 ||
+	    (mac = seal_of(line)) == NULL)
 		return LINE_OTHER;
 	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
 		return LINE_OTHER;
@@ -131,7 +137,8 @@ static int parse_header(struct message *m, const struct message_line *line)
 	if (line->len == 0 || (line->npairs > 0 && strcmp(line->pairs[0].key, "w") == 0))
 		return -1;
 	if (copy_id(line, "id", m->id) == -1 || copy_id(line, "request_id", m->request_id) == -1 ||
-	    message_line_duration(line, "ttl", &m->ttl_ms) == -1 || message_line_duration(line, "timeout", &m->timeout_ms) == -1 ||
+	    message_line_duration(line, "ttl", &m->ttl_ms) == -1 ||
+	    message_line_duration(line, "timeout", &m->timeout_ms) == -1 ||
 	    message_line_number(line, "enqueued", INT64_MAX, &m->enqueued_ms) == -1 ||
 	    message_line_number(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
 		return -1;
@@ -161,9 +168,9 @@ static bool other_version(const char *data, size_t len)
 }
 
 /*
- * The wrapper that was verified last. Redis stamps all messages of one call with the same line, so most lines need not be
- * verified again, which would cost a worker more than all its other work for a small message. A line with a valid seal keeps
- * it.
+ * The wrapper that was verified last. Redis stamps all messages of one call with the same line, so most lines need not
+ * be verified again, which would cost a worker more than all its other work for a small message. A line with a valid
+ * seal keeps it.
  */
 static struct {
 	const struct seal_secrets *secrets;
@@ -176,7 +183,8 @@ static struct {
 static void remember_verified(const struct message *m, const struct message_keys *keys)
 {
 	verified.len = 0;
-	if (m->wrapper_len > sizeof(verified.data) || strlcpy(verified.queue, keys->queue, sizeof(verified.queue)) >= sizeof(verified.queue))
+	if (m->wrapper_len > sizeof(verified.data) ||
+	    strlcpy(verified.queue, keys->queue, sizeof(verified.queue)) >= sizeof(verified.queue))
 		return;
 	memcpy(verified.data, m->raw, m->wrapper_len);
 	verified.secrets = keys->secrets;
@@ -195,7 +203,8 @@ static int add_count(int a, int b)
 	return a + b > COUNT_MAX ? COUNT_MAX : a + b;
 }
 
-/* w: of the lines before this one. What a line says of the present counts where it stands first; what the lines counted is added up. */
+/* w: of the lines before this one. What a line says of the present counts where it stands first; what the lines counted
+ * is added up. */
 static void merge_wrapper(struct wrapper *w, const struct wrapper *inner)
 {
 	w->attempts = add_count(w->attempts, inner->attempts);
@@ -232,8 +241,8 @@ static void read_first_wrapper(struct message *m, const struct message_keys *key
 }
 
 /*
- * A process writes its line before a line that it cannot verify, because it does not know the secret yet, and so before a line that a producer
- * forged. Once the secret is there, all of them are the wrapper.
+ * A process writes its line before a line that it cannot verify, because it does not know the secret yet, and so before
+ * a line that a producer forged. Once the secret is there, all of them are the wrapper.
  */
 static void read_more_wrappers(struct message *m, const struct message_keys *keys)
 {

@@ -11,10 +11,10 @@
 #include "common/message/seal.h"
 
 /*
- * The form of an entry of a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper"). A line is
- * "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX bytes with its newline. A wrapper is a
- * line whose first key is w and whose last one, mac, proves that quredis wrote it for this queue. A malformed line is
- * payload. A line of exactly this form that no known secret verifies makes the message doubtful.
+ * The form of an entry of a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper"). A line
+ * is "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX bytes with its newline. A
+ * wrapper is a line whose first key is w and whose last one, mac, proves that quredis wrote it for this queue. A
+ * malformed line is payload. A line of exactly this form that no known secret verifies makes the message doubtful.
  */
 #define MESSAGE_LINE_MAX 1024
 #define MESSAGE_ID_MAX IDENTIFIER_ID_MAX
@@ -40,31 +40,38 @@ struct wrapper {
 	int redelivered;		/* times it may have run before without being charged */
 	int outages;			/* outages, with this message in flight, that did not charge it */
 	bool solo;			/* it must run alone */
-	bool fresh;			/* and as the first job of its process, so that the end of that one shows whether it is the cause */
+	/* and as the first job of its process, so that the end of that one shows whether it is the cause */
+	bool fresh;
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
-	struct message_failure failure;	/* of the last attempt. Not in the notes of a shared queue, which has no second attempt */
-	bool apart;			/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list
-					 * holds then (scripts/shared/apart.lua). message_parse() leaves it false */
+	/* of the last attempt. Not in the notes of a shared queue, which has no second attempt */
+	struct message_failure failure;
+	/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list holds
+	 * then (scripts/shared/apart.lua). message_parse() leaves it false */
+	bool apart;
 };
 
 struct message {
 	const char *raw;		/* as it lies in Redis; not owned */
 	size_t raw_len;
-	size_t wrapper_len;		/* raw + wrapper_len: the producer's message, byte for byte, unless it is doubtful */
+	/* raw + wrapper_len: the producer's message, byte for byte, unless it is doubtful */
+	size_t wrapper_len;
 	size_t header_len;		/* behind the wrapper */
 	struct wrapper wrapper;
-	bool doubtful;			/* behind wrapper_len is a line that has exactly the form of a wrapper, and no known secret verifies its seal.
-					 * Read the secrets again and parse again. If it stays so, the message must not run: it escapes with that line */
+	/* behind wrapper_len is a line that has exactly the form of a wrapper, and no known secret verifies its seal.
+	 * Read the secrets again and parse again. If it stays so, the message must not run: it escapes with that
+	 * line */
+	bool doubtful;
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
-	/* of the bytes after the wrapper; set by a caller whose raw has only the beginning. "": computed when it is needed */
+	/* of the bytes after the wrapper; set by a caller whose raw has only the beginning. "": computed when it is
+	 * needed */
 	char sha1[ENCODE_SHA1_SIZE];
 	/*
-	 * ENCODE_SHA1_SIZE bytes of the caller, "" at first: keeps the sha1, so that the next message_parse() of the same bytes need not
-	 * compute it again; NULL: nowhere
+	 * ENCODE_SHA1_SIZE bytes of the caller, "" at first: keeps the sha1, so that the next message_parse() of the
+	 * same bytes need not compute it again; NULL: nowhere
 	 */
 	char *sha1_memo;
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
@@ -81,10 +88,12 @@ static inline bool message_may_be_wrapped(const char *raw, size_t len)
 
 /* The class of a message that escapes because it stays doubtful, and why. */
 #define MESSAGE_UNKNOWN_SEAL "UnknownSeal"
-#define MESSAGE_UNKNOWN_SEAL_WHY "a line of quredis stands before it whose seal no secret in quredis:secret verifies: that key was lost or replaced, or the " \
+#define MESSAGE_UNKNOWN_SEAL_WHY "a line of quredis stands before it whose seal no secret in quredis:secret " \
+    "verifies: that key was lost or replaced, or the " \
 	"message is of another queue, or a producer forged the line"
 
-/* Never fails. A line of another form is payload; see `doubtful` for one whose seal no secret verifies. The result has views into raw, and owns nothing. */
+/* Never fails. A line of another form is payload; see `doubtful` for one whose seal no secret verifies. The result has
+ * views into raw, and owns nothing. */
 void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);
 
 /* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */
@@ -101,8 +110,8 @@ static inline size_t message_payload_len(const struct message *m)
 }
 
 /*
- * A message that was in flight in so many outages needs a trial: its supervisor runs no other such message beside it, so
- * that the next outage is evidence against this one (docs/design.md, "What a death charges").
+ * A message that was in flight in so many outages needs a trial: its supervisor runs no other such message beside it,
+ * so that the next outage is evidence against this one (docs/design.md, "What a death charges").
  */
 #define MESSAGE_OUTAGES_MAX 2
 static inline bool message_needs_trial(const struct wrapper *w)
@@ -116,12 +125,15 @@ static inline bool message_is_suspect(const struct wrapper *w)
 	return w->solo || w->fresh || w->crashes > 0;
 }
 
-/* Appends a sealed line with the contents of w and a fresh nonce to out. It replaces the first wrapper_len bytes of the message. */
+/* Appends a sealed line with the contents of w and a fresh nonce to out. It replaces the first wrapper_len bytes of the
+ * message. */
 void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w);
 /* Appends such a line, and m's message without its old wrapper, to out. */
-void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w);
+void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m,
+    const struct wrapper *w);
 
-/* The start of such a wrapper without own_ms: Redis adds own, by its clock, and the seal (common/queue/scripts/stamp.lua). */
+/* The start of such a wrapper without own_ms: Redis adds own, by its clock, and the seal
+ * (common/queue/scripts/stamp.lua). */
 #define MESSAGE_STAMP_SIZE MESSAGE_LINE_MAX
 struct message_stamp {
 	char line[MESSAGE_STAMP_SIZE];

@@ -4,18 +4,18 @@
  *
  * Two kinds of seal exist, because two writers do:
  *	line	A worker, the sweeper or a command wrote all of the line: HMAC-SHA256(secret, "line" queue line).
- *	claim	Redis itself appends the end of the line, such as " own=TIME", since only Redis knows the time at which the
- *		script runs. Lua in Redis has SHA-1 and no HMAC. So the caller sends a one-time key with the line,
- *		HMAC-SHA256(secret, "claim" queue line), and Redis seals with SHA1(key claim key). The line holds a random
- *		number (w), so a key that leaks can seal another claim for this one line and for no other.
+ *	claim	Redis itself appends the end of the line, such as " own=TIME", since only Redis knows the time at which
+ *		the script runs. Lua in Redis has SHA-1 and no HMAC. So the caller sends a one-time key with the line,
+ *		HMAC-SHA256(secret, "claim" queue line), and Redis seals with SHA1(key claim key). The line holds a
+ *		random number (w), so a key that leaks can seal another claim for this one line and for no other.
  *
- * Both cover the key of the queue's ingress: a sealed line that an operator moves to another queue proves nothing there.
- * Neither covers the payload.
+ * Both cover the key of the queue's ingress: a sealed line that an operator moves to another queue proves nothing
+ * there. Neither covers the payload.
  *
- * This file alone holds the secrets of the process. common/queue/secret.c reads them from Redis; common/message/message.c knows the
- * form of a line. Workers and sweepers of one supervisor also share them in memory: a process that starts while quredis:secret is
- * deleted or replaced must know the secrets with which the others have sealed. A handler has no access: the memory has no name, and
- * exec unmaps it.
+ * This file alone holds the secrets of the process. common/queue/secret.c reads them from Redis;
+ * common/message/message.c knows the form of a line. Workers and sweepers of one supervisor also share them in memory:
+ * a process that starts while quredis:secret is deleted or replaced must know the secrets with which the others have
+ * sealed. A handler has no access: the memory has no name, and exec unmaps it.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -83,9 +83,9 @@ void seal_share(struct seal_shared *s)
 }
 
 /*
- * The first word names the secret, so two processes that publish the same one write the same words to the same place, and either
- * completes what the other left if it was killed. A secret whose first word is 0 is not published; only one secret in 2^64 is
- * like that.
+ * The first word names the secret, so two processes that publish the same one write the same words to the same place,
+ * and either completes what the other left if it was killed. A secret whose first word is 0 is not published; only one
+ * secret in 2^64 is like that.
  */
 static void publish_secret(const unsigned char secret[SEAL_SECRET_BYTES])
 {
@@ -167,9 +167,10 @@ void seal_fresh(char out[2 * SEAL_SECRET_BYTES + 1])
 
 /* ---- codes ---- */
 
-/* Over purpose NUL queue NUL line. Neither purpose nor queue can hold a NUL, so different triples are always different bytes. */
-static void hmac(unsigned char out[SHA256_DIGEST_SIZE], const unsigned char secret[SEAL_SECRET_BYTES], const char *purpose,
-    const char *queue, const char *line, size_t len)
+/* Over purpose NUL queue NUL line. Neither purpose nor queue can hold a NUL, so different triples are always different
+ * bytes. */
+static void hmac(unsigned char out[SHA256_DIGEST_SIZE], const unsigned char secret[SEAL_SECRET_BYTES],
+    const char *purpose, const char *queue, const char *line, size_t len)
 {
 	struct hmac_sha256_ctx hash;
 
@@ -204,7 +205,8 @@ static bool same_mac(const char *a, const char *b)
 	return memeql_sec(a, b, SEAL_MAC_HEX) != 0;
 }
 
-void seal_line(char out[SEAL_MAC_HEX + 1], const struct seal_secrets *s, const char *queue, const char *line, size_t len)
+void seal_line(char out[SEAL_MAC_HEX + 1], const struct seal_secrets *s, const char *queue, const char *line,
+    size_t len)
 {
 	assert(s->n > 0);
 	line_mac(out, s->secret[0], queue, line, len);

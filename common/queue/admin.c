@@ -1,6 +1,6 @@
 /*
- * Sends requests of operators: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes constant
- * time, or steps of at most a hundred entries, which the commands in admin/ repeat.
+ * Sends requests of operators: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes
+ * constant time, or steps of at most a hundred entries, which the commands in admin/ repeat.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static void append_purge(struct redis *r, const char *how_many, const char *list
 {
 	const char *keys[] = { list, with };
 
-	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1, (struct script_arg[]){ script_string(how_many) });
+	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1,
+	    (struct script_arg[]){ script_string(how_many) });
 }
 
 void queue_purge_ingress(struct redis *r, const struct queue_keys *k)
@@ -91,7 +92,8 @@ void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *
 
 	queue_owner_init(&o, k, incarnation, 0);
 	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
-	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1, (struct script_arg[]){ script_string(force ? "1" : "0") });
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1,
+	    (struct script_arg[]){ script_string(force ? "1" : "0") });
 	queue_owner_free(&o);
 	free(rescue);
 }
@@ -118,24 +120,30 @@ void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_
 	struct script_entry room;
 
 	args[0] = script_string(pick == QUEUE_PICK_DELETE ? "1" : "0");
-	queue_script(r, QUEUE_SCRIPT_pick_waiting, 2, (const char *[]){ none, k->ingress }, 1 + script_entry(e, &room, args + 1), args);
+	queue_script(r, QUEUE_SCRIPT_pick_waiting, 2, (const char *[]){ none, k->ingress },
+	    1 + script_entry(e, &room, args + 1), args);
 	free(none);
 }
 
-void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_delayed *d)
+void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick,
+    const struct queue_delayed *d)
 {
 	char *none = queue_lease_key(k, NULL);
 	struct script_number rank, len, strip;
-	size_t head = d->entry.tail == NULL ? d->entry.len : QUEUE_ENTRY_ENDS;	/* all that the caller saw of a message that is not cut */
+	/* all that the caller saw of a message that is not cut */
+	size_t head = d->entry.tail == NULL ? d->entry.len : QUEUE_ENTRY_ENDS;
 
 	queue_script(r, QUEUE_SCRIPT_pick_delayed, d->pushed ? 3 : 4,
 	    (const char *[]){ none, d->pushed ? k->pushed : k->delayed, k->ingress, k->delayed_apart }, 6,
-	    (struct script_arg[]){ script_string(pick == QUEUE_PICK_DELETE ? "1" : "0"), script_number(&rank, d->rank), script_string(d->due),
-		script_number(&len, (int64_t)d->entry.len), { d->entry.raw, head }, script_number(&strip, (int64_t)d->strip) });
+	    (struct script_arg[]){ script_string(pick == QUEUE_PICK_DELETE ? "1" : "0"), script_number(&rank, d->rank),
+	    script_string(d->due),
+		script_number(&len, (int64_t)d->entry.len), { d->entry.raw, head },
+		    script_number(&strip, (int64_t)d->strip) });
 	free(none);
 }
 
-void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n)
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count,
+    const char *const *fields, size_t n)
 {
 	struct script_arg args[2 + QUEUE_LOG_FIELDS];
 	struct script_number most;
@@ -161,7 +169,8 @@ void queue_apart_count(struct redis *r, const struct queue_keys *k)
 
 int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out)
 {
-	if (reply->type != REDIS_ARRAY || reply->n != 2 || redis_element(reply, 0).type != REDIS_INTEGER || redis_element(reply, 1).type != REDIS_INTEGER)
+	if (reply->type != REDIS_ARRAY || reply->n != 2 || redis_element(reply, 0).type != REDIS_INTEGER ||
+	    redis_element(reply, 1).type != REDIS_INTEGER)
 		return -1;
 	*out = (struct queue_apart_count){ redis_element(reply, 0).integer, redis_element(reply, 1).integer };
 	return 0;
@@ -192,7 +201,8 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed, k->operations,
+	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded,
+	    k->claimed, k->operations,
 		k->done, k->stats, k->paused, k->cancels, k->sweeper, k->notes, k->pushed };
 
 	purge_delayed(r, k, "EXISTS");
@@ -212,7 +222,8 @@ void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char
 	free(rescue);
 }
 
-static void destroy_times(struct redis *r, const struct queue_keys *k, char *(*key)(const struct queue_keys *k, int64_t time), int64_t first, int n)
+static void destroy_times(struct redis *r, const struct queue_keys *k,
+    char *(*key)(const struct queue_keys *k, int64_t time), int64_t first, int n)
 {
 	char *keys[QUEUE_KEYS_GROUP] = {0};
 

@@ -29,14 +29,14 @@ void queue_purge_bare(struct redis *r, const struct queue_keys *k);	/* the bare 
 void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force);
 
 /*
- * -> INTEGER 1: deleted; 0: the message was missing; -1: the record was missing. In both cases nothing is deleted. record_id
- * NULL: no record
+ * -> INTEGER 1: deleted; 0: the message was missing; -1: the record was missing. In both cases nothing is deleted.
+ * record_id NULL: no record
  */
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id);
 /*
- * One waiting or delayed message: QUEUE_PICK_FIRST moves it to the pop end of ingress, so that a worker fetches it next;
- * QUEUE_PICK_DELETE deletes it. -> INTEGER 1; 0: it is not there any more; -1 (delayed, QUEUE_PICK_FIRST): its payload, which
- * was stored apart, is missing
+ * One waiting or delayed message: QUEUE_PICK_FIRST moves it to the pop end of ingress, so that a worker fetches it
+ * next; QUEUE_PICK_DELETE deletes it. -> INTEGER 1; 0: it is not there any more; -1 (delayed, QUEUE_PICK_FIRST): its
+ * payload, which was stored apart, is missing
  */
 enum queue_pick { QUEUE_PICK_FIRST, QUEUE_PICK_DELETE };
 void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_entry *e);
@@ -44,15 +44,19 @@ struct queue_delayed {
 	bool pushed;			/* it is a delayed push of a producer */
 	int64_t rank;			/* its place in the set: 0 is the first due */
 	const char *due;		/* its score, as Redis wrote it */
-	struct queue_entry entry;	/* with the payload if that is stored apart. tail: only whether raw has the beginning alone; at is not used */
-	size_t strip;			/* bytes at its beginning that ingress must not get: the wrapper, if the queue is shared now */
+	/* with the payload if that is stored apart. tail: only whether raw has the beginning alone; at is not used */
+	struct queue_entry entry;
+	/* bytes at its beginning that ingress must not get: the wrapper, if the queue is shared now */
+	size_t strip;
 };
-void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_delayed *d);
+void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick,
+    const struct queue_delayed *d);
 /* -> ARRAY id, sha1, id, sha1 ... of count records, from id start on ("-": from the oldest) */
 void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count);
 /* The same with the values of these n <= QUEUE_LOG_FIELDS fields in place of sha1; "": the record has no such field */
 #define QUEUE_LOG_FIELDS 8
-void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n);
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count,
+    const char *const *fields, size_t n);
 
 /* -> ARRAY for queue_apart_counted() */
 void queue_apart_count(struct redis *r, const struct queue_keys *k);
@@ -60,22 +64,24 @@ struct queue_apart_count {
 	int64_t payloads;	/* payloads of large messages, which are stored apart from delayed */
 	int64_t delayed;	/* messages in delayed */
 };
-int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out);	/* -1: unexpected reply type */
+/* -1: unexpected reply type */
+int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out);
 
 /* -> STATUS; NIL: the queue was paused already. why: JSON */
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why);
 void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1; 0: the queue was not paused */
 
 /*
- * Removes a queue: deletes all its keys in groups of at most QUEUE_KEYS_GROUP. The keys from which the others are found go
- * last, so that an interrupted removal can be run again. Each group -> INTEGER keys removed.
+ * Removes a queue: deletes all its keys in groups of at most QUEUE_KEYS_GROUP. The keys from which the others are found
+ * go last, so that an interrupted removal can be run again. Each group -> INTEGER keys removed.
  */
 #define QUEUE_KEYS_GROUP 100
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k);
 void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* The figures of n <= QUEUE_KEYS_GROUP minutes, counted since 1970 */
 void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n);
-void queue_destroy_backlog(struct redis *r, const struct queue_keys *k, int64_t first_hour, int n);	/* the backlog of such a number of hours */
+/* the backlog of such a number of hours */
+void queue_destroy_backlog(struct redis *r, const struct queue_keys *k, int64_t first_hour, int n);
 /* -> three INTEGERs */
 void queue_destroy_registration(struct redis *r, const struct queue_keys *k);
 

@@ -10,7 +10,8 @@
 #include "common/queue/scripts.h"
 
 const char *const queue_cancel_results[CANCEL_RESULTS] = {
-	[CANCEL_WANTED] = "ordered", [CANCEL_ESCAPED] = "escaped", [CANCEL_HANDED_BACK] = "handed_back", [CANCEL_NOT_RUNNING] = "not_running",
+	[CANCEL_WANTED] = "ordered", [CANCEL_ESCAPED] = "escaped", [CANCEL_HANDED_BACK] = "handed_back",
+	    [CANCEL_NOT_RUNNING] = "not_running",
 };
 
 int queue_cancel_marks(const struct wrapper *w)
@@ -23,8 +24,8 @@ int queue_cancel_marks(const struct wrapper *w)
 void queue_cancel_format(const struct queue_cancel *c, char out[QUEUE_CANCEL_TEXT_SIZE])
 {
 	if (c->result == CANCEL_WANTED)
-		snprintf(out, QUEUE_CANCEL_TEXT_SIZE, "wanted %s %d %d %" PRId64 " %s %s", c->owner, c->attempts, c->marks, c->redriven_ms,
-		    c->retry ? "retry" : "escape", c->by);
+		snprintf(out, QUEUE_CANCEL_TEXT_SIZE, "wanted %s %d %d %" PRId64 " %s %s", c->owner, c->attempts,
+		    c->marks, c->redriven_ms, c->retry ? "retry" : "escape", c->by);
 	else
 		snprintf(out, QUEUE_CANCEL_TEXT_SIZE, "ended %s", queue_cancel_results[c->result]);
 }
@@ -49,7 +50,8 @@ int queue_cancel_parse(struct queue_cancel *c, const char *text, size_t len)
 	copy[len] = '\0';
 	if (strncmp(copy, "ended ", strlen("ended ")) == 0)
 		return parse_result(c, copy + strlen("ended "));
-	if (sscanf(copy, "wanted %159s %d %d %" SCNd64 " %7s %127[^\n]", c->owner, &c->attempts, &c->marks, &c->redriven_ms, mode, c->by) != 6)
+	if (sscanf(copy, "wanted %159s %d %d %" SCNd64 " %7s %127[^\n]", c->owner, &c->attempts, &c->marks,
+	    &c->redriven_ms, mode, c->by) != 6)
 		return -1;
 	c->retry = strcmp(mode, "retry") == 0;
 	return c->retry || strcmp(mode, "escape") == 0 ? 0 : -1;
@@ -57,7 +59,8 @@ int queue_cancel_parse(struct queue_cancel *c, const char *text, size_t len)
 
 /* ---- requests ---- */
 
-void queue_cancel(struct redis *r, const struct queue_keys *k, const char *tray, const struct queue_entry *e, size_t strip, const struct queue_cancel *c)
+void queue_cancel(struct redis *r, const struct queue_keys *k, const char *tray, const struct queue_entry *e,
+    size_t strip, const struct queue_cancel *c)
 {
 	char *none = queue_lease_key(k, NULL), text[QUEUE_CANCEL_TEXT_SIZE];
 	struct script_arg args[SCRIPT_ENTRY_ARGS + 4];
@@ -80,7 +83,8 @@ void queue_cancels(struct redis *r, const struct queue_keys *k)
 	struct script_number keep, ended;
 
 	queue_script(r, QUEUE_SCRIPT_cancels, 2, (const char *[]){ none, k->cancels }, 2,
-	    (struct script_arg[]){ script_number(&keep, QUEUE_CANCEL_KEEP_MS), script_number(&ended, QUEUE_CANCEL_ENDED_MS) });
+	    (struct script_arg[]){ script_number(&keep, QUEUE_CANCEL_KEEP_MS),
+	    script_number(&ended, QUEUE_CANCEL_ENDED_MS) });
 	free(none);
 }
 
@@ -94,14 +98,16 @@ void queue_cancel_read(struct redis *r, const struct queue_keys *k, const char *
 	redis_appendf(r, "HGET %s %s", k->cancels, field);
 }
 
-void queue_cancel_note(struct redis *r, const struct queue_keys *k, const char *field, const char *before, const struct queue_cancel *after)
+void queue_cancel_note(struct redis *r, const struct queue_keys *k, const char *field, const char *before,
+    const struct queue_cancel *after)
 {
 	char *none = queue_lease_key(k, NULL), text[QUEUE_CANCEL_TEXT_SIZE];
 	struct script_number keep;
 
 	queue_cancel_format(after, text);
 	queue_script(r, QUEUE_SCRIPT_cancel_note, 2, (const char *[]){ none, k->cancels }, 5,
-	    (struct script_arg[]){ script_string(field), script_string(before), script_number(&keep, QUEUE_CANCEL_KEEP_MS), script_string(text),
+	    (struct script_arg[]){ script_string(field), script_string(before),
+	    script_number(&keep, QUEUE_CANCEL_KEEP_MS), script_string(text),
 		script_string(after->result == CANCEL_WANTED ? "0" : "1") });
 	free(none);
 }

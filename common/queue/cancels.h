@@ -7,10 +7,10 @@
 #include "common/queue/moves.h"
 
 /*
- * Orders of operators to cancel messages in flight: the hash `cancels` of a queue. A field is the SHA-1 of a message without our line.
- * An order says where the operator saw the message, so that a worker can tell it from an equal message that came later. It stays until
- * a worker has written the result in its place, or QUEUE_CANCEL_KEEP_MS have passed. As in common/queue/moves.h, each function appends
- * one script or command.
+ * Orders of operators to cancel messages in flight: the hash `cancels` of a queue. A field is the SHA-1 of a message
+ * without our line. An order says where the operator saw the message, so that a worker can tell it from an equal
+ * message that came later. It stays until a worker has written the result in its place, or QUEUE_CANCEL_KEEP_MS have
+ * passed. As in common/queue/moves.h, each function appends one script or command.
  */
 #define QUEUE_CANCELS_MAX 100				/* orders in a queue */
 #define QUEUE_CANCEL_KEEP_MS INT64_C(600000)		/* an order without a result */
@@ -38,14 +38,19 @@ void queue_cancel_format(const struct queue_cancel *c, char out[QUEUE_CANCEL_TEX
 int queue_cancel_parse(struct queue_cancel *c, const char *text, size_t len);	/* -1: another form */
 
 /*
- * The entry at its place in a tray, whose first `strip` bytes are ours. -> STRING its field; INTEGER 0: it is not there; -2: Redis cannot tell, look again;
- * -3: there are QUEUE_CANCELS_MAX orders
+ * The entry at its place in a tray, whose first `strip` bytes are ours. -> STRING its field; INTEGER 0: it is not
+ * there; -2: Redis cannot tell, look again; -3: there are QUEUE_CANCELS_MAX orders
  */
-void queue_cancel(struct redis *r, const struct queue_keys *k, const char *tray, const struct queue_entry *e, size_t strip, const struct queue_cancel *c);
-void queue_cancels(struct redis *r, const struct queue_keys *k);	/* -> ARRAY of STRING: of each order its field, its age in ms, and its text */
-void queue_cancels_count(struct redis *r, const struct queue_keys *k);		/* -> INTEGER: orders, and results that are kept */
-void queue_cancel_read(struct redis *r, const struct queue_keys *k, const char *field);	/* -> STRING: its time and its text; NIL */
+void queue_cancel(struct redis *r, const struct queue_keys *k, const char *tray, const struct queue_entry *e,
+    size_t strip, const struct queue_cancel *c);
+/* -> ARRAY of STRING: of each order its field, its age in ms, and its text */
+void queue_cancels(struct redis *r, const struct queue_keys *k);
+/* -> INTEGER: orders, and results that are kept */
+void queue_cancels_count(struct redis *r, const struct queue_keys *k);
+/* -> STRING: its time and its text; NIL */
+void queue_cancel_read(struct redis *r, const struct queue_keys *k, const char *field);
 /* Replaces an order, if it still is `before`. A result gets the present time. -> INTEGER 1; 0: it is not */
-void queue_cancel_note(struct redis *r, const struct queue_keys *k, const char *field, const char *before, const struct queue_cancel *after);
+void queue_cancel_note(struct redis *r, const struct queue_keys *k, const char *field, const char *before,
+    const struct queue_cancel *after);
 
 #endif

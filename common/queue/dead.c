@@ -12,7 +12,8 @@ const char *doubt_text(enum doubt d)
 		[DOUBT_NONE] = STAYS "no two looks at it were a lease apart yet",
 		[DOUBT_REFUSED] = STAYS "Redis keeps refusing writes",
 		[DOUBT_SERVER] = STAYS "Redis keeps restarting, or different servers answer at its address",
-		[DOUBT_CONNECTION] = STAYS "the connection keeps breaking, and INFO does not show run_id, which would prove that it is the same Redis",
+		[DOUBT_CONNECTION] = STAYS "the connection keeps breaking, and INFO does not show run_id, which would "
+		    "prove that it is the same Redis",
 		[DOUBT_STALL] = STAYS "Redis or this host keeps stalling for more than half a lease",
 		[DOUBT_CLOCK] = STAYS "the clock of Redis keeps changing",
 		[DOUBT_LOOK] = STAYS "reading the queue keeps failing",
@@ -33,15 +34,15 @@ static int64_t distance(int64_t a, int64_t b)
 }
 
 /*
- * Decides whether every owner could renew its lease between the last pulse and this one. DOUBT_NONE: yes, since the same
- * server took both writes, neither the sweeper nor the server stood still, and no clock was set.
+ * Decides whether every owner could renew its lease between the last pulse and this one. DOUBT_NONE: yes, since the
+ * same server took both writes, neither the sweeper nor the server stood still, and no clock was set.
  *
  * A connection that broke in between is no doubt, since the same server took the write before and the write after. A
  * restart, a failover and a promotion are, and they change the identity.
  *
- * A server can also go back in time under one identity (DEBUG RELOAD NOSAVE, a virtual machine that was reset), and may then
- * lack a lease. That is harmless: the two looks are a whole lease apart, so a living owner has renewed in between; and a
- * worker whose lease ran out never uses that name again (renew.lua).
+ * A server can also go back in time under one identity (DEBUG RELOAD NOSAVE, a virtual machine that was reset), and may
+ * then lack a lease. That is harmless: the two looks are a whole lease apart, so a living owner has renewed in between;
+ * and a worker whose lease ran out never uses that name again (renew.lua).
  */
 static enum doubt doubt_of(const struct calm *c, const struct pulse *p, int64_t lease_ms)
 {

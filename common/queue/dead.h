@@ -8,15 +8,16 @@
 #include "common/redis/redis.h"
 
 /*
- * Decides that an owner is dead by its lease: at two looks, a whole lease apart, the owner had no lease, and in between nothing
- * but its death can have kept it from renewing. Pure: clocks and replies are parameters.
+ * Decides that an owner is dead by its lease: at two looks, a whole lease apart, the owner had no lease, and in between
+ * nothing but its death can have kept it from renewing. Pure: clocks and replies are parameters.
  */
 
 /* A renewing write of this sweeper that the server accepted. */
 struct pulse {
 	int64_t boottime_ms;	/* CLOCK_BOOTTIME when the answer arrived; 0: no answer arrived */
 	int64_t server_ms;	/* the server's clock */
-	struct redis_identity server;	/* the server that accepted the write. Zeroed (unknown): only pulses of one connection are comparable */
+	/* the server that accepted the write. Zeroed (unknown): only pulses of one connection are comparable */
+	struct redis_identity server;
 	int64_t connection;	/* redis.connection */
 };
 
@@ -48,8 +49,8 @@ void calm_pulse(struct calm *c, const struct pulse *p, int64_t lease_ms);
 void calm_broken(struct calm *c, enum doubt why);
 
 /*
- * An owner that had no lease at a look. Disturbances are measured against the lease of this owner, so each absence has a calm
- * of its own: it begins with the last pulse before that look, and learns every pulse since.
+ * An owner that had no lease at a look. Disturbances are measured against the lease of this owner, so each absence has
+ * a calm of its own: it begins with the last pulse before that look, and learns every pulse since.
  */
 struct absence {
 	char incarnation[INCARNATION_SIZE];

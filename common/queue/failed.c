@@ -1,6 +1,6 @@
 /*
- * The classes of failed attempts in Redis. Redis is not trusted: other programs write there, too, so names that no handler could have chosen count as
- * CLASS_OTHER, and texts are made safe before they are shown.
+ * The classes of failed attempts in Redis. Redis is not trusted: other programs write there, too, so names that no
+ * handler could have chosen count as CLASS_OTHER, and texts are made safe before they are shown.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -21,11 +21,14 @@
 #define SHARE 16			/* a class among many has a line if it is at least one in so many */
 #define IN_TEXT 3			/* classes in queue_failed_text() */
 
-void queue_failed_note(struct redis *r, const struct queue_keys *k, const char *node, const struct failed_batch *batch, const char *latest)
+void queue_failed_note(struct redis *r, const struct queue_keys *k, const char *node, const struct failed_batch *batch,
+    const char *latest)
 {
-	char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, batch->minute), *field = alloc_format(BATCH "%s", node);
+	char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, batch->minute),
+	    *field = alloc_format(BATCH "%s", node);
 	struct script_number numbers[3 + FAILED_FIGURES];
-	struct script_arg args[5 + 2 * FAILED_FIGURES] = { script_number(&numbers[0], QUEUE_RATE_KEPT_MS), script_number(&numbers[1], FAILED_NAMES),
+	struct script_arg args[5 + 2 * FAILED_FIGURES] =
+	    { script_number(&numbers[0], QUEUE_RATE_KEPT_MS), script_number(&numbers[1], FAILED_NAMES),
 		script_string(latest), script_string(field), script_number(&numbers[2], batch->id) };
 	size_t n = 5;
 
@@ -98,7 +101,8 @@ void queue_failed_add(struct queue_failed *f, const struct redis_reply *reply)
 		struct redis_reply field = redis_element(reply, i), value = redis_element(reply, i + 1);
 
 		if (field.type == REDIS_STRING && strncmp(field.str, FIELD, strlen(FIELD)) == 0)
-			add_count(f, field.str + strlen(FIELD), field.len - strlen(FIELD), (uint64_t)queue_stats_count(&value));
+			add_count(f, field.str + strlen(FIELD), field.len - strlen(FIELD),
+			    (uint64_t)queue_stats_count(&value));
 	}
 }
 
@@ -222,7 +226,8 @@ void queue_failed_json(const struct queue_failed *f, json_t *object)
 		json_object_set(object, "classes", classes);
 	json_decref(classes);
 	if (f->at_ms > 0)
-		json_object_set_new(object, "latest", json_pack("{s:s, s:I, s:s, s:s}", "at", clock_rfc3339(f->at_ms, at),
+		json_object_set_new(object, "latest",
+		    json_pack("{s:s, s:I, s:s, s:s}", "at", clock_rfc3339(f->at_ms, at),
 		    "at_ms", (json_int_t)f->at_ms, "class", f->class, "error", f->text));
 	if (queue_failed_text(f, text)[0] != '\0')
 		json_object_set_new(object, "text", json_string(text));

@@ -1,6 +1,6 @@
 /*
- * Sends the requests for the sizes of a queue's lists and their owners, and reads the text of a pause. The callers interpret
- * the answers.
+ * Sends the requests for the sizes of a queue's lists and their owners, and reads the text of a pause. The callers
+ * interpret the answers.
  */
 #include <stdlib.h>
 

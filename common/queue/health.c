@@ -60,8 +60,10 @@ int queue_health_parse(struct queue_health *h, const char *text, size_t len)
 	json_int_t at, interval, next = 0;
 
 	*h = (struct queue_health){ .document = json_loadb(text, len, 0, NULL) };
-	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I, s?I}", "queue", &h->queue, "status", &h->status, "at_ms", &at,
-		"interval_ms", &interval, "next_at_ms", &next) == -1 || (h->level = queue_health_level_of(h->status)) == -1 || at < 0 || interval <= 0) {
+	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I, s?I}", "queue", &h->queue, "status", &h->status, "at_ms",
+	    &at,
+		"interval_ms", &interval, "next_at_ms", &next) == -1 ||
+		    (h->level = queue_health_level_of(h->status)) == -1 || at < 0 || interval <= 0) {
 		queue_health_free(h);
 		return -1;
 	}
@@ -77,7 +79,8 @@ void queue_health_free(struct queue_health *h)
 	*h = (struct queue_health){0};
 }
 
-struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more, int64_t server_ms, size_t *n, size_t *stale)
+struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more,
+    int64_t server_ms, size_t *n, size_t *stale)
 {
 	struct queue_health *all = alloc_zero(reply->n / 2 + more + 1, sizeof(*all));
 
@@ -89,7 +92,8 @@ struct queue_health *queue_health_parse_all(const struct redis_reply *reply, con
 
 		if (queue_health_parse(h, text.str, text.len) == -1)
 			continue;
-		is_meant = (queue == NULL || strcmp(queue, h->queue) == 0) && strlen(h->queue) == name.len && memcmp(h->queue, name.str, name.len) == 0;
+		is_meant = (queue == NULL || strcmp(queue, h->queue) == 0) && strlen(h->queue) == name.len &&
+		    memcmp(h->queue, name.str, name.len) == 0;
 		if (is_meant && !queue_health_is_stale(h, server_ms)) {
 			++*n;
 			continue;
@@ -138,5 +142,6 @@ enum queue_health_worth queue_health_worth(const struct queue_health *h, const j
 {
 	if (node == NULL)		/* the first report of a node may come later than that of a queue */
 		return server_ms - h->at_ms >= QUEUE_NODE_EVERY_MS ? QUEUE_HEALTH_DOUBTFUL : QUEUE_HEALTH_CONFIRMED;
-	return queue_node_row(node, h->queue) != NULL || queue_node_at(node) <= h->at_ms ? QUEUE_HEALTH_CONFIRMED : QUEUE_HEALTH_LEFT;
+	return queue_node_row(node, h->queue) != NULL || queue_node_at(node) <= h->at_ms ? QUEUE_HEALTH_CONFIRMED
+	    : QUEUE_HEALTH_LEFT;
 }

@@ -45,7 +45,8 @@ void queue_history_forget(struct queue_history *h, const struct message *m)
 	memcpy(h->notes[h->nnotes++], note.field, QUEUE_NOTE_FIELD);
 }
 
-void queue_history_add(struct queue_history *h, struct message *m, int64_t finished_ms, int64_t duration_ms, size_t payload_max)
+void queue_history_add(struct queue_history *h, struct message *m, int64_t finished_ms, int64_t duration_ms,
+    size_t payload_max)
 {
 	struct entry *e = &h->entries[h->n++];
 	size_t size = m->raw_len - m->wrapper_len;
@@ -77,7 +78,8 @@ static void acknowledge_tray(struct redis *r, const struct queue_owner *o, int t
 	const char *keys[] = { o->lease, o->trays[tray] };
 	struct script_number moved;
 
-	queue_script(r, QUEUE_SCRIPT_acknowledge, 2, keys, 1, (struct script_arg[]){ script_number(&moved, o->moved[tray]) });
+	queue_script(r, QUEUE_SCRIPT_acknowledge, 2, keys, 1,
+	    (struct script_arg[]){ script_number(&moved, o->moved[tray]) });
 }
 
 void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
@@ -126,5 +128,6 @@ void queue_history_look(struct redis *r, const struct queue_keys *k, const char 
 	struct script_number before, most;
 
 	queue_script(r, QUEUE_SCRIPT_done_look, 1, keys, 3,
-	    (struct script_arg[]){ script_string(from), script_number(&before, before_ms), script_number(&most, limit) });
+	    (struct script_arg[]){ script_string(from), script_number(&before, before_ms),
+	    script_number(&most, limit) });
 }

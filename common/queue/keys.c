@@ -1,6 +1,7 @@
 /*
- * The names of keys and of owners. A key of a queue is the name of its transit or escape list with a suffix, or a private key of its own
- * (conf_private_suffixes), or its entry in the registry. Nothing that quredis trusts has a name that begins with the name of an ingress list.
+ * The names of keys and of owners. A key of a queue is the name of its transit or escape list with a suffix, or a
+ * private key of its own (conf_private_suffixes), or its entry in the registry. Nothing that quredis trusts has a name
+ * that begins with the name of an ingress list.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ char *queue_key(const char *prefix, enum queue_key which, const char *of)
 		[QUEUE_KEY_PULSE] = { "quredis:node:", ":pulse" },
 	};
 
-	return alloc_format("%s%s%s%s", prefix == NULL ? "" : prefix, names[which].before, of == NULL ? "" : of, names[which].after);
+	return alloc_format("%s%s%s%s", prefix == NULL ? "" : prefix, names[which].before, of == NULL ? "" : of,
+	    names[which].after);
 }
 
 char *queue_key_of(const struct redis *r, enum queue_key which, const char *of)
@@ -45,7 +47,8 @@ static char *private_key(const char *base, enum conf_private_key which, const ch
 	return alloc_format("%s%.*s%s", base, (int)strcspn(suffix, "*"), suffix, more);
 }
 
-void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress, const char *transit, const char *escape)
+void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress,
+    const char *transit, const char *escape)
 {
 	char *base = conf_private_base(prefix, ingress);
 
@@ -97,8 +100,10 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
-		k->cancels, k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
+	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->delayed,
+	    k->delayed_apart, k->done, k->stats, k->paused,
+		k->cancels, k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
+		    k->operations, k->redriven,
 		k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

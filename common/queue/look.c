@@ -10,11 +10,14 @@
 void queue_look(struct redis *r, const struct queue_look *l)
 {
 	struct script_number numbers[6];
-	const struct script_arg args[] = { script_number(&numbers[0], l->first), script_number(&numbers[1], l->backwards ? -1 : 1),
-		script_number(&numbers[2], l->most), script_number(&numbers[3], l->bytes), script_number(&numbers[4], l->shown),
+	const struct script_arg args[] = { script_number(&numbers[0], l->first),
+	    script_number(&numbers[1], l->backwards ? -1 : 1),
+		script_number(&numbers[2], l->most), script_number(&numbers[3], l->bytes),
+		    script_number(&numbers[4], l->shown),
 		script_number(&numbers[5], l->ends), script_string(l->sums ? "1" : "0"), script_string("scores") };
 
-	queue_script(r, QUEUE_SCRIPT_look, l->apart == NULL ? 1 : 2, (const char *[]){ l->key, l->apart }, l->apart != NULL || l->sorted ? 8 : 7, args);
+	queue_script(r, QUEUE_SCRIPT_look, l->apart == NULL ? 1 : 2, (const char *[]){ l->key, l->apart },
+	    l->apart != NULL || l->sorted ? 8 : 7, args);
 }
 
 size_t queue_look_count(const struct redis_reply *reply)
@@ -27,7 +30,8 @@ void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked
 	struct redis_reply size = redis_element(reply, WIDTH * i);
 
 	*out = (struct queue_looked){ strtoul(size.str, NULL, 10), redis_element(reply, WIDTH * i + 1),
-		redis_element(reply, WIDTH * i + 2), redis_element(reply, WIDTH * i + 3), redis_element(reply, WIDTH * i + 4) };
+		redis_element(reply, WIDTH * i + 2), redis_element(reply, WIDTH * i + 3),
+		    redis_element(reply, WIDTH * i + 4) };
 	if (out->size < out->head.len)
 		out->size = out->head.len;
 }
@@ -48,13 +52,15 @@ void queue_look_records(struct redis *r, const struct queue_records_look *l)
 	queue_script(r, QUEUE_SCRIPT_look_records, 1, &l->key, 6 + l->nfields, args);
 }
 
-void queue_weigh(struct redis *r, const char *no_lease, const char *list, enum queue_end end, int64_t most, int64_t bytes)
+void queue_weigh(struct redis *r, const char *no_lease, const char *list, enum queue_end end, int64_t most,
+    int64_t bytes)
 {
 	const char *keys[] = { no_lease, list };
 	struct script_number numbers[2];
 
 	queue_script(r, QUEUE_SCRIPT_weigh, 2, keys, end == QUEUE_END_LEFT ? 2 : 3,
-	    (struct script_arg[]){ script_number(&numbers[0], most), script_number(&numbers[1], bytes), script_string("right") });
+	    (struct script_arg[]){ script_number(&numbers[0], most), script_number(&numbers[1], bytes),
+	    script_string("right") });
 }
 
 int queue_weighed(const struct redis_reply *reply, struct queue_weight *out)
@@ -65,6 +71,7 @@ int queue_weighed(const struct redis_reply *reply, struct queue_weight *out)
 	for (size_t i = 0; i < 3; i++)
 		if (redis_element(reply, i).type != REDIS_INTEGER || redis_element(reply, i).integer < 0)
 			return -1;
-	*out = (struct queue_weight){ redis_element(reply, 0).integer, redis_element(reply, 1).integer, redis_element(reply, 2).integer };
+	*out = (struct queue_weight){ redis_element(reply, 0).integer, redis_element(reply, 1).integer,
+	    redis_element(reply, 2).integer };
 	return 0;
 }

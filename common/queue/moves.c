@@ -1,6 +1,6 @@
 /*
- * The moves of a message, each one command or one script. Every move copies first and removes second, so a failure in between
- * leaves the message where it was.
+ * The moves of a message, each one command or one script. Every move copies first and removes second, so a failure in
+ * between leaves the message where it was.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block
 	struct script_number block;
 
 	format_seconds(&block, block_ms);
-	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress, o->trays[tray], block.text);
+	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress,
+	    o->trays[tray], block.text);
 	c->block_ms = block_ms;
 	c->blmove = o->blmove;
 }
@@ -157,7 +158,8 @@ void queue_hand_back(struct redis *r, const struct queue_move *m, bool last)
 }
 
 /* keys: lease, source, target, its log, orders to cancel, notes */
-static void move_with_record(struct redis *r, const struct queue_move *m, const char *const keys[6], const struct queue_change *change)
+static void move_with_record(struct redis *r, const struct queue_move *m, const char *const keys[6],
+    const struct queue_change *change)
 {
 	struct script_arg args[4 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + CANCEL_ARGS + 2 * RECORD_FIELDS];
 	struct record_text text;
@@ -194,7 +196,8 @@ void queue_set_aside(struct redis *r, const struct queue_move *m)
 {
 	const struct queue_keys *k = m->keys;
 
-	move_with_record(r, m, (const char *[]){ m->lease, m->from, k->aside, k->aside_log, k->cancels, NULL }, m->change);
+	move_with_record(r, m, (const char *[]){ m->lease, m->from, k->aside, k->aside_log, k->cancels, NULL },
+	    m->change);
 }
 
 void queue_aside(struct redis *r, const struct queue_keys *k)
@@ -210,7 +213,8 @@ void queue_aside_forget(struct redis *r, const struct queue_keys *k)
 	queue_script(r, QUEUE_SCRIPT_aside_forget, 2, keys, 0, NULL);
 }
 
-void queue_digest(struct redis *r, const char *no_lease, const char *list, const struct queue_entry *e, const size_t *from, size_t n)
+void queue_digest(struct redis *r, const char *no_lease, const char *list, const struct queue_entry *e,
+    const size_t *from, size_t n)
 {
 	const char *keys[] = { no_lease, list };
 	struct script_arg args[SCRIPT_ENTRY_ARGS + QUEUE_DIGESTS];
@@ -271,7 +275,8 @@ void queue_annotate(struct redis *r, const struct queue_owner *o, const char *ke
 {
 	const char *keys[] = { o->keys->workers, o->lease };
 	struct script_number lease;
-	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation), script_string(key),
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation),
+	    script_string(key),
 		script_string(value) };
 
 	queue_script(r, QUEUE_SCRIPT_annotate, 2, keys, 4, args);
@@ -293,14 +298,16 @@ char *queue_rescue_field(const char *incarnation)
 	return alloc_format("%s:rescue", owner_of(incarnation));
 }
 
-void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue)
+void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source,
+    const char *rescue)
 {
 	char *field = queue_rescue_field(incarnation);
 	struct queue_owner o;
 
 	queue_owner_init(&o, k, owner_of(incarnation), 0);
 	const char *keys[] = { k->workers, o.lease, source, rescue, o.trays[0], o.trays[1], o.trays[2] };
-	queue_script(r, QUEUE_SCRIPT_fence, incarnation == NULL ? 4 : 7, keys, 1, (struct script_arg[]){ script_string(field) });
+	queue_script(r, QUEUE_SCRIPT_fence, incarnation == NULL ? 4 : 7, keys, 1,
+	    (struct script_arg[]){ script_string(field) });
 	queue_owner_free(&o);
 	free(field);
 }
@@ -348,7 +355,8 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 
 	queue_owner_init(&o, k, incarnation, 0);
 	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
-	struct script_arg args[] = { script_string(incarnation), script_string(field), script_number(&keep, KEEP_DEAD_MS) };
+	struct script_arg args[] = { script_string(incarnation), script_string(field),
+	    script_number(&keep, KEEP_DEAD_MS) };
 	queue_script(r, QUEUE_SCRIPT_forget, 6, keys, 3, args);
 	queue_owner_free(&o);
 	free(field);

@@ -9,9 +9,9 @@
 #include "common/queue/moves.h"
 
 /*
- * Notes: what quredis remembers of the messages of a shared queue. A wrapper would reach other programs, so a hash beside the
- * lists holds the notes (docs/design.md, "Shared queues"), by the sha1 of the producer's message. Equal messages share one
- * note. All notes expire together, QUEUE_NOTES_KEEP_MS after the last one was written.
+ * Notes: what quredis remembers of the messages of a shared queue. A wrapper would reach other programs, so a hash
+ * beside the lists holds the notes (docs/design.md, "Shared queues"), by the sha1 of the producer's message. Equal
+ * messages share one note. All notes expire together, QUEUE_NOTES_KEEP_MS after the last one was written.
  */
 #define QUEUE_NOTES_KEEP_MS INT64_C(604800000)
 #define QUEUE_NOTE_FIELD ENCODE_SHA1_SIZE
@@ -25,12 +25,13 @@ struct queue_note {
 
 /* w: what to remember; NULL: nothing. */
 void queue_note_of(struct queue_note *n, const struct message *m, const struct wrapper *w);
-/* Writes the name of m for the registration of its owner (QUEUE_TRIAL). m: as it lies in a tray; m->wrapper: from its line or its note. */
+/* Writes the name of m for the registration of its owner (QUEUE_TRIAL). m: as it lies in a tray; m->wrapper: from its
+ * line or its note. */
 void queue_trial_name(const struct message *m, char out[QUEUE_NOTE_FIELD]);
 /*
- * Prepares a message that goes back into a list, with w to be remembered. In a queue that is not shared: appends to line the
- * new wrapper, which replaces the old one, leaves n alone, and returns NULL. In a shared queue: appends nothing, fills n with
- * the note, and returns n.
+ * Prepares a message that goes back into a list, with w to be remembered. In a queue that is not shared: appends to
+ * line the new wrapper, which replaces the old one, leaves n alone, and returns NULL. In a shared queue: appends
+ * nothing, fills n with the note, and returns n.
  */
 const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
     struct buffer *line, struct queue_note *n);

@@ -1,4 +1,5 @@
-/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, operation_stop.lua, import.lua, dead_letters_take.lua. */
+/* Sends the scripts of operations: common/queue/scripts/operation_hold.lua, operation_note.lua, operation_stop.lua,
+ * import.lua, dead_letters_take.lua. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ static char *redriven_key(const struct queue_keys *k, const char *id)
 	return alloc_format("%s:%s", k->redriven, id);
 }
 
-void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
-    const char *const values[OPERATION_FIELDS])
+void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder,
+    const char *instead, const char *const values[OPERATION_FIELDS])
 {
 	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
 	const char *keys[] = { none, k->operations, redriven };
@@ -41,8 +42,8 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 	free(none);
 }
 
-void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t done,
-    enum queue_operation_field field, const char *value)
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder,
+    int64_t hold_ms, int64_t done, enum queue_operation_field field, const char *value)
 {
 	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
 	const char *keys[] = { none, k->operations, redriven };
@@ -60,8 +61,8 @@ void queue_operation_note(struct redis *r, const struct queue_keys *k, const cha
 	free(none);
 }
 
-void queue_import(struct redis *r, const struct queue_keys *k, const char *field, const char *expected, const char *position,
-    const struct queue_bytes *messages, size_t n)
+void queue_import(struct redis *r, const struct queue_keys *k, const char *field, const char *expected,
+    const char *position, const struct queue_bytes *messages, size_t n)
 {
 	struct script_arg args[4 + QUEUE_BATCH];
 	struct script_number keep;
@@ -112,9 +113,11 @@ void queue_operations_list(struct redis *r, const struct queue_keys *k, enum que
 	free(pattern);
 }
 
-bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[QUEUE_OPERATION_ID_SIZE], const char **text)
+bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[QUEUE_OPERATION_ID_SIZE],
+    const char **text)
 {
-	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1) : (struct redis_reply){0}, field, value;
+	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1)
+	    : (struct redis_reply){0}, field, value;
 	size_t len;
 
 	if (pairs.type != REDIS_ARRAY || 2 * i + 1 >= pairs.n)
@@ -172,8 +175,8 @@ void queue_destroy_redriven(struct redis *r, const struct queue_keys *k, const c
 	free(key);
 }
 
-void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,
-    const char *next, const struct queue_taken *taken, size_t n)
+void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder,
+    bool ingress, bool noted, const char *gone, const char *next, const struct queue_taken *taken, size_t n)
 {
 	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
 	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, redriven, k->ingress };
@@ -201,5 +204,6 @@ void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const 
 
 void queue_dead_letter_place(struct redis *r, const struct queue_keys *k, const void *message, size_t len)
 {
-	queue_script(r, QUEUE_SCRIPT_dead_letter_place, 1, (const char *[]){ k->escape }, 1, (struct script_arg[]){ { message, len } });
+	queue_script(r, QUEUE_SCRIPT_dead_letter_place, 1, (const char *[]){ k->escape }, 1,
+	    (struct script_arg[]){ { message, len } });
 }

@@ -1,6 +1,7 @@
 /*
- * Purge: the rules of purge{}, which judge a message or an entry, and the walk over those that they may take. The sweeper and
- * `quredis stale` share both, so that stale counts what a purge takes. The callers choose the entries, and remove them.
+ * Purge: the rules of purge{}, which judge a message or an entry, and the walk over those that they may take. The
+ * sweeper and `quredis stale` share both, so that stale counts what a purge takes. The callers choose the entries, and
+ * remove them.
  */
 #include "common/queue/purge.h"
 
@@ -8,15 +9,18 @@
 
 /* ---- rules ---- */
 
-bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c, struct verdict *out)
+bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c,
+    struct verdict *out)
 {
 	int64_t since = waits ? age_since(&m->wrapper, c) : 0, born = age_born(m, c);
 
 	if (since != 0 && c->now_ms - since >= limits->max_ingress_age_ms) {
-		*out = (struct verdict){ "Purged", "max_ingress_age", { c->now_ms - since, limits->max_ingress_age_ms } };
+		*out = (struct verdict){ "Purged", "max_ingress_age",
+		    { c->now_ms - since, limits->max_ingress_age_ms } };
 		return true;
 	}
-	*out = (struct verdict){ "DeadlineExceeded", "max_message_age", { c->now_ms - born, limits->max_message_age_ms } };
+	*out = (struct verdict){ "DeadlineExceeded", "max_message_age",
+	    { c->now_ms - born, limits->max_message_age_ms } };
 	return born != 0 && out->excess.age_ms >= out->excess.limit_ms;
 }
 
@@ -64,8 +68,8 @@ int purge_walk_read(const struct redis_reply *reply, struct purge_page *page)
 	return 0;
 }
 
-bool purge_walk_judge(const struct purge_walk *w, const struct purge_page *page, size_t i, const struct age_clock *clock, struct message *m,
-    struct verdict *verdict)
+bool purge_walk_judge(const struct purge_walk *w, const struct purge_page *page, size_t i,
+    const struct age_clock *clock, struct message *m, struct verdict *verdict)
 {
 	struct redis_reply beginning = redis_element(&page->entries, w->delayed ? i : page->n - 1 - i);
 

@@ -14,7 +14,8 @@ struct record_text {
 	char sha1[ENCODE_SHA1_SIZE];
 };
 
-/* Field, value, field, value …: fills args[2 * RECORD_FIELDS] and returns how many. m: the message as it lies in its list. */
+/* Field, value, field, value …: fills args[2 * RECORD_FIELDS] and returns how many. m: the message as it lies in its
+ * list. */
 size_t queue_record_args(const struct record *record, struct message *m, struct record_text *text,
     struct script_arg *args);
 

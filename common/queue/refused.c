@@ -11,7 +11,8 @@
 
 #define LOCATION "@user_script:"
 
-/* Where a script failed: "... script: SHA1, on @user_script:22." (Redis 7), or "(call to f_SHA1): @user_script:22: ..." (Redis 5 and 6). */
+/* Where a script failed: "... script: SHA1, on @user_script:22." (Redis 7), or "(call to f_SHA1): @user_script:22: ..."
+ * (Redis 5 and 6). */
 struct script_location {
 	const char *name;
 	struct script_text line;
@@ -76,7 +77,8 @@ enum command_name queue_refused_command(const char *text)
 	enum command_name command = command_name_refused(text);
 	struct script_location l;
 
-	if (command != COMMAND_UNNAMED || !refuses_command(redis_error_classify(text)) || is_about_keys(text) || !locate(text, &l))
+	if (command != COMMAND_UNNAMED || !refuses_command(redis_error_classify(text)) || is_about_keys(text) ||
+	    !locate(text, &l))
 		return command;
 	return command_in(l.line);
 }
@@ -91,7 +93,8 @@ const char *queue_refusal_advice(const char *text, char room[QUEUE_ADVICE_SIZE])
 	if (!refuses_command(class) || is_about_keys(text))
 		return NULL;
 	if (command == COMMAND_SELECT)
-		return strcpy(room, "use database 0: write no database into redis.url. To share a server use redis.prefix");
+		return strcpy(room,
+		    "use database 0: write no database into redis.url. To share a server use redis.prefix");
 	if (command != COMMAND_UNNAMED)
 		snprintf(what, sizeof(what), "%s", command_name_text(command));
 	else if (locate(text, &l))
@@ -99,10 +102,12 @@ const char *queue_refusal_advice(const char *text, char room[QUEUE_ADVICE_SIZE])
 	else
 		return NULL;
 	if (class == REDIS_ERROR_PERMISSION)
-		snprintf(room, QUEUE_ADVICE_SIZE, "quredis needs %s: grant it to the Redis user with ACL SETUSER", what);
+		snprintf(room, QUEUE_ADVICE_SIZE, "quredis needs %s: grant it to the Redis user with ACL SETUSER",
+		    what);
 	else
 		snprintf(room, QUEUE_ADVICE_SIZE,
-		    "quredis needs %s, which this server lacks, has renamed or refuses: quredis doctor shows all such commands", what);
+		    "quredis needs %s, which this server lacks, has renamed or refuses: quredis doctor shows all such "
+		    "commands", what);
 	return room;
 }
 

@@ -1,4 +1,5 @@
-/* The workers of a queue (transit:<q>:workers), and the registry of all queues (quredis:queues, in the form of the Ruby gem). */
+/* The workers of a queue (transit:<q>:workers), and the registry of all queues (quredis:queues, in the form of the Ruby
+ * gem). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +28,11 @@ static char *dump_of_queue(json_t *object, bool shared)
 	return dump(object);
 }
 
-char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms, bool shared)
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms,
+    bool shared)
 {
-	return dump_of_queue(json_pack("{s:s, s:s, s:i, s:I, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
-	    (json_int_t)since_ms, "lease", (json_int_t)lease_ms), shared);
+	return dump_of_queue(json_pack("{s:s, s:s, s:i, s:I, s:I}", "lock", lock_identity, "node", node, "pid", pid,
+	    "since", (json_int_t)since_ms, "lease", (json_int_t)lease_ms), shared);
 }
 
 void queue_workers(struct redis *r, const struct queue_keys *k)
@@ -111,7 +113,8 @@ static void mark_superseded(struct queue_worker *workers, size_t n)
 	struct process_name *names = alloc_zero(n + 1, sizeof(*names)), *youngest;
 
 	for (size_t i = 0; i < n; i++) {
-		incarnation_parse(&names[i].name, workers[i].incarnation);	/* cannot fail: parse_worker() has parsed it */
+		/* cannot fail: parse_worker() has parsed it */
+		incarnation_parse(&names[i].name, workers[i].incarnation);
 		names[i].worker = &workers[i];
 	}
 	qsort(names, n, sizeof(*names), compare_name);
@@ -121,7 +124,8 @@ static void mark_superseded(struct queue_worker *workers, size_t n)
 
 		if (compare_process(&names[i], youngest) != 0)
 			youngest = &names[i];
-		w->superseded = w->pid != 0 && w->died_at_ms == 0 && names[i].name.generation < youngest->name.generation;
+		w->superseded = w->pid != 0 && w->died_at_ms == 0 &&
+		    names[i].name.generation < youngest->name.generation;
 	}
 	free(names);
 }
@@ -225,8 +229,8 @@ void queue_rescues_free(char **names, size_t n)
 
 void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 {
-	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
-	    "escape", k->escape), k->shared), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit",
+	    k->transit, "escape", k->escape), k->shared), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
 
 	redis_appendf(r, again ? "SET %s %s NX" : "SET %s %s", k->registered, json);
 	redis_appendf(r, "ZADD %s NX %d %s", registry, clock_realtime_ms() / 1000, k->name);
@@ -236,7 +240,8 @@ void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 
 static bool are_three(const char *a, const char *b, const char *c)
 {
-	return a[0] != '\0' && b[0] != '\0' && c[0] != '\0' && strcmp(a, b) != 0 && strcmp(b, c) != 0 && strcmp(a, c) != 0;
+	return a[0] != '\0' && b[0] != '\0' && c[0] != '\0' && strcmp(a, b) != 0 && strcmp(b, c) != 0 &&
+	    strcmp(a, c) != 0;
 }
 
 int queue_registered_parse(struct queue_keys *k, const char *prefix, const char *name, const char *json, size_t len)

@@ -1,6 +1,6 @@
 /*
- * Moves one message through every step of workers and sweeper, on scratch keys. It only shows whether the server allows the
- * moves, not whether they are correct.
+ * Moves one message through every step of workers and sweeper, on scratch keys. It only shows whether the server allows
+ * the moves, not whether they are correct.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,8 @@
 #define LEASE_MS 60000
 #define MESSAGE "rehearsal"
 
-static const struct seal_secrets nobodys = { .n = 1 };	/* seals the wrappers of the rehearsal only; no other process uses it */
+/* seals the wrappers of the rehearsal only; no other process uses it */
+static const struct seal_secrets nobodys = { .n = 1 };
 
 struct rehearsal {
 	struct queue_keys keys;
@@ -152,7 +153,8 @@ static void rehearse_record(struct redis *r, struct rehearsal *h)
 
 static void rehearse_escape(struct redis *r, struct rehearsal *h)
 {
-	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1,
+	    .duration_ms = -1 };
 	struct message m = h->message;
 
 	queue_escape(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
@@ -189,11 +191,12 @@ static void rehearse_unstamp(struct redis *r, struct rehearsal *h)
 
 static void rehearse_expire(struct redis *r, struct rehearsal *h)
 {
-	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1,
+	    .duration_ms = -1 };
 	struct message m = h->message;
 
-	queue_escape(r, &(struct queue_move){ .keys = &h->keys, .lease = h->second.lease, .lease_ms = LEASE_MS, .from = h->keys.ingress, .count = -1,
-	    .entry = &h->by_value, .message = &m, .record = &record });
+	queue_escape(r, &(struct queue_move){ .keys = &h->keys, .lease = h->second.lease, .lease_ms = LEASE_MS,
+	    .from = h->keys.ingress, .count = -1, .entry = &h->by_value, .message = &m, .record = &record });
 }
 
 static void rehearse_workers(struct redis *r, struct rehearsal *h)
@@ -230,7 +233,8 @@ static void rehearse_clear(struct redis *r, struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->pushed, k->workers, k->log,
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->pushed,
+	    k->workers, k->log,
 	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes);
 }
 
@@ -277,11 +281,12 @@ static char *beside(const char *key, const char *name)
 	return alloc_format("%s:scratch:%s", key, name);
 }
 
-static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
-    char second[INCARNATION_SIZE])
+static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct queue_keys *k, const char *name,
+    char first[INCARNATION_SIZE], char second[INCARNATION_SIZE])
 {
 	struct incarnation i = { .node = "rehearsal" };
-	char *ingress = queue_scratch_key(k, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
+	char *ingress = queue_scratch_key(k, name), *transit = beside(k->transit, name),
+	    *escaped = beside(k->escape, name);
 
 	*h = (struct rehearsal){0};
 	queue_keys_init(&h->keys, prefix, k->name, ingress, transit, escaped);

@@ -8,11 +8,12 @@
 
 /*
  * Performs each move of a message once, on scratch keys ("…:scratch:<name>"), so that a missing right
- * shows before a message depends on it. Appends all commands and returns the number of answers. The first command and the last
- * one delete the scratch keys. A rehearsal that is interrupted leaves some, and so does a Redis that returns to a state from
- * the middle of one; the next rehearsal with the same name removes them. So the name is that of the node, whose sweeper
- * rehearses at each start, reload and change of the server, or "doctor:" and the node. If two rehearsals use one name at the
- * same moment, each may remove the other's keys: an answer may then be "no such key", and nothing else is harmed.
+ * shows before a message depends on it. Appends all commands and returns the number of answers. The first command and
+ * the last one delete the scratch keys. A rehearsal that is interrupted leaves some, and so does a Redis that returns
+ * to a state from the middle of one; the next rehearsal with the same name removes them. So the name is that of the
+ * node, whose sweeper rehearses at each start, reload and change of the server, or "doctor:" and the node. If two
+ * rehearsals use one name at the same moment, each may remove the other's keys: an answer may then be "no such key",
+ * and nothing else is harmed.
  */
 enum queue_rehearsal {
 	REHEARSE_MOVES,		/* the moves that every queue needs */

@@ -43,7 +43,8 @@ static struct script_text text_of(enum queue_script script)
 	return texts[script];
 }
 
-/* Redis gets a script without its comment lines, which are nearly half of all bytes. Their ends stay, so the numbers of the lines do, too. */
+/* Redis gets a script without its comment lines, which are nearly half of all bytes. Their ends stay, so the numbers of
+ * the lines do, too. */
 static void strip_comments(enum queue_script script, struct buffer *out)
 {
 	struct script_text t = text_of(script);
@@ -79,7 +80,8 @@ const char *queue_script_line(const char *sha1, long number, struct script_text 
 #undef X
 	int script = 0;
 
-	while (script < QUEUE_SCRIPT_COUNT && strncmp(sha1, sha1_of((enum queue_script)script), ENCODE_SHA1_SIZE - 1) != 0)
+	while (script < QUEUE_SCRIPT_COUNT &&
+	    strncmp(sha1, sha1_of((enum queue_script)script), ENCODE_SHA1_SIZE - 1) != 0)
 		script++;
 	if (script == QUEUE_SCRIPT_COUNT || number < 1)
 		return NULL;
@@ -125,13 +127,15 @@ size_t script_entry(const struct queue_entry *e, struct script_entry *room, stru
 		args[2] = (struct script_arg){ e->raw, e->len };
 	} else {
 		if (e->of > 0)
-			snprintf(room->at, sizeof(room->at), "%" PRId64 "/%" PRId64 "/%" PRId64, e->at, e->of, e->moved);
+			snprintf(room->at, sizeof(room->at), "%" PRId64 "/%" PRId64 "/%" PRId64, e->at, e->of,
+			    e->moved);
 		else
 			snprintf(room->at, sizeof(room->at), "%" PRId64, e->at);
 		args[0] = script_string(room->at);
 		args[1] = script_number(&room->len, (int64_t)e->len);
 		args[2] = (struct script_arg){ e->raw, head };
-		args[3] = (struct script_arg){ (e->tail == NULL ? e->raw + e->len : e->tail + QUEUE_ENTRY_ENDS) - tail, tail };
+		args[3] = (struct script_arg){ (e->tail == NULL ? e->raw + e->len : e->tail + QUEUE_ENTRY_ENDS) - tail,
+		    tail };
 	}
 	return SCRIPT_ENTRY_ARGS;
 }

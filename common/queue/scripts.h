@@ -7,31 +7,37 @@
 #include "common/redis/redis.h"
 
 /*
- * Every script of common/queue/scripts/NAME.lua, and the texts of common/queue/scripts/shared/ that stand before it. A new script needs its
- * line here and nothing else.
+ * Every script of common/queue/scripts/NAME.lua, and the texts of common/queue/scripts/shared/ that stand before it. A
+ * new script needs its line here and nothing else.
  */
-#define QUEUE_SCRIPTS(X)                                                                                                          \
-	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
-	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD CANCELLED) X(hand_back, ENTRY TRANSFER CANCELLED) X(return, ENTRY TRANSFER)          \
-	X(redrive, ENTRY TRANSFER)                                                                                                \
-	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART TRANSFER RECORD)                                         \
-	/* messages that no process has read: queue/too_large.c */                                                                \
-	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, TRANSFER RECORD UNREAD)                            \
-	/* owners and their trays: queue/moves.c */                                                                               \
-	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \
-	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ADD) X(failed, ADD) X(backlog, ) X(unregister, )             \
-	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */                                          \
-	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART TRANSFER) X(pushed, TRANSFER) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES) \
-	/* history: queue/history.c */                                                                                            \
-	X(done_trim, ) X(done_look, )                                                                                             \
-	/* dead letters: dead_letters/removal.c */                                                                                \
-	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, ) \
-	X(forward, )                                                                                                              \
-	/* long work of operators: queue/operations.c */                                                                          \
-	X(operation_hold, ) X(operation_note, ) X(operation_stop, ) X(import, ) X(dead_letters_take, ) X(dead_letter_place, )     \
-	/* work of operators: queue/admin.c */                                                                                    \
-	X(cancel, ENTRY) X(cancel_note, ) X(cancels, )                                                                            \
-	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
+#define QUEUE_SCRIPTS(X) \
+	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */ \
+	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD CANCELLED) X(hand_back, ENTRY TRANSFER CANCELLED) \
+	X(return, ENTRY TRANSFER) \
+	X(redrive, ENTRY TRANSFER) \
+	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART TRANSFER RECORD) \
+	/* messages that no process has read: queue/too_large.c */ \
+	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) \
+	X(too_large_first, TRANSFER RECORD UNREAD) \
+	/* owners and their trays: queue/moves.c */ \
+	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, ) \
+	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ADD) X(failed, ADD) X(backlog, ) X(unregister, ) \
+	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */ \
+	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART TRANSFER) X(pushed, TRANSFER) X(glance, APART) X(look, APART) \
+	X(look_records, ) X(weigh, NODES) \
+	/* history: queue/history.c */ \
+	X(done_trim, ) X(done_look, ) \
+	/* dead letters: dead_letters/removal.c */ \
+	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) \
+	X(dead_letters_remove, ) X(dead_letters_adopt, ) \
+	X(forward, ) \
+	/* long work of operators: queue/operations.c */ \
+	X(operation_hold, ) X(operation_note, ) X(operation_stop, ) X(import, ) X(dead_letters_take, ) \
+	X(dead_letter_place, ) \
+	/* work of operators: queue/admin.c */ \
+	X(cancel, ENTRY) X(cancel_note, ) X(cancels, ) \
+	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) \
+	X(log_page, ) X(apart_count, )
 
 #define X(name, before) QUEUE_SCRIPT_##name,
 enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };
@@ -41,7 +47,8 @@ enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };
 struct script_text {
 	const char *start, *end;
 };
-/* Finds a line of the script with this SHA1, as Redis counts them. Returns the name of the script; NULL: there is no such script or line. */
+/* Finds a line of the script with this SHA1, as Redis counts them. Returns the name of the script; NULL: there is no
+ * such script or line. */
 const char *queue_script_line(const char *sha1, long number, struct script_text *line);
 
 struct script_arg {

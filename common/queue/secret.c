@@ -1,24 +1,28 @@
 /*
- * The secrets of common/message/seal.c in Redis. Every process that reads or writes sealed lines runs secret.lua while it opens a
- * connection, before it sends anything else there. The script merges two lists: what Redis has, and what the process knows.
- * So these hold:
+ * The secrets of common/message/seal.c in Redis. Every process that reads or writes sealed lines runs secret.lua while
+ * it opens a connection, before it sends anything else there. The script merges two lists: what Redis has, and what the
+ * process knows. So these hold:
  *
- *	- A Redis that has a sealed line has the secret of that line, because the connection that wrote the line had written the
- *	  secret before. A Redis that returns to an earlier state loses later secrets only with the lines they sealed.
+ *	- A Redis that has a sealed line has the secret of that line, because the connection that wrote the line had
+ *	  written the secret before. A Redis that returns to an earlier state loses later secrets only with the lines
+ *	  they sealed.
  *	- Two hosts that start at once agree: the script creates a secret only if neither list has any, and returns it.
- *	- A secret that was lost is not replaced by a new one. The script creates the first secret only if there is no trace of quredis: no quredis:schema,
- *	  which it writes right after that, and no key that only a process with a secret writes (TRACE in common/queue/types.c). There may be thousands of
- *	  queues, so a process asks for them only if its first request found no secret: the answer names the queues in the registry, a second request reads
- *	  their entries, a third names the traces. If there is one, the process waits for another that knows the secret, or for an operator
- *	  (queue_secret_replace()).
- *	  The connection remembers how far its question is (struct redis, asking), since a process may open several at once.
+ *	- A secret that was lost is not replaced by a new one. The script creates the first secret only if there is no
+ *	  trace of quredis: no quredis:schema, which it writes right after that, and no key that only a process with a
+ *	  secret writes (TRACE in common/queue/types.c). There may be thousands of queues, so a process asks for them
+ *	  only if its first request found no secret: the answer names the queues in the registry, a second request reads
+ *	  their entries, a third names the traces. If there is one, the process waits for another that knows the secret,
+ *	  or for an operator (queue_secret_replace()). The connection remembers how far its question is (struct redis,
+ *	  asking), since a process may open several at once.
  *	- A process that finds a seal which it cannot verify reads the secrets again before the message escapes.
  *
- * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a connection to keys that this program
- * does not understand fails, and a newer program that starts stops this one: the sweeper runs the script every ten seconds.
+ * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a
+ * connection to keys that this program does not understand fails, and a newer program that starts stops this one: the
+ * sweeper runs the script every ten seconds.
  *
- * "Owner" below is a worker or a command that seals lines: it creates the first secret, and its connection fails if that is lost. A command that only reads
- * (owner false) creates none, so that reading changes nothing in Redis. Nor does a connection of the sweeper, which reports the loss.
+ * "Owner" below is a worker or a command that seals lines: it creates the first secret, and its connection fails if
+ * that is lost. A command that only reads (owner false) creates none, so that reading changes nothing in Redis. Nor
+ * does a connection of the sweeper, which reports the loss.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,15 +39,17 @@
 #include "common/queue/watch.h"
 
 /*
- * The layout of the keys: their names, their types and what is in them. docs/versions.md says when these numbers change; a build may set others, for tests.
- * LOWEST: programs that write a lower layout may not work beside this one. READS: this program understands no lower one.
+ * The layout of the keys: their names, their types and what is in them. docs/versions.md says when these numbers
+ * change; a build may set others, for tests. LOWEST: programs that write a lower layout may not work beside this one.
+ * READS: this program understands no lower one.
  */
 #ifndef QUREDIS_SCHEMA
 #define QUREDIS_SCHEMA 2
 #define QUREDIS_SCHEMA_LOWEST 2
 #define QUREDIS_SCHEMA_READS 2
 #endif
-_Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <= QUREDIS_SCHEMA, "a program works beside itself");
+_Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <= QUREDIS_SCHEMA,
+    "a program works beside itself");
 
 static char lost[QUEUE_SECRET_LOST_SIZE];
 
@@ -74,9 +80,10 @@ static void send_secret(struct redis *r, bool owner, bool anew, const struct que
 		seal_fresh(fresh);
 	seal_list(list);
 	memcpy(keys, (const char *[KEYS_ALWAYS]){ none, secret, schema, registry }, KEYS_ALWAYS * sizeof(*keys));
-	memcpy(args, (struct script_arg[ARGS_ALWAYS]){ script_string(fresh), script_string(list), script_number(&own, QUREDIS_SCHEMA),
-	    script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS), script_string(anew ? "1" : "") },
-	    ARGS_ALWAYS * sizeof(*args));
+	memcpy(args, (struct script_arg[ARGS_ALWAYS]){ script_string(fresh), script_string(list),
+	    script_number(&own, QUREDIS_SCHEMA),
+	    script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS),
+	    script_string(anew ? "1" : "") }, ARGS_ALWAYS * sizeof(*args));
 	for (size_t i = 0; i < traces->n; i++) {
 		keys[KEYS_ALWAYS + i] = traces->of[i].key;
 		args[ARGS_ALWAYS + i] = script_string(traces->of[i].type == NULL ? "" : traces->of[i].type);
@@ -203,7 +210,8 @@ const char *queue_secret_lost(void)
 int queue_secret_learn(const struct redis_reply *reply)
 {
 	static const char code[] = "SECRET ";
-	bool text = reply->type == REDIS_STRING || reply->type == REDIS_ERROR, said = text && strncmp(reply->str, code, strlen(code)) == 0;
+	bool text = reply->type == REDIS_STRING || reply->type == REDIS_ERROR,
+	    said = text && strncmp(reply->str, code, strlen(code)) == 0;
 
 	strlcpy(lost, said ? reply->str + strlen(code) : "", sizeof(lost));
 	return reply->type == REDIS_STRING && !said ? seal_learn(reply->str) : -1;
@@ -221,7 +229,8 @@ static const char *greeted_as_owner(struct redis *r, const struct redis_reply *l
 {
 	if (queue_secret_ask_again(r, true, NULL, last))
 		return NULL;
-	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading the secrets (quredis:secret)" : NULL;
+	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading the secrets (quredis:secret)"
+	    : NULL;
 }
 
 static void greet_as_reader(struct redis *r)

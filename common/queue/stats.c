@@ -1,6 +1,6 @@
 /*
- * The figures of a queue in Redis, over all hosts and restarts. Workers count on the scoreboard, and sweeper/report/tally.c
- * writes the sums.
+ * The figures of a queue in Redis, over all hosts and restarts. Workers count on the scoreboard, and
+ * sweeper/report/tally.c writes the sums.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,13 @@
 #define CLASS_FIELD "class:"		/* tally.lua knows it, too */
 
 /* The bounds of the buckets double. */
-#define BUCKETS(of)                                                                                                       \
-	of "below_1", of "below_2", of "below_4", of "below_8", of "below_16", of "below_32", of "below_64", of "below_128",      \
-	of "below_256", of "below_512", of "below_1024", of "below_2048", of "below_4096", of "below_8192", of "below_16384",     \
-	of "below_32768", of "below_65536", of "below_131072", of "below_262144", of "below_524288", of "below_1048576",        \
+#define BUCKETS(of) \
+	of "below_1", of "below_2", of "below_4", of "below_8", of "below_16", of "below_32", of "below_64", \
+	    of "below_128", \
+	of "below_256", of "below_512", of "below_1024", of "below_2048", of "below_4096", of "below_8192", \
+	    of "below_16384", \
+	of "below_32768", of "below_65536", of "below_131072", of "below_262144", of "below_524288", \
+	    of "below_1048576", \
 	of "below_2097152", of "below_4194304", of "longer"
 
 static const char *const names_after_counters[(int)SCOREBOARD_FIGURES - (int)COUNTERS] = {
@@ -53,7 +56,8 @@ static void tally_classes(struct tally *t, const struct class_figure *classes)
 	}
 }
 
-bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done, const struct class_figure *classes)
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done,
+    const struct class_figure *classes)
 {
 	struct tally t;
 	size_t head;
@@ -125,14 +129,16 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 	}
 }
 
-void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg)
+void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n),
+    void *arg)
 {
 	if (reply->type != REDIS_ARRAY)
 		return;
 	for (size_t i = 0; i + 1 < reply->n; i += 2) {
 		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
 
-		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 && queue_stats_count(&value) > 0)
+		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 &&
+		    queue_stats_count(&value) > 0)
 			each(arg, name.str + strlen(CLASS_FIELD), (uint64_t)queue_stats_count(&value));
 	}
 }
@@ -179,7 +185,8 @@ void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t min
 	struct script_number room[2];
 
 	queue_script(r, QUEUE_SCRIPT_backlog, 3, (const char *[]){ none, k->ingress, backlog }, 2,
-	    (struct script_arg[]){ script_number(&room[0], minute % QUEUE_HOUR_MINUTES), script_number(&room[1], QUEUE_RATE_KEPT_MS) });
+	    (struct script_arg[]){ script_number(&room[0], minute % QUEUE_HOUR_MINUTES),
+	    script_number(&room[1], QUEUE_RATE_KEPT_MS) });
 	free(none);
 	free(backlog);
 }

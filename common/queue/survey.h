@@ -7,11 +7,12 @@
 #include "common/queue/moves.h"
 
 /*
- * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor may SCAN.
- * As in common/queue/moves.h, every function that takes a struct redis appends commands and returns at once.
+ * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor
+ * may SCAN. As in common/queue/moves.h, every function that takes a struct redis appends commands and returns at once.
  */
 
-/* -> ARRAY of two: STRING the next cursor ("0": the scan is complete), ARRAY of STRING keys that begin with prefix. cursor "0" begins. */
+/* -> ARRAY of two: STRING the next cursor ("0": the scan is complete), ARRAY of STRING keys that begin with prefix.
+ * cursor "0" begins. */
 void queue_scan(struct redis *r, const char *cursor, const char *prefix, int64_t count);
 
 /* The meaning of a key of the queue's transit. */

@@ -1,6 +1,7 @@
 /*
- * Messages longer than message_max escape by scripts of their own. No process reads such a message, so this file knows neither its bytes nor
- * its id, SHA1 and size: the script adds them to the record (common/queue/scripts/shared/unread.lua).
+ * Messages longer than message_max escape by scripts of their own. No process reads such a message, so this file knows
+ * neither its bytes nor its id, SHA1 and size: the script adds them to the record
+ * (common/queue/scripts/shared/unread.lua).
  */
 #include <string.h>
 
@@ -65,7 +66,8 @@ void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int
 }
 
 /* keys: lease, list, escape, its log */
-static void too_large_seen(struct redis *r, const char *const keys[4], int64_t lease_ms, int64_t limit, int64_t seen, const struct record *record)
+static void too_large_seen(struct redis *r, const char *const keys[4], int64_t lease_ms, int64_t limit, int64_t seen,
+    const struct record *record)
 {
 	struct script_arg args[3 + 2 * RECORD_FIELDS];
 	struct script_number lease, most, len;
@@ -79,19 +81,21 @@ static void too_large_seen(struct redis *r, const char *const keys[4], int64_t l
 	queue_script(r, QUEUE_SCRIPT_too_large_seen, 4, keys, n, args);
 }
 
-void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen, const struct record *record)
+void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen,
+    const struct record *record)
 {
-	too_large_seen(r, (const char *[]){ o->lease, o->trays[tray], o->keys->escape, o->keys->log }, o->lease_ms, limit, seen, record);
+	too_large_seen(r, (const char *[]){ o->lease, o->trays[tray], o->keys->escape, o->keys->log }, o->lease_ms,
+	    limit, seen, record);
 }
 
-void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit, int64_t seen,
-    const struct record *record)
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *no_lease,
+    const char *rescue, int64_t limit, int64_t seen, const struct record *record)
 {
 	too_large_seen(r, (const char *[]){ no_lease, rescue, k->escape, k->log }, 1, limit, seen, record);
 }
 
-void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit,
-    const struct message *head, const struct record *record)
+void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue,
+    int64_t limit, const struct message *head, const struct record *record)
 {
 	const char *keys[] = { no_lease, rescue, k->escape, k->log };
 	struct script_arg args[1 + HEAD_ARGS + 2 * RECORD_FIELDS];

@@ -33,8 +33,8 @@ static char *bare_rescue(const struct queue_keys *k, int64_t now_ms)
 /* Whether a key of another type shuts the gate. */
 enum gate { GATE_STAYS_OPEN, GATE_SHUTS, GATE_SHUTS_IF_SHARED };
 /*
- * TRACE: only processes that know a secret write this key. Where one is, a secret was. NO_TRACE: others may write it first, a sweeper reports with it that
- * it knows no secret, or its name tells a time.
+ * TRACE: only processes that know a secret write this key. Where one is, a secret was. NO_TRACE: others may write it
+ * first, a sweeper reports with it that it knows no secret, or its name tells a time.
  */
 enum trace { NO_TRACE, TRACE };
 
@@ -144,7 +144,8 @@ void queue_types_ask(struct redis *r, const struct queue_types *t)
 
 bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is)
 {
-	return t->type != NULL && is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 && strcmp(is->str, t->type) != 0;
+	return t->type != NULL && is->type == REDIS_STATUS && strcmp(is->str, "none") != 0 &&
+	    strcmp(is->str, t->type) != 0;
 }
 
 void queue_types_free(struct queue_types *t)

@@ -8,8 +8,9 @@
 #include "common/queue/moves.h"
 
 /*
- * The keys with names that are known beforehand, and the type of each. The one table of them (types.c) serves recovery, the sweeper's look at all types, and
- * doctor. A function that takes a struct redis appends commands and returns at once.
+ * The keys with names that are known beforehand, and the type of each. The one table of them (types.c) serves recovery,
+ * the sweeper's look at all types, and doctor. A function that takes a struct redis appends commands and returns at
+ * once.
  */
 struct queue_type {
 	char *key;		/* owned */
@@ -22,7 +23,8 @@ struct queue_types {		/* zeroed at first; queue_types_free() frees it */
 
 /* Appends the keys without which no message may be fetched. A key of another type shuts the gate of the queue. */
 void queue_types_add_gates(struct queue_types *t, const struct queue_keys *k);
-/* Appends all keys of the queue; now_ms, by the clock of Redis, names those of the statistics. A key that is no gate counts as absent if its type is wrong. */
+/* Appends all keys of the queue; now_ms, by the clock of Redis, names those of the statistics. A key that is no gate
+ * counts as absent if its type is wrong. */
 void queue_types_add_queue(struct queue_types *t, const struct queue_keys *k, int64_t now_ms);
 /* Appends the keys that all queues share, and those of this node. secret.c judges quredis:secret. */
 void queue_types_add_common(struct queue_types *t, const char *prefix, const char *node);
@@ -32,7 +34,8 @@ void queue_types_add_traces(struct queue_types *t, const struct queue_keys *k);
 void queue_types_add_traces_common(struct queue_types *t, const char *prefix);
 
 void queue_types_ask(struct redis *r, const struct queue_types *t);	/* -> STATUS for each, in their order */
-bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);	/* false also if the reply is an error */
+/* false also if the reply is an error */
+bool queue_type_is_wrong(const struct queue_type *t, const struct redis_reply *is);
 void queue_types_free(struct queue_types *t);
 
 #endif

@@ -17,8 +17,10 @@ void queue_stamp(struct redis *r, const struct queue_keys *k, const struct queue
 	const char *keys[] = { none, k->ingress };
 
 	queue_script(r, QUEUE_SCRIPT_stamp, 2, keys, 6,
-	    (struct script_arg[]){ script_string(walk->line->line), script_string(walk->line->key), script_number(&from, walk->from),
-		script_number(&count, walk->count), script_number(&lines, walk->lines), script_number(&longest, walk->longest) });
+	    (struct script_arg[]){ script_string(walk->line->line), script_string(walk->line->key),
+	    script_number(&from, walk->from),
+		script_number(&count, walk->count), script_number(&lines, walk->lines),
+		    script_number(&longest, walk->longest) });
 	free(none);
 }
 
@@ -66,11 +68,13 @@ struct queue_line queue_stamped_line(const struct redis_reply *reply, size_t i)
 {
 	struct redis_reply line = redis_element(reply, 4 + 3 * i);
 
-	return (struct queue_line){ redis_element(reply, 2 + 3 * i).integer, (size_t)redis_element(reply, 3 + 3 * i).integer,
+	return (struct queue_line){ redis_element(reply, 2 + 3 * i).integer,
+	    (size_t)redis_element(reply, 3 + 3 * i).integer,
 		line.str, line.len };
 }
 
-static void glance(struct redis *r, const char *command, const char *const *keys, size_t nkeys, int64_t first, int64_t last)
+static void glance(struct redis *r, const char *command, const char *const *keys, size_t nkeys, int64_t first,
+    int64_t last)
 {
 	struct script_number from, to;
 
@@ -153,7 +157,8 @@ void queue_pushed(struct redis *r, const struct queue_keys *k, bool all, int lim
 	struct script_number most, bytes, always, full;
 
 	queue_script(r, QUEUE_SCRIPT_pushed, 3, (const char *[]){ none, k->pushed, k->ingress }, 5,
-	    (struct script_arg[]){ script_string(all ? "1" : "0"), script_number(&most, limit), script_number(&bytes, DUE_BYTES),
+	    (struct script_arg[]){ script_string(all ? "1" : "0"), script_number(&most, limit),
+	    script_number(&bytes, DUE_BYTES),
 		script_number(&always, least), script_number(&full, QUEUE_PUSHED_FULL) });
 	free(none);
 }

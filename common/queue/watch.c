@@ -1,4 +1,5 @@
-/* Sends the sweeper's requests about a queue. Most are cheap reads that change nothing; the sweeper interprets the answers. */
+/* Sends the sweeper's requests about a queue. Most are cheap reads that change nothing; the sweeper interprets the
+ * answers. */
 #include <stdlib.h>
 
 #include "common/queue/watch.h"
@@ -108,8 +109,8 @@ void queue_is_used(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
 
-	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->pushed, k->done, k->paused, k->sweeper, k->transit,
-	    rescue, k->workers, k->aside, k->escape, k->log, k->forwarded);
+	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->pushed, k->done,
+	    k->paused, k->sweeper, k->transit, rescue, k->workers, k->aside, k->escape, k->log, k->forwarded);
 	free(rescue);
 }
 
@@ -184,6 +185,7 @@ void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper
 	const char *keys[] = { none, k->sweeper };
 	struct script_number lease;
 
-	queue_script(r, QUEUE_SCRIPT_lead, 2, keys, 2, (struct script_arg[]){ script_string(sweeper), script_number(&lease, lease_ms) });
+	queue_script(r, QUEUE_SCRIPT_lead, 2, keys, 2,
+	    (struct script_arg[]){ script_string(sweeper), script_number(&lease, lease_ms) });
 	free(none);
 }

@@ -19,7 +19,8 @@ void redis_append(struct redis *r, size_t argc, const char *const *argv, const s
 {
 	if (r->context == NULL)
 		return;
-	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush closes. */
+	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush
+	 * closes. */
 	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)
 		r->pending++;
 }

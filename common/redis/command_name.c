@@ -30,7 +30,8 @@ enum command_name command_name_find(const char *name, size_t len)
 	return COMMAND_UNNAMED;
 }
 
-/* The quotes differ: Redis 7 writes 'XADD', Redis 5 and 6 `XADD`. The arguments of the command follow in quotes, so the first name counts. */
+/* The quotes differ: Redis 7 writes 'XADD', Redis 5 and 6 `XADD`. The arguments of the command follow in quotes, so the
+ * first name counts. */
 enum command_name command_name_refused(const char *text)
 {
 	enum redis_error_class class = redis_error_classify(text);

@@ -1,9 +1,10 @@
 /*
- * The classes of Redis errors: the only table of error codes in the program. A reply begins with its code, but inside a script the code
- * of the inner error may stand further on ("ERR Error running script ...: WRONGTYPE ..."), and Redis 7.0 and 7.2 report a missing
- * permission inside a script without any code. So a code counts wherever it stands as a word. Permissions come first in the table:
- * when a text names two codes, an operator has to act on the permission anyway. Only the text of an unknown command comes before them, since it
- * quotes arguments, which may be any words. Hosted services refuse commands in their own words, which come last.
+ * The classes of Redis errors: the only table of error codes in the program. A reply begins with its code, but inside a
+ * script the code of the inner error may stand further on ("ERR Error running script ...: WRONGTYPE ..."), and Redis
+ * 7.0 and 7.2 report a missing permission inside a script without any code. So a code counts wherever it stands as a
+ * word. Permissions come first in the table: when a text names two codes, an operator has to act on the permission
+ * anyway. Only the text of an unknown command comes before them, since it quotes arguments, which may be any words.
+ * Hosted services refuse commands in their own words, which come last.
  */
 #include <ctype.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 #define SERVER 1	/* the server refuses every command like it, whatever its keys and arguments are */
 #define RECONNECT 2	/* only a new connection helps: it finds the new master, or loads the scripts */
-#define SLOT_MOVES 4	/* one slot of a Cluster is on its way to another node; the keys of the command are not all on this one */
+/* one slot of a Cluster is on its way to another node; the keys of the command are not all on this one */
+#define SLOT_MOVES 4
 
 struct known_error {
 	const char *code;
@@ -29,7 +31,8 @@ static const struct known_error known_errors[] = {
 	{ "NOPERM", REDIS_ERROR_PERMISSION, 0 },
 	{ "NOAUTH", REDIS_ERROR_PERMISSION, SERVER },
 	{ "WRONGPASS", REDIS_ERROR_PERMISSION, SERVER },
-	{ "called without any password configured", REDIS_ERROR_PERMISSION, SERVER },	/* AUTH, and the server needs none */
+	/* AUTH, and the server needs none */
+	{ "called without any password configured", REDIS_ERROR_PERMISSION, SERVER },
 	{ "Client sent AUTH, but no password is set", REDIS_ERROR_PERMISSION, SERVER },	/* the same, Redis 5 */
 	{ "invalid password", REDIS_ERROR_PERMISSION, SERVER },				/* Redis 5 */
 	{ "WRONGTYPE", REDIS_ERROR_WRONG_TYPE, 0 },
@@ -50,10 +53,13 @@ static const struct known_error known_errors[] = {
 	{ "CLUSTERDOWN", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "max number of clients reached", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
-	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, SLOT_MOVES },	/* one slot of a Cluster moves; half of the keys are there */
-	{ "ASK", REDIS_ERROR_TRANSIENT, SLOT_MOVES },		/* one slot of a Cluster moves; the key is there already, or new */
+	/* one slot of a Cluster moves; half of the keys are there */
+	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, SLOT_MOVES },
+	/* one slot of a Cluster moves; the key is there already, or new */
+	{ "ASK", REDIS_ERROR_TRANSIENT, SLOT_MOVES },
 	{ "DB index is out of range", REDIS_ERROR_NO_COMMAND, 0 },		/* SELECT */
-	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_TRANSIENT, SLOT_MOVES },	/* the same, of a key that a script does not declare */
+	/* the same, of a key that a script does not declare */
+	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_TRANSIENT, SLOT_MOVES },
 	{ "unknown command", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "Unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
@@ -86,7 +92,8 @@ static bool has_word(const char *text, const char *word)
 static const struct known_error *find_known_error(const char *text)
 {
 	for (size_t i = 0; i < nitems(known_errors); i++)
-		if (strncmp(text, known_errors[i].code, strlen(known_errors[i].code)) == 0 && is_word_at(text, text, strlen(known_errors[i].code)))
+		if (strncmp(text, known_errors[i].code, strlen(known_errors[i].code)) == 0 &&
+		    is_word_at(text, text, strlen(known_errors[i].code)))
 			return &known_errors[i];
 	for (size_t i = 0; i < nitems(known_errors); i++)
 		if (has_word(text, known_errors[i].code))
@@ -113,8 +120,8 @@ enum redis_error_class redis_error_class(const struct redis_reply *reply)
 
 bool redis_error_needs_operator(enum redis_error_class class)
 {
-	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER ||
-	    class == REDIS_ERROR_SCHEMA || class == REDIS_ERROR_SECRET;
+	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE ||
+	    class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA || class == REDIS_ERROR_SECRET;
 }
 
 bool redis_error_is_transient(const struct redis_reply *reply)
@@ -147,5 +154,6 @@ bool redis_error_is(const struct redis_reply *reply, const char *code)
 {
 	size_t n = strlen(code);
 
-	return reply->type == REDIS_ERROR && strncmp(reply->str, code, n) == 0 && (reply->str[n] == ' ' || reply->str[n] == '\0');
+	return reply->type == REDIS_ERROR && strncmp(reply->str, code, n) == 0 &&
+	    (reply->str[n] == ' ' || reply->str[n] == '\0');
 }

@@ -1,6 +1,6 @@
 /*
- * The commands that open a connection: those that make a server ready for its caller, or the question to a Sentinel for the master. Their answers never
- * reach the caller.
+ * The commands that open a connection: those that make a server ready for its caller, or the question to a Sentinel for
+ * the master. Their answers never reach the caller.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 
 #define REPLICA "the server is a replica, not a master"
 
-enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MASTER, GREETING_MORE };
+enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MASTER,
+    GREETING_MORE };
 
 static void greet_with(struct redis *r, enum greeting g)
 {
@@ -67,7 +68,8 @@ static void append_greetings(struct redis *r)
 	r->pending = 0;
 }
 
-/* A replica that takes writes would lose what it takes, so the role is asked in another way. Its answer comes after all others. */
+/* A replica that takes writes would lose what it takes, so the role is asked in another way. Its answer comes after all
+ * others. */
 static void ask_role_again(struct redis *r)
 {
 	redis_appendf(r, "INFO replication");
@@ -99,11 +101,13 @@ static bool is_text(struct redis_reply v, const char *text)
 	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
 }
 
-/* The answer to ask_role_again(). Where INFO is refused, too, or hides the role, a replica shows itself by READONLY at the first write. */
+/* The answer to ask_role_again(). Where INFO is refused, too, or hides the role, a replica shows itself by READONLY at
+ * the first write. */
 static int take_role(struct redis *r, const struct redis_reply *v)
 {
 	char role[16];
-	bool is_replica = v->type == REDIS_STRING && redis_info_value(v->str, v->len, "role", role, sizeof(role)) && strcmp(role, "slave") == 0;
+	bool is_replica = v->type == REDIS_STRING && redis_info_value(v->str, v->len, "role", role, sizeof(role)) &&
+	    strcmp(role, "slave") == 0;
 
 	return is_replica ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : 0;
 }
@@ -121,15 +125,17 @@ static int fail_refused(struct redis *r, enum greeting g, const struct redis_rep
 }
 
 /*
- * A replica is refused, but only at the end of the opening: one of a Redis Cluster answers a later command with MOVED, which names the master. After a
- * rolling upgrade all nodes that redis.url names may be replicas.
+ * A replica is refused, but only at the end of the opening: one of a Redis Cluster answers a later command with MOVED,
+ * which names the master. After a rolling upgrade all nodes that redis.url names may be replicas.
  */
 static int judge_role(struct redis *r, const struct redis_reply *role)
 {
 	if (role->type != REDIS_ARRAY || role->n == 0 || is_text(redis_element(role, 0), "master"))
 		return 0;
 	if (is_text(redis_element(role, 0), "sentinel"))
-		return redis_fail(r, "the server is a Sentinel: name it in redis.sentinels, and what it watches in redis.master", REDIS_ERROR_TRANSIENT);
+		return redis_fail(r,
+		    "the server is a Sentinel: name it in redis.sentinels, and what it watches in redis.master",
+		    REDIS_ERROR_TRANSIENT);
 	r->is_replica = true;
 	return 0;
 }
@@ -154,7 +160,8 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 	struct redis_reply v = redis_reply_view(reply);
 	const char *why;
 	int i = r->greetings_taken++;
-	enum greeting g = i < (int)sizeof(r->greetings) && i < r->greeting_last && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
+	enum greeting g = i < (int)sizeof(r->greetings) && i < r->greeting_last && r->greetings[i] < GREETING_MORE
+	    ? r->greetings[i] : GREETING_MORE;
 
 	if (r->greeting_role == r->greetings_taken)
 		return take_role(r, &v);
@@ -166,7 +173,8 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 	if (v.type == REDIS_ERROR && route_follow(&r->route, r->target, v.str))
 		return 1;
 	if (v.type == REDIS_ERROR)
-		return r->is_replica && !redis_error_is(&v, "MOVED") ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : fail_refused(r, g, &v);
+		return r->is_replica && !redis_error_is(&v, "MOVED") ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT)
+		    : fail_refused(r, g, &v);
 	if (g == GREETING_MASTER && r->stays && v.type == REDIS_NIL)
 		return 0;
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)
@@ -177,5 +185,6 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 		return -1;
 	if (r->is_replica)
 		return r->greetings_taken == r->greetings_sent ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : 0;
-	return g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last ? take_last(r, &v) : 0;
+	return g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last ? take_last(r, &v)
+	    : 0;
 }

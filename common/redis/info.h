@@ -12,8 +12,8 @@
 bool redis_info_value(const char *info, size_t len, const char *name, char *out, size_t out_size);
 
 /*
- * Identifies the server behind a connection. run_id changes with each start of the server; replid changes with each promotion, and
- * a replica has that of its master. Zeroed: the server hides both.
+ * Identifies the server behind a connection. run_id changes with each start of the server; replid changes with each
+ * promotion, and a replica has that of its master. Zeroed: the server hides both.
  */
 struct redis_identity {
 	char run_id[REDIS_RUN_ID_SIZE];
@@ -22,7 +22,8 @@ struct redis_identity {
 /* info: the answer to INFO server and INFO replication, len bytes. Missing lines leave "" */
 void redis_identity_read(struct redis_identity *id, const char *info, size_t len);
 bool redis_identity_known(const struct redis_identity *id);
-bool redis_identity_same(const struct redis_identity *a, const struct redis_identity *b);	/* also true if neither is known: compare connections then */
+/* also true if neither is known: compare connections then */
+bool redis_identity_same(const struct redis_identity *a, const struct redis_identity *b);
 
 /* Whether a maxmemory-policy lets keys without an expiry, or leases, be thrown away. */
 bool redis_policy_evicts(const char *policy);

@@ -1,4 +1,5 @@
-/* Reads what Redis has sent. hiredis parses it, but reads only 16 KiB at a time, so a message of 1 MiB cost 64 turns of the caller's loop. */
+/* Reads what Redis has sent. hiredis parses it, but reads only 16 KiB at a time, so a message of 1 MiB cost 64 turns of
+ * the caller's loop. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +10,8 @@
 #include "common/base/base.h"
 #include "common/redis/tls.h"
 
-#define FIRST_READ 16384		/* bytes that hiredis reads at a time; if they all came, there may be many more */
+/* bytes that hiredis reads at a time; if they all came, there may be many more */
+#define FIRST_READ 16384
 #define NEXT_READ (256 * 1024)		/* bytes */
 #define NEXT_READS 4			/* then the caller looks at its clock, and at the length of what arrives */
 

@@ -7,8 +7,9 @@ struct redisContext;
 struct tls;
 
 /*
- * Reads what has arrived into the reader of c, without waiting, through tls if it is not NULL. From a plain connection it takes at most
- * 16 KiB, or about 1 MiB if `large` allows it and the first 16 KiB were there at once. 0, or -1: the error is in c->err, c->reader->err or tls.
+ * Reads what has arrived into the reader of c, without waiting, through tls if it is not NULL. From a plain connection
+ * it takes at most 16 KiB, or about 1 MiB if `large` allows it and the first 16 KiB were there at once. 0, or -1: the
+ * error is in c->err, c->reader->err or tls.
  */
 int redis_input_read(struct redisContext *c, struct tls *tls, bool large);
 

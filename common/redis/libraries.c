@@ -13,7 +13,8 @@
 #define TEXT(number) #number
 #define DOTTED(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
 
-/* hiredis has no function that tells it: that of the headers, of which a library with the same ABI has at least the functions. */
+/* hiredis has no function that tells it: that of the headers, of which a library with the same ABI has at least the
+ * functions. */
 static const char *hiredis_version(void)
 {
 	return DOTTED(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);

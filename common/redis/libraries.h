@@ -5,12 +5,14 @@
 #include <stddef.h>
 
 /*
- * The libraries that read bytes from the network: those of both programs. The console's is in admin/cli/libraries.c. Each version is that of upstream, so a
- * distribution may have corrected an older one: "too old" is a hint, not a proof.
+ * The libraries that read bytes from the network: those of both programs. The console's is in admin/cli/libraries.c.
+ * Each version is that of upstream, so a distribution may have corrected an older one: "too old" is a hint, not a
+ * proof.
  */
 struct library {
 	const char *name;
-	const char *(*version)(void);	/* of the library that is loaded; of hiredis, which does not report it, that of its headers */
+	/* of the library that is loaded; of hiredis, which does not report it, that of its headers */
+	const char *(*version)(void);
 	const char *least;		/* earlier ones have known holes in what quredis uses of them */
 };
 

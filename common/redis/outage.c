@@ -26,7 +26,8 @@ bool redis_outage_is_news(struct redis_outage *o, const char *at, const char *te
 {
 	uint64_t kind = add_without_digits(add_without_digits(HASH_EMPTY, at), text);
 
-	if (o->nkinds == REDIS_OUTAGE_KINDS || was_logged(o, kind) || (o->nkinds > 0 && now_ms - o->logged_ms < least_ms))
+	if (o->nkinds == REDIS_OUTAGE_KINDS || was_logged(o, kind) ||
+	    (o->nkinds > 0 && now_ms - o->logged_ms < least_ms))
 		return false;
 	o->kinds[o->nkinds++] = kind;
 	o->logged_ms = now_ms;

@@ -16,7 +16,8 @@
 #include "common/redis/tls.h"
 
 #define SEND_MAX (256 * 1024)		/* bytes in one call of send() */
-#define LARGE (64 * 1024)		/* a larger write may take longer to leave the kernel's buffer than the timeout of an answer */
+/* a larger write may take longer to leave the kernel's buffer than the timeout of an answer */
+#define LARGE (64 * 1024)
 #define KEPT_MAX (1024 * 1024)		/* an empty buffer keeps at most so much memory */
 
 size_t redis_output_left(const struct redisContext *c, const struct redis_output *o)
@@ -42,7 +43,8 @@ static ssize_t send_some(const struct redisContext *c, const struct redis_output
 {
 	size_t left = redis_output_left(c, o), len = left < SEND_MAX ? left : SEND_MAX;
 
-	return o->tls != NULL ? tls_write(o->tls, c->obuf + o->sent, len) : send(c->fd, c->obuf + o->sent, len, MSG_NOSIGNAL);
+	return o->tls != NULL ? tls_write(o->tls, c->obuf + o->sent, len)
+	    : send(c->fd, c->obuf + o->sent, len, MSG_NOSIGNAL);
 }
 
 /* With TLS the kernel can take a part of a record, of which tls_write() does not tell. */
@@ -51,7 +53,8 @@ static uint64_t taken_by_kernel(const struct redis_output *o)
 	return o->tls != NULL ? tls_sent(o->tls) : o->total;
 }
 
-/* Frees the memory of sent bytes. Moves the rest to the front only if more than half was sent: on average each byte moves at most once. */
+/* Frees the memory of sent bytes. Moves the rest to the front only if more than half was sent: on average each byte
+ * moves at most once. */
 static void drop_sent(struct redisContext *c, struct redis_output *o)
 {
 	size_t len = sdslen(c->obuf);

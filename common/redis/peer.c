@@ -33,17 +33,20 @@ static void write_word(uint8_t *bytes, uint64_t word)
 
 bool redis_endpoint_of(const struct redis *r, struct redis_endpoint *out)
 {
-	union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; struct sockaddr_storage room; } a;
+	union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; struct sockaddr_storage room;
+	    } a;
 	socklen_t len = sizeof(a);
 	uint8_t bytes[16] = { [10] = 0xff, [11] = 0xff };
 
-	if (r->context == NULL || getpeername(r->context->fd, &a.any, &len) == -1 || (a.any.sa_family != AF_INET && a.any.sa_family != AF_INET6))
+	if (r->context == NULL || getpeername(r->context->fd, &a.any, &len) == -1 ||
+	    (a.any.sa_family != AF_INET && a.any.sa_family != AF_INET6))
 		return false;
 	if (a.any.sa_family == AF_INET)
 		memcpy(bytes + 12, &a.four.sin_addr, 4);
 	else
 		memcpy(bytes, &a.six.sin6_addr, 16);
-	*out = (struct redis_endpoint){ read_word(bytes), read_word(bytes + 8), ntohs(a.any.sa_family == AF_INET ? a.four.sin_port : a.six.sin6_port) };
+	*out = (struct redis_endpoint){ read_word(bytes), read_word(bytes + 8),
+	    ntohs(a.any.sa_family == AF_INET ? a.four.sin_port : a.six.sin6_port) };
 	return true;
 }
 
@@ -79,7 +82,8 @@ void redis_describe_peer(const struct redis *r, char *text, size_t size)
 	host = route_host(&r->route, t, &port);
 	size -= strlen(text);
 	text += strlen(text);
-	snprintf(text, size, strchr(host, ':') != NULL ? " at %s[%.80s]:%d" : " at %s%.80s:%d", r->route.asks ? "Sentinel " : "", host, port);
+	snprintf(text, size, strchr(host, ':') != NULL ? " at %s[%.80s]:%d" : " at %s%.80s:%d",
+	    r->route.asks ? "Sentinel " : "", host, port);
 }
 
 bool redis_wants_tls(const struct redis *r)
@@ -118,7 +122,8 @@ bool redis_closed_by_peer(const struct redis *r, int error)
 {
 	if (r->tls != NULL)
 		return tls_closed_by_peer(r->tls);
-	return r->context->err == REDIS_ERR_EOF || (r->context->err == REDIS_ERR_IO && (error == ECONNRESET || error == EPIPE));
+	return r->context->err == REDIS_ERR_EOF ||
+	    (r->context->err == REDIS_ERR_IO && (error == ECONNRESET || error == EPIPE));
 }
 
 /* A server that wants TLS may close the connection in plain text without an answer. */

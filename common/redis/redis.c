@@ -1,8 +1,8 @@
 /*
- * A connection to Redis that never blocks, on hiredis 0.14 or 1.x: connect, write, poll, read. The opening is a pipeline of its own; its
- * answers never reach the caller. command.c formats commands, output.c sends them, input.c reads bytes, reply.c reads answers, and
- * wait.c waits for them.
- * With TLS (tls.h) hiredis still connects the socket and parses the answers, but only tls.c reads and writes the socket.
+ * A connection to Redis that never blocks, on hiredis 0.14 or 1.x: connect, write, poll, read. The opening is a
+ * pipeline of its own; its answers never reach the caller. command.c formats commands, output.c sends them, input.c
+ * reads bytes, reply.c reads answers, and wait.c waits for them. With TLS (tls.h) hiredis still connects the socket and
+ * parses the answers, but only tls.c reads and writes the socket.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,10 +25,12 @@
 #include "common/redis/tls.h"
 
 /* Limits that no honest server comes near. A server can make us keep about 15 bytes for each byte that it sends. */
-#define ELEMENTS_MAX (1 << 20)			/* of one array: hiredis allocates their places when it reads their number */
+/* of one array: hiredis allocates their places when it reads their number */
+#define ELEMENTS_MAX (1 << 20)
 #define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
 #define OPENING_MAX (INT64_C(1) << 20)		/* bytes of all answers of an opening */
-#define RECALL_MS 500				/* for the resolver, if an earlier connection has left an address of the host */
+/* for the resolver, if an earlier connection has left an address of the host */
+#define RECALL_MS 500
 #define OPENING_MS 60000			/* of a whole opening, however often the server shows a sign of life */
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name)
@@ -150,18 +152,20 @@ static void set_bounds(redisReader *reader)
 }
 
 /*
- * Every connection passes through here, so none is opened without the settings of its target: a rediss:// address without a context fails, and
- * nothing is ever sent in plain text instead.
+ * Every connection passes through here, so none is opened without the settings of its target: a rediss:// address
+ * without a context fails, and nothing is ever sent in plain text instead.
  */
 static int start_tls(struct redis *r)
 {
-	const char *why = "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not be read";
+	const char *why = "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not "
+	    "be read";
 	int port;
 
 	if (!redis_wants_tls(r))
 		return 0;
 	if (r->target->tls_context != NULL)
-		r->tls = tls_open(r->target->tls_context, r->context->fd, route_host(&r->route, r->target, &port), &why);
+		r->tls = tls_open(r->target->tls_context, r->context->fd, route_host(&r->route, r->target, &port),
+		    &why);
 	return r->tls == NULL ? redis_fail(r, why, REDIS_ERROR_LOST) : 0;
 }
 
@@ -196,8 +200,9 @@ static int64_t resolve_ms(const struct redis *r)
 }
 
 /*
- * Connects as soon as the host has an address. The time for that is no silence of the server, which has its own afterwards. The resolver comes first, since
- * a name may lead elsewhere than before; but while it cannot tell, the address of the last good connection is tried.
+ * Connects as soon as the host has an address. The time for that is no silence of the server, which has its own
+ * afterwards. The resolver comes first, since a name may lead elsewhere than before; but while it cannot tell, the
+ * address of the last good connection is tried.
  */
 static int proceed_lookup(struct redis *r, int64_t now_ms)
 {
@@ -208,7 +213,8 @@ static int proceed_lookup(struct redis *r, int64_t now_ms)
 	if ((rc == -1 && !denied) || (rc == 0 && now_ms >= r->recall_ms))
 		rc = resolve_recall(r->lookup, r->numeric) ? 1 : rc;
 	if (rc == 0 && now_ms >= r->recall_ms)
-		r->deadline_ms = r->open_by_ms;		/* it was shared when the lookup began, and another name has taken its place */
+		/* it was shared when the lookup began, and another name has taken its place */
+		r->deadline_ms = r->open_by_ms;
 	if (rc == 1) {
 		route_socket(&r->route, r->target, &port);
 		return connect_to(r, r->numeric, port, now_ms);
@@ -253,7 +259,8 @@ int redis_open(struct redis *r, int64_t now_ms)
 int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms)
 {
 	assert(r->state == REDIS_CLOSED && r->target == other->target);
-	if (other->state != REDIS_READY || (r->target->unix_path == NULL && !route_beside(&r->route, &other->route, other->context->fd)))
+	if (other->state != REDIS_READY ||
+	    (r->target->unix_path == NULL && !route_beside(&r->route, &other->route, other->context->fd)))
 		return redis_fail(r, "the connection beside it has ended", REDIS_ERROR_LOST);
 	return open_context(r, now_ms);
 }

@@ -1,6 +1,6 @@
 /*
- * What Redis says: a reply as the rest of the program sees it, which is a view of hiredis' reply (no other folder sees hiredis' types),
- * and the lines of INFO.
+ * What Redis says: a reply as the rest of the program sees it, which is a view of hiredis' reply (no other folder sees
+ * hiredis' types), and the lines of INFO.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ struct redis_reply redis_reply_view(const redisReply *reply)
 	};
 
 	/* RESP3 types cannot occur: RESP2 is negotiated. They read as REDIS_NIL. */
-	return (struct redis_reply){ .type = (size_t)reply->type < nitems(types) ? types[reply->type] : REDIS_NIL, .integer = reply->integer, .str = reply->str,
+	return (struct redis_reply){ .type = (size_t)reply->type < nitems(types) ? types[reply->type] : REDIS_NIL,
+	    .integer = reply->integer, .str = reply->str,
 		.len = reply->str == NULL ? 0 : reply->len, .n = reply->elements, .opaque = reply };
 }
 

@@ -1,4 +1,5 @@
-/* Lookups of host names, each by a thread of its own: see resolve.h. The main thread owns the list and all fields but those of the answer. */
+/* Lookups of host names, each by a thread of its own: see resolve.h. The main thread owns the list and all fields but
+ * those of the answer. */
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -23,8 +24,9 @@
 #define ADDRESSES_MAX 8
 #define NAMES_MAX 128			/* kept for their good addresses: a Cluster may name many hosts */
 /*
- * An answer that came so long ago, when no opening waited for it, is asked for again. It outlives the longest back-off: where a resolver always takes
- * longer than RECALL_MS, the second attempt must not go to a remembered address that is dead.
+ * An answer that came so long ago, when no opening waited for it, is asked for again. It outlives the longest back-off:
+ * where a resolver always takes longer than RECALL_MS, the second attempt must not go to a remembered address that is
+ * dead.
  */
 #define ANSWER_STALE_MS 60000
 
@@ -73,7 +75,8 @@ static int ask_resolver(struct lookup *l, int family)
 	l->error_errno = errno;
 	l->naddresses = 0;
 	for (const struct addrinfo *a = found; error == 0 && a != NULL && l->naddresses < ADDRESSES_MAX; a = a->ai_next)
-		if (getnameinfo(a->ai_addr, a->ai_addrlen, l->addresses[l->naddresses], RESOLVE_ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST) == 0)
+		if (getnameinfo(a->ai_addr, a->ai_addrlen, l->addresses[l->naddresses], RESOLVE_ADDRESS_SIZE, NULL, 0,
+		    NI_NUMERICHOST) == 0)
 			l->naddresses++;
 	if (error == 0)
 		freeaddrinfo(found);
@@ -104,7 +107,8 @@ static void *run_lookup(void *arg)
 	l->answered_ms = clock_monotonic_ms();
 	n = write(l->fd, &one, sizeof(one));	/* cannot fail: the counter is 0 */
 	(void)n;
-	atomic_store(&l->answered, true);	/* the last access: the main thread may begin the next lookup at once, or free this one */
+	/* the last access: the main thread may begin the next lookup at once, or free this one */
+	atomic_store(&l->answered, true);
 	return NULL;
 }
 

@@ -64,7 +64,8 @@ bool route_beside(struct redis_route *route, const struct redis_route *other, in
 	*route = *other;
 	route->hops = 0;
 	if (getpeername(fd, (struct sockaddr *)&sa, &len) == -1 ||
-	    getnameinfo((const struct sockaddr *)&sa, len, route->peer, sizeof(route->peer), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+	    getnameinfo((const struct sockaddr *)&sa, len, route->peer, sizeof(route->peer), port, sizeof(port),
+	    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return false;
 	route->peer_port = parse_port(port);
 	return route->peer_port != 0;
@@ -121,7 +122,8 @@ void route_failed(struct redis_route *route, const struct redis_target *target, 
 {
 	if (route_heed(route, target, error))
 		return;
-	/* The node that another node named is gone: ask again where it was named. But pass over a Sentinel that named a dead master. */
+	/* The node that another node named is gone: ask again where it was named. But pass over a Sentinel that named a
+	 * dead master. */
 	if ((route->port == 0 || target->master != NULL) && target->naddresses > 0)
 		route->at = (route->at + 1) % target->naddresses;
 	route->port = 0;

@@ -1,5 +1,6 @@
 /*
- * The slots of a Redis Cluster: CRC16/XMODEM of a key, or of its hash tag, modulo 16384. Commands and scripts work only on keys of one slot.
+ * The slots of a Redis Cluster: CRC16/XMODEM of a key, or of its hash tag, modulo 16384. Commands and scripts work only
+ * on keys of one slot.
  */
 #include <string.h>
 

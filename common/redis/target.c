@@ -1,6 +1,7 @@
 /*
- * Where a server is: parses redis://, rediss:// and unix:// URLs, and the addresses of Sentinels. An URL may list several addresses,
- * "redis://a:6379,b:6379/0"; route.c decides which of them is tried next. The names of the keys there begin with the prefix of the target.
+ * Where a server is: parses redis://, rediss:// and unix:// URLs, and the addresses of Sentinels. An URL may list
+ * several addresses, "redis://a:6379,b:6379/0"; route.c decides which of them is tried next. The names of the keys
+ * there begin with the prefix of the target.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -197,14 +198,16 @@ static char *show(const struct redis_target *t)
 	char *text, *longer;
 
 	if (t->unix_path != NULL)
-		return t->db == 0 ? alloc_format("unix://%s", t->unix_path) : alloc_format("unix://%s?db=%d", t->unix_path, t->db);
+		return t->db == 0 ? alloc_format("unix://%s", t->unix_path)
+		    : alloc_format("unix://%s?db=%d", t->unix_path, t->db);
 	if (t->master != NULL)
 		return alloc_format("redis master %s/%d", t->master, t->db);
 	text = alloc_string(t->tls ? "rediss://" : "redis://");
 	for (size_t i = 0; i < t->naddresses; i++) {
 		const struct redis_address *a = &t->addresses[i];
 
-		longer = alloc_format(strchr(a->host, ':') != NULL ? "%s%s[%s]:%d" : "%s%s%s:%d", text, i > 0 ? "," : "", a->host, a->port);
+		longer = alloc_format(strchr(a->host, ':') != NULL ? "%s%s[%s]:%d" : "%s%s%s:%d", text,
+		    i > 0 ? "," : "", a->host, a->port);
 		free(text);
 		text = longer;
 	}
@@ -242,14 +245,15 @@ static int refuse_sentinel(char *error, size_t size, const char *sentinel, const
 static int parse_sentinels(struct redis_target *t, const struct redis_options *o, char *error, size_t size)
 {
 	if (t->unix_path != NULL || !t->no_host) {
-		snprintf(error, size, "redis.url: the Sentinels know the host, so with redis.sentinels the URL may name only the user and "
-		    "the database: redis://[USER@]/DB");
+		snprintf(error, size, "redis.url: the Sentinels know the host, so with redis.sentinels the URL may "
+		    "name only the user and the database: redis://[USER@]/DB");
 		return -1;
 	}
 	free_addresses(t);
 	for (size_t i = 0; o->sentinels[i] != NULL; i++) {
 		char *copy = alloc_string(o->sentinels[i]);
-		const char *why = copy[0] == '\0' || copy[0] == ':' ? "expected HOST:PORT" : parse_address(t, copy, SENTINEL_PORT);
+		const char *why = copy[0] == '\0' || copy[0] == ':' ? "expected HOST:PORT"
+		    : parse_address(t, copy, SENTINEL_PORT);
 
 		free(copy);
 		if (why != NULL)
@@ -287,7 +291,8 @@ int redis_target_parse(struct redis_target *t, const struct redis_options *o, ch
 bool redis_target_is_remote(const struct redis_target *t)
 {
 	for (size_t i = 0; i < t->naddresses; i++)
-		if (address_reach(t->addresses[i].host) != ADDRESS_LOOPBACK && strcmp(t->addresses[i].host, "localhost") != 0)
+		if (address_reach(t->addresses[i].host) != ADDRESS_LOOPBACK &&
+		    strcmp(t->addresses[i].host, "localhost") != 0)
 			return true;
 	return false;
 }

@@ -1,4 +1,5 @@
-/* TLS on one socket: the handshake, and bytes in both directions (tls.h). tls_context.c is about what connections share, tls_error.c words failures. */
+/* TLS on one socket: the handshake, and bytes in both directions (tls.h). tls_context.c is about what connections
+ * share, tls_error.c words failures. */
 #include <sys/socket.h>
 
 #include <errno.h>
@@ -37,7 +38,8 @@ struct tls {
 	uint64_t received, sent;	/* bytes of the socket */
 	bool plain;			/* the first byte that came is not of TLS */
 	bool ended;			/* the peer closed the connection */
-	bool closed_by_peer;		/* TLS_FAILED, for no other reason than that the peer closed or reset the connection */
+	/* TLS_FAILED, for no other reason than that the peer closed or reset the connection */
+	bool closed_by_peer;
 	int io_errno;			/* of the socket; 0: none */
 	char error[256];
 };
@@ -131,7 +133,8 @@ static BIO *open_socket(struct tls *t)
 
 /* ---- opening and closing ---- */
 
-/* OpenSSL calls it when the server asks for a client certificate. The context has one or not; this only remembers the question. */
+/* OpenSSL calls it when the server asks for a client certificate. The context has one or not; this only remembers the
+ * question. */
 static int note_asked(SSL *ssl, void *arg)
 {
 	struct tls *t = arg;
@@ -142,8 +145,9 @@ static int note_asked(SSL *ssl, void *arg)
 }
 
 /*
- * The certificate must have the host: as an address if it is one, as a name otherwise. A server is told the name that we want (SNI); an address is no name.
- * The expected host is set even if nothing verifies the certificate, so that there is no way to a connection that verifies without it.
+ * The certificate must have the host: as an address if it is one, as a name otherwise. A server is told the name that
+ * we want (SNI); an address is no name. The expected host is set even if nothing verifies the certificate, so that
+ * there is no way to a connection that verifies without it.
  */
 static bool expect_host(SSL *ssl, const char *host)
 {
@@ -153,7 +157,8 @@ static bool expect_host(SSL *ssl, const char *host)
 		return false;
 	if (address_reach(host) != ADDRESS_NAME)
 		return X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
-	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	X509_VERIFY_PARAM_set_hostflags(param,
+	    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
@@ -217,7 +222,8 @@ void tls_close(struct tls *t)
 static int fail_with(struct tls *t)
 {
 	struct tls_failure f = {
-		.ssl = t->ssl, .host = t->host, .asked = t->asked, .presented = t->has_certificate, .plain = t->plain, .nothing = t->received == 0,
+		.ssl = t->ssl, .host = t->host, .asked = t->asked, .presented = t->has_certificate, .plain = t->plain,
+		    .nothing = t->received == 0,
 		.ready = t->state == TLS_READY, .ended = t->ended, .io_errno = t->io_errno,
 	};
 
@@ -241,7 +247,8 @@ static int note_want(struct tls *t, int rc, bool *reads, bool *writes)
 	}
 }
 
-/* OpenSSL ends the handshake itself if a certificate is wrong. This is the second lock on the same door: no change of an option may open it. */
+/* OpenSSL ends the handshake itself if a certificate is wrong. This is the second lock on the same door: no change of
+ * an option may open it. */
 static bool is_verified(const struct tls *t)
 {
 	return !t->verify || (SSL_get0_peer_certificate(t->ssl) != NULL && SSL_get_verify_result(t->ssl) == X509_V_OK);
@@ -274,8 +281,8 @@ bool tls_ready(const struct tls *t)
 /* ---- bytes ---- */
 
 /*
- * A failure after some bytes is reported by the next call, so that the caller sees these bytes first: the last answer of a server may say why it closes
- * the connection.
+ * A failure after some bytes is reported by the next call, so that the caller sees these bytes first: the last answer
+ * of a server may say why it closes the connection.
  */
 int tls_read(struct tls *t, bool (*take)(void *arg, const char *bytes, size_t len), void *arg)
 {
@@ -365,7 +372,8 @@ bool tls_expiry(const struct tls *t, struct tls_expiry *out)
 {
 	const STACK_OF(X509) *chain = SSL_get0_verified_chain(t->ssl);
 
-	return tls_expiry_of(SSL_get0_peer_certificate(t->ssl), chain != NULL ? chain : SSL_get_peer_cert_chain(t->ssl), out);
+	return tls_expiry_of(SSL_get0_peer_certificate(t->ssl), chain != NULL ? chain : SSL_get_peer_cert_chain(t->ssl),
+	    out);
 }
 
 const char *tls_error(const struct tls *t)

@@ -27,14 +27,16 @@ static void note_contents(struct tls_context *c, const char *kind, const char *b
 }
 
 /*
- * A file may hold the CA that signed the server's certificate, an intermediate one, or the certificate itself: whatever stands in it is trusted.
- * Renegotiation would let a read wait for a write; TLS 1.3 has none. A connection lives long and resumes no session, so tickets are dropped.
- * The modes let a write send a part of its bytes and be repeated from a moved buffer, and free the buffers of an idle connection: 34 KiB each.
+ * A file may hold the CA that signed the server's certificate, an intermediate one, or the certificate itself: whatever
+ * stands in it is trusted. Renegotiation would let a read wait for a write; TLS 1.3 has none. A connection lives long
+ * and resumes no session, so tickets are dropped. The modes let a write send a part of its bytes and be repeated from a
+ * moved buffer, and free the buffers of an idle connection: 34 KiB each.
  */
 static bool set_options(SSL_CTX *ctx, bool verify)
 {
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+	    SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	X509_STORE_set_flags(SSL_CTX_get_cert_store(ctx), X509_V_FLAG_PARTIAL_CHAIN);
@@ -67,9 +69,10 @@ static void release(void *p, const char *file, int line)
 }
 
 /*
- * OpenSSL remembers what it looked up: after one allocation that failed, some algorithms are missing until the process ends, and no handshake succeeds any
- * more. So memory that OpenSSL lacks ends the process, as everywhere else (alloc.h). OpenSSL accepts this only before its first allocation. The end may come
- * while OpenSSL holds one of its locks, for which its own cleanup at exit would wait for ever: so there is none.
+ * OpenSSL remembers what it looked up: after one allocation that failed, some algorithms are missing until the process
+ * ends, and no handshake succeeds any more. So memory that OpenSSL lacks ends the process, as everywhere else
+ * (alloc.h). OpenSSL accepts this only before its first allocation. The end may come while OpenSSL holds one of its
+ * locks, for which its own cleanup at exit would wait for ever: so there is none.
  */
 static void end_without_memory(void)
 {
@@ -77,8 +80,10 @@ static void end_without_memory(void)
 
 	if (done)
 		return;
-	if (CRYPTO_set_mem_functions(allocate, resize, release) != 1 || OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
-		errx(EX_SOFTWARE, "OpenSSL has allocated memory before its allocator was set, or cannot be initialized");
+	if (CRYPTO_set_mem_functions(allocate, resize, release) != 1 ||
+	    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+		errx(EX_SOFTWARE,
+		    "OpenSSL has allocated memory before its allocator was set, or cannot be initialized");
 	done = true;
 }
 
@@ -160,7 +165,8 @@ static const char *reason_or(const char *otherwise)
 }
 
 /* Hands over each certificate, which take() keeps or frees. */
-static const char *read_certificates(struct tls_context *c, const char *pem, size_t len, int (*take)(struct tls_context *c, X509 *x, size_t nth))
+static const char *read_certificates(struct tls_context *c, const char *pem, size_t len,
+    int (*take)(struct tls_context *c, X509 *x, size_t nth))
 {
 	BIO *in = open_bytes(pem, len);
 	bool taken = true;

@@ -1,4 +1,5 @@
-/* What a failure of TLS means for an operator: OpenSSL's error, the state of the certificate or of the socket, in words that say what to change. */
+/* What a failure of TLS means for an operator: OpenSSL's error, the state of the certificate or of the socket, in words
+ * that say what to change. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,14 +16,16 @@
 
 /* ---- the server's certificate ---- */
 
-#define NOT_FOR ": it must have the name or address by which redis.url, redis.sentinels, a Sentinel or a node of a Cluster names the server"
+#define NOT_FOR ": it must have the name or address by which redis.url, redis.sentinels, a Sentinel or a node of a " \
+    "Cluster names the server"
 
 static const struct {
 	long code;
 	const char *before, *after;	/* the host stands between them; after NULL: it is not shown */
 } verify_errors[] = {
 	{ X509_V_ERR_CERT_HAS_EXPIRED, "the server's certificate, or one of its CAs, has expired", NULL },
-	{ X509_V_ERR_CERT_NOT_YET_VALID, "the server's certificate, or one of its CAs, is not valid yet: check the clock of this host", NULL },
+	{ X509_V_ERR_CERT_NOT_YET_VALID, "the server's certificate, or one of its CAs, is not valid yet: check the "
+	    "clock of this host", NULL },
 	{ X509_V_ERR_HOSTNAME_MISMATCH, "the server's certificate is not for the name ", NOT_FOR },
 	{ X509_V_ERR_IP_ADDRESS_MISMATCH, "the server's certificate is not for the address ", NOT_FOR },
 };
@@ -54,13 +57,15 @@ static void write_verify(const struct tls_failure *f, char *out, size_t size)
 		if (code == verify_errors[i].code) {
 			bool shows_host = verify_errors[i].after != NULL;
 
-			snprintf(out, size, "%s%s%s", verify_errors[i].before, shows_host ? f->host : "", shows_host ? verify_errors[i].after : "");
+			snprintf(out, size, "%s%s%s", verify_errors[i].before, shows_host ? f->host : "",
+			    shows_host ? verify_errors[i].after : "");
 			if (code == X509_V_ERR_CERT_HAS_EXPIRED)
 				append_expiry(f, out, size);
 			return;
 		}
 	if (is_unknown_ca(code))
-		snprintf(out, size, "the server's certificate is of an unknown CA (%s): set redis.ca_file or redis.ca_dir", text);
+		snprintf(out, size,
+		    "the server's certificate is of an unknown CA (%s): set redis.ca_file or redis.ca_dir", text);
 	else
 		snprintf(out, size, "the server's certificate is refused: %s", text);
 }
@@ -82,18 +87,20 @@ bool tls_error_is_alert(void)
 
 static bool is_about_certificate(int alert)
 {
-	return (alert >= SSL3_AD_NO_CERTIFICATE && alert <= SSL3_AD_CERTIFICATE_UNKNOWN) || alert == TLS1_AD_UNKNOWN_CA || alert == TLS1_AD_ACCESS_DENIED ||
-	    alert == TLS1_AD_DECRYPT_ERROR;
+	return (alert >= SSL3_AD_NO_CERTIFICATE && alert <= SSL3_AD_CERTIFICATE_UNKNOWN) ||
+	    alert == TLS1_AD_UNKNOWN_CA || alert == TLS1_AD_ACCESS_DENIED || alert == TLS1_AD_DECRYPT_ERROR;
 }
 
 static void write_alert(const struct tls_failure *f, unsigned long error, char *out, size_t size)
 {
 	int alert = alert_of(error);
 
-	if (alert == SSL_AD_CERTIFICATE_REQUIRED || (f->asked && !f->presented && (alert == SSL_AD_HANDSHAKE_FAILURE || is_about_certificate(alert))))
+	if (alert == SSL_AD_CERTIFICATE_REQUIRED ||
+	    (f->asked && !f->presented && (alert == SSL_AD_HANDSHAKE_FAILURE || is_about_certificate(alert))))
 		snprintf(out, size, "the server requires a client certificate: set redis.cert_file and redis.key_file");
 	else if (f->presented && is_about_certificate(alert))
-		snprintf(out, size, "the server refuses the client certificate of redis.cert_file: %s", SSL_alert_desc_string_long(alert));
+		snprintf(out, size, "the server refuses the client certificate of redis.cert_file: %s",
+		    SSL_alert_desc_string_long(alert));
 	else if (alert == SSL_AD_PROTOCOL_VERSION)
 		snprintf(out, size, "the server supports no version of TLS that quredis accepts: 1.2 or later");
 	else
@@ -112,7 +119,8 @@ static bool write_end(const struct tls_failure *f, char *out, size_t size)
 	else if (f->io_errno != 0 && !f->ended)		/* after an end OpenSSL sends an alert, which may fail */
 		snprintf(out, size, "%s", strerror(f->io_errno));
 	else
-		snprintf(out, size, f->ready ? "Server closed the connection" : "the server closed the connection in the TLS handshake");
+		snprintf(out, size, f->ready ? "Server closed the connection"
+		    : "the server closed the connection in the TLS handshake");
 	return closed;
 }
 
@@ -134,7 +142,8 @@ bool tls_error_write(const struct tls_failure *f, char *out, size_t size)
 
 	if (f->plain && !f->ready)
 		snprintf(out, size, "the server answers in plain text: " SPEAKS_TLS);
-	else if (!f->ready && ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+	else if (!f->ready && ERR_GET_LIB(error) == ERR_LIB_SSL &&
+	    ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED)
 		write_verify(f, out, size);
 	else if (alert_of(error) != -1)
 		write_alert(f, error, out, size);

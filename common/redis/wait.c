@@ -81,7 +81,8 @@ static int connect_once(struct redis *r, int64_t timeout_ms, bool (*interrupted)
 
 int redis_connect_beside(struct redis *r, const struct redis *other, int64_t timeout_ms, bool (*interrupted)(void))
 {
-	return redis_open_beside(r, other, clock_monotonic_ms()) == -1 ? -1 : wait_until_open(r, timeout_ms, interrupted);
+	return redis_open_beside(r, other, clock_monotonic_ms()) == -1 ? -1
+	    : wait_until_open(r, timeout_ms, interrupted);
 }
 
 /* Another server of the list may be healthy. Users, passwords and keys are the same there. */
@@ -118,7 +119,8 @@ int redis_connect_sentinel(struct redis *r, size_t sentinel, int64_t timeout_ms,
 	return connect_once(r, timeout_ms, interrupted);
 }
 
-int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void))
+int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms,
+    bool (*interrupted)(void))
 {
 	struct limit limit = limit_from_now(r, timeout_ms);
 	struct redis_reply whole;

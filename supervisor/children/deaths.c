@@ -1,7 +1,7 @@
 /*
- * Reports deaths of workers, until the sweeper confirms that their messages are returned. First orphans.c kills everything that
- * the worker left running, and the master reaps it; then the sweeper gets the report. queues.c decides what a death means for
- * the queue.
+ * Reports deaths of workers, until the sweeper confirms that their messages are returned. First orphans.c kills
+ * everything that the worker left running, and the master reaps it; then the sweeper gets the report. queues.c decides
+ * what a death means for the queue.
  */
 #include "supervisor/children/deaths.h"
 
@@ -56,7 +56,8 @@ void deaths_add(struct deaths *d, int slot, enum blame blame, int64_t now_ms)
 	}
 	one = &d->items[d->n++];
 	*one = (struct death){
-		.report = { .serial = ++d->serial, .first_generation = p->first_generation, .slot = slot, .queue_index = p->role.queue,
+		.report = { .serial = ++d->serial, .first_generation = p->first_generation, .slot = slot,
+		    .queue_index = p->role.queue,
 			.generation = slot_generation(&d->board->slots[slot]), .blame = (int32_t)blame },
 		.died_ms = now_ms,
 		.epoch = p->role.epoch,
@@ -75,9 +76,10 @@ static bool is_unconfirmed(const struct deaths *d, int slot)
 }
 
 /*
- * Publishes that all workers of this slot up to this generation have ended and left nothing in Redis. If Redis returns to an earlier state in
- * which such a worker holds messages, the sweeper returns them at once and charges none. So this waits until each death in this slot is
- * confirmed: an unconfirmed death must reach the sweeper as a report, which says what the death charges.
+ * Publishes that all workers of this slot up to this generation have ended and left nothing in Redis. If Redis returns
+ * to an earlier state in which such a worker holds messages, the sweeper returns them at once and charges none. So this
+ * waits until each death in this slot is confirmed: an unconfirmed death must reach the sweeper as a report, which says
+ * what the death charges.
  */
 static void bury_up_to(struct deaths *d, int slot, uint64_t generation)
 {
@@ -98,7 +100,8 @@ void deaths_clean_exit(struct deaths *d, int slot)
 
 /* ---- reporting ---- */
 
-/* Returns the sweeper of the worker's own configuration, or of the next later one: an earlier one does not know the keys of the queue. */
+/* Returns the sweeper of the worker's own configuration, or of the next later one: an earlier one does not know the
+ * keys of the queue. */
 static int find_sweeper(const struct deaths *d, const struct death *one)
 {
 	const struct process *best = NULL, *newest = NULL;
@@ -123,14 +126,15 @@ static int64_t send_report(struct deaths *d, struct death *one, int64_t now_ms)
 
 	if (slot == -1)
 		return INT64_MAX;
-	if (send(d->processes->items[slot].role.socket, &one->report, sizeof(one->report), MSG_DONTWAIT | MSG_NOSIGNAL) !=
-	    (ssize_t)sizeof(one->report))
+	if (send(d->processes->items[slot].role.socket, &one->report, sizeof(one->report),
+	    MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(one->report))
 		return now_ms + REPORT_EVERY_MS;
 	one->sweeper = slot;
 	return INT64_MAX;
 }
 
-/* A worker that never registered has nothing in Redis. Its death needs no report, but can make other deaths an outage. */
+/* A worker that never registered has nothing in Redis. Its death needs no report, but can make other deaths an
+ * outage. */
 static bool was_registered(const struct death *one)
 {
 	return one->report.first_generation <= one->report.generation;
@@ -195,7 +199,8 @@ void deaths_answer(struct deaths *d, int slot)
 			continue;
 		if (n == -1 && errno == EAGAIN)
 			return;
-		processes_close_socket(d->processes, slot);	/* the sweeper is gone, or its answer has a wrong size */
+		/* the sweeper is gone, or its answer has a wrong size */
+		processes_close_socket(d->processes, slot);
 		deaths_sweeper_gone(d, slot);
 	}
 }

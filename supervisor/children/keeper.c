@@ -34,8 +34,10 @@
 #define LOCK_MS 90000		/* an earlier Redis may still be saving */
 #define LOCK_EVERY_MS 100
 #define SAVE_MS 60000		/* from END_SIGNAL to KILL */
-#define GIVEN_UP_MS 5000	/* the same after an order to lose what is not in the file: Redis has nothing to save, and may refuse to end */
-/* Redis takes it as SIGTERM, which is blocked there: a stop may send that to every process, also while workers still need Redis, or its disk is full. */
+/* the same after an order to lose what is not in the file: Redis has nothing to save, and may refuse to end */
+#define GIVEN_UP_MS 5000
+/* Redis takes it as SIGTERM, which is blocked there: a stop may send that to every process, also while workers still
+ * need Redis, or its disk is full. */
 #define END_SIGNAL SIGINT
 #define MARK_EVERY_MS 1000
 #define SILENT_MS 2000		/* a buffer that is written within this time is not worth a word */
@@ -135,11 +137,13 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 	if (!S_ISDIR(st.st_mode))
 		return refuse_directory(error, size, dir, "is no directory");
 	if (st.st_uid != own->uid)
-		return refuse_directory(error, size, dir, st.st_uid == 0 ? "belongs to root, but supervisor.user is another user: chown -R it to that user"
+		return refuse_directory(error, size, dir,
+		    st.st_uid == 0 ? "belongs to root, but supervisor.user is another user: chown -R it to that user"
 		    : "belongs to another user");
 	if ((st.st_mode & 077) != 0)
 		return refuse_directory(error, size, dir, "others may enter it; it must have mode 0700");
-	if (!own->switch_user && access(dir, R_OK | W_OK | X_OK) == -1)		/* without CAP_DAC_OVERRIDE, root may not enter it */
+	/* without CAP_DAC_OVERRIDE, root may not enter it */
+	if (!own->switch_user && access(dir, R_OK | W_OK | X_OK) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
 	return 0;
 }
@@ -223,7 +227,8 @@ static bool has_data(const char *dir)
 	return false;
 }
 
-/* Redis begins with nothing where it finds no data. So the lock file remembers that there was some: it is not empty then. */
+/* Redis begins with nothing where it finds no data. So the lock file remembers that there was some: it is not empty
+ * then. */
 static void mark_data(struct keeper *k)
 {
 	static const char mark[] = "a Redis has written its append-only file here\n";
@@ -239,7 +244,8 @@ static void check_data(struct keeper *k)
 {
 	mark_data(k);
 	if (k->marked && !has_data(k->conf->redis.dir))
-		give_up("its append-only file is missing (appendonlydir with its manifest, or appendonly.aof), although a Redis has written one: "
+		give_up("its append-only file is missing (appendonlydir with its manifest, or appendonly.aof), "
+		    "although a Redis has written one: "
 			"mount or restore it; to begin with an empty Redis, remove quredis.lock there, too",
 		    k->conf->redis.dir, EX_DATAERR);
 }
@@ -336,14 +342,16 @@ static void await_signal(struct keeper *k, int64_t timeout_ms)
 
 static void log_unsaved(const struct keeper *k, const char *event, const struct unsaved *u)
 {
-	struct log_field bytes = u->bytes == SLOT_UNSAVED_UNKNOWN ? log_str("bytes", "unknown") : log_int("bytes", u->bytes);
+	struct log_field bytes = u->bytes == SLOT_UNSAVED_UNKNOWN ? log_str("bytes", "unknown")
+	    : log_int("bytes", u->bytes);
 
-	log_warning(event, log_int("child", k->redis), bytes, log_str("reason", u->why), log_str("dir", k->conf->redis.dir));
+	log_warning(event, log_int("child", k->redis), bytes, log_str("reason", u->why),
+	    log_str("dir", k->conf->redis.dir));
 }
 
 /*
- * Keeps Redis alive until all that it acknowledged is in its file, or the master orders to give that up. The master does so only
- * after slot->unsaved has told people what they lose. Returns how long Redis may take to end then.
+ * Keeps Redis alive until all that it acknowledged is in its file, or the master orders to give that up. The master
+ * does so only after slot->unsaved has told people what they lose. Returns how long Redis may take to end then.
  */
 static int64_t await_file(struct keeper *k)
 {

@@ -1,4 +1,5 @@
-/* Kills processes that dead children left running. supervisor/reap.c reaps them, since orphans and children end in the same way. */
+/* Kills processes that dead children left running. supervisor/reap.c reaps them, since orphans and children end in the
+ * same way. */
 #include "supervisor/children/orphans.h"
 
 #include <assert.h>
@@ -6,7 +7,8 @@
 #include "common/base/base.h"
 #include "common/log/log.h"
 
-#define CLEAN_MS 5000		/* a process that lives longer after SIGKILL hangs in the kernel, and runs no more of its own code */
+/* a process that lives longer after SIGKILL hangs in the kernel, and runs no more of its own code */
+#define CLEAN_MS 5000
 #define CLEAN_EVERY_MS 20
 
 static bool spare(pid_t pid, void *orphans)

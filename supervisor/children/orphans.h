@@ -9,10 +9,10 @@
 #include "supervisor/children/processes.h"
 
 /*
- * Processes that the kernel gave to the master when their parent died. The master kills those that a dead worker or sweeper
- * left behind: until all of them are reaped, the sweeper must not return a message, since one of them may still run it. The
- * master spares processes that were its children before it started (`stunnel & exec quredisd`), and the Redis of a dead
- * keeper, which saves and ends by itself.
+ * Processes that the kernel gave to the master when their parent died. The master kills those that a dead worker or
+ * sweeper left behind: until all of them are reaped, the sweeper must not return a message, since one of them may still
+ * run it. The master spares processes that were its children before it started (`stunnel & exec quredisd`), and the
+ * Redis of a dead keeper, which saves and ends by itself.
  */
 #define ORPHANS_SPARED 64
 
@@ -29,7 +29,8 @@ void orphans_init(struct orphans *o, const struct processes *ps);	/* before the 
 
 void orphans_expect(struct orphans *o, int64_t now_ms);	/* a child died and may have left processes */
 
-/* Kills the orphans that live. Returns when to call again, until none is left or a kill has had enough time; then INT64_MAX. */
+/* Kills the orphans that live. Returns when to call again, until none is left or a kill has had enough time; then
+ * INT64_MAX. */
 int64_t orphans_kill(struct orphans *o, int64_t now_ms);
 
 /* At the end of the master: kills and reaps all children that are not spared, for at most timeout_ms. */

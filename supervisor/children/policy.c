@@ -1,6 +1,6 @@
 /*
- * The crash policy: how long to wait before a dead child is replaced, and when a queue gets no more than one worker a minute
- * as a probe. No state is permanent. The caller forks and counts the children.
+ * The crash policy: how long to wait before a dead child is replaced, and when a queue gets no more than one worker a
+ * minute as a probe. No state is permanent. The caller forks and counts the children.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -72,7 +72,8 @@ void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double c
 	p->streak++;
 	if (p->failures < POLICY_EVENTS)
 		p->failures++;
-	assert(p->failures == (p->streak < POLICY_EVENTS ? p->streak : POLICY_EVENTS) && (uint64_t)p->streak <= p->events);
+	assert(p->failures == (p->streak < POLICY_EVENTS ? p->streak : POLICY_EVENTS) &&
+	    (uint64_t)p->streak <= p->events);
 	judge_state(p, now_ms);
 	delay = policy_delay_ms(p->streak, chance);
 	if (p->state == POLICY_QUARANTINE)

@@ -19,7 +19,8 @@ enum policy_state { POLICY_NORMAL, POLICY_BACKOFF, POLICY_QUARANTINE };
 struct policy {
 	enum policy_state state;
 	int streak;				/* events since the last success: n of the delay; <= events */
-	int failures;				/* the same, but never more than POLICY_EVENTS: min(streak, POLICY_EVENTS) */
+	/* the same, but never more than POLICY_EVENTS: min(streak, POLICY_EVENTS) */
+	int failures;
 	uint64_t events;			/* since the master's start; only grows */
 	int64_t event_ms[POLICY_EVENTS];	/* event n began at event_ms[n % POLICY_EVENTS] */
 	int64_t last_spawn_ms;
@@ -27,8 +28,8 @@ struct policy {
 };
 
 /*
- * A child spawned at spawned_ms died. Deaths within a second of each other are one event, if all these children were spawned
- * before it. chance: 0..1.
+ * A child spawned at spawned_ms died. Deaths within a second of each other are one event, if all these children were
+ * spawned before it. chance: 0..1.
  */
 void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double chance);
 
@@ -40,7 +41,8 @@ void policy_success(struct policy *p);
 /* Leaves backoff and quarantine when they expire. alive: how many of the children live. */
 void policy_tick(struct policy *p, size_t alive, int64_t now_ms);
 
-/* policy_allowed() returns how many children may be spawned now, so that `wanted` live. Call policy_spawned() after each fork. */
+/* policy_allowed() returns how many children may be spawned now, so that `wanted` live. Call policy_spawned() after
+ * each fork. */
 size_t policy_allowed(const struct policy *p, size_t alive, size_t wanted, int64_t now_ms);
 void policy_spawned(struct policy *p, int64_t now_ms);
 

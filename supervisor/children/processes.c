@@ -1,6 +1,6 @@
 /*
- * The table of children. Each change of a process's state goes through set_state(), which aborts on an illegal one: a master
- * that miscounts its children would fork too many of them, or signal a stranger.
+ * The table of children. Each change of a process's state goes through set_state(), which aborts on an illegal one: a
+ * master that miscounts its children would fork too many of them, or signal a stranger.
  */
 #include "supervisor/children/processes.h"
 

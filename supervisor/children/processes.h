@@ -9,9 +9,10 @@
 #include "common/board/board.h"
 
 /*
- * The table of the master's children. Every action of the master on a child is a function here. A child keeps its place in this
- * table as long as it lives; the place is its slot on the scoreboard. processes.c alone assigns the fields of a process and the
- * master's words about a slot (order, queue_of, active_sweeper). Other files read processes and call these functions.
+ * The table of the master's children. Every action of the master on a child is a function here. A child keeps its place
+ * in this table as long as it lives; the place is its slot on the scoreboard. processes.c alone assigns the fields of a
+ * process and the master's words about a slot (order, queue_of, active_sweeper). Other files read processes and call
+ * these functions.
  */
 enum process_kind { PROCESS_ANY, PROCESS_WORKER, PROCESS_SWEEPER, PROCESS_KEEPER };
 
@@ -29,7 +30,8 @@ enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_SERVING, PROCESS_LE
 struct process_role {		/* what a process is forked for */
 	enum process_kind kind;
 	int queue;		/* worker: its queue's place, on the scoreboard and in struct queues; else -1 */
-	char queue_name[PROCESS_QUEUE_SIZE];	/* worker: after the queue has left the configuration, another queue may take its place */
+	/* worker: after the queue has left the configuration, another queue may take its place */
+	char queue_name[PROCESS_QUEUE_SIZE];
 	int index;		/* worker: the 2 of "mail/2" */
 	int64_t kill_grace_ms;	/* worker: its queue's */
 	bool fence_kills;	/* worker: its queue has fence = "kill" */
@@ -67,7 +69,8 @@ bool processes_any(const struct processes *ps, enum process_kind kind);
 
 /* ---- from before the fork to the end ---- */
 
-/* Takes a free place, and prepares its slot, so that the child has its order before it runs. -1 and ENOSPC: all places are taken. */
+/* Takes a free place, and prepares its slot, so that the child has its order before it runs. -1 and ENOSPC: all places
+ * are taken. */
 int processes_start(struct processes *ps, const struct process_role *role, enum order order, int64_t now_ms);
 void processes_forked(struct processes *ps, int slot, pid_t pid);
 void processes_not_forked(struct processes *ps, int slot);
@@ -76,9 +79,11 @@ void processes_release(struct processes *ps, int slot);	/* its pid is reaped; cl
 
 /* ---- what the master does to a child ---- */
 
-/* Changes the order of the child, and wakes it. An order is only raised, except RUN <-> QUIET; a lower one has no effect. */
+/* Changes the order of the child, and wakes it. An order is only raised, except RUN <-> QUIET; a lower one has no
+ * effect. */
 void processes_order(struct processes *ps, int slot, enum order order, int64_t now_ms);
-void processes_wake(const struct processes *ps, int slot);	/* ends its sleep: it reads its order and the gate of its queue */
+/* ends its sleep: it reads its order and the gate of its queue */
+void processes_wake(const struct processes *ps, int slot);
 void processes_order_all(struct processes *ps, enum process_kind kind, enum order order, int64_t now_ms);
 bool processes_is_finishing(const struct processes *ps, int slot);	/* its order is FINISH or HAND_BACK */
 void processes_signal_all(const struct processes *ps, int sig);
@@ -88,7 +93,8 @@ void processes_kill_handler(struct processes *ps, int slot);
 void processes_kill_at(struct processes *ps, int slot, int64_t at_ms);
 void processes_fence(struct processes *ps, int slot);		/* kills it; its death charges no message */
 void processes_stuck(struct processes *ps, int slot);		/* the caller kills it because it stands still */
-void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);	/* heartbeat_ms 0: its loop turns again */
+/* heartbeat_ms 0: its loop turns again */
+void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);
 void processes_close_socket(struct processes *ps, int slot);
 
 #define PROCESS_NAME_SIZE 80

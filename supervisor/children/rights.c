@@ -1,6 +1,7 @@
 /*
- * What each kind of child keeps of root's rights if supervisor.user is set. The master keeps all of them: it opens files at a reload and kills handlers
- * of any user, but it reads no byte that a stranger has written. Whatever does read such bytes becomes supervisor.user here, before the first of them.
+ * What each kind of child keeps of root's rights if supervisor.user is set. The master keeps all of them: it opens
+ * files at a reload and kills handlers of any user, but it reads no byte that a stranger has written. Whatever does
+ * read such bytes becomes supervisor.user here, before the first of them.
  */
 #include "supervisor/children/rights.h"
 
@@ -23,7 +24,8 @@ static void drop_or_exit(const struct privileges *p)
 	if (step == NULL)
 		return;
 	log_error("privileges_kept", log_str("step", step), log_str("reason", strerror(errno)),
-	    log_str("advice", "the process ends: it may not run as root. Start quredisd with CAP_SETUID and CAP_SETGID, or without supervisor.user"));
+	    log_str("advice", "the process ends: it may not run as root. Start quredisd with CAP_SETUID and "
+	    "CAP_SETGID, or without supervisor.user"));
 	_exit(EX_OSERR);
 }
 
@@ -31,7 +33,8 @@ static struct privileges as_user(const struct conf *conf, uint64_t keep, bool se
 {
 	const struct conf_run_as *own = &conf->supervisor.as;
 
-	return (struct privileges){ .uid = own->uid, .gid = own->gid, .groups = own->groups, .ngroups = own->ngroups, .keep = keep, .sealed = sealed };
+	return (struct privileges){ .uid = own->uid, .gid = own->gid, .groups = own->groups, .ngroups = own->ngroups,
+	    .keep = keep, .sealed = sealed };
 }
 
 static bool is_above(const struct rlimit *limit, int64_t value)
@@ -47,10 +50,11 @@ static bool needs_resource(const struct conf_queue *q)
 
 	if (l->oom_score_adj_set && l->oom_score_adj < 0)
 		return true;
-	if (getrlimit(RLIMIT_NOFILE, &files) == -1 || getrlimit(RLIMIT_NPROC, &processes) == -1 || getrlimit(RLIMIT_DATA, &memory) == -1 ||
-	    getrlimit(RLIMIT_FSIZE, &size) == -1)
+	if (getrlimit(RLIMIT_NOFILE, &files) == -1 || getrlimit(RLIMIT_NPROC, &processes) == -1 ||
+	    getrlimit(RLIMIT_DATA, &memory) == -1 || getrlimit(RLIMIT_FSIZE, &size) == -1)
 		return false;
-	return is_above(&files, l->open_files) || is_above(&processes, l->processes) || is_above(&memory, l->memory) || is_above(&size, l->file_size);
+	return is_above(&files, l->open_files) || is_above(&processes, l->processes) || is_above(&memory, l->memory) ||
+	    is_above(&size, l->file_size);
 }
 
 /* What the parent of the handlers of this queue needs. */
@@ -92,7 +96,8 @@ void rights_of_search(const struct conf *conf)
 {
 	const gid_t group = getegid();
 	struct privileges p = { .uid = geteuid(), .gid = group, .groups = &group, .ngroups = 1, .sealed = true,
-		.keep = PRIVILEGES_BIT(CAP_KILL) | PRIVILEGES_BIT(CAP_SYS_PTRACE) | PRIVILEGES_BIT(CAP_DAC_READ_SEARCH) };
+		.keep = PRIVILEGES_BIT(CAP_KILL) | PRIVILEGES_BIT(CAP_SYS_PTRACE) |
+		    PRIVILEGES_BIT(CAP_DAC_READ_SEARCH) };
 
 	if (conf->supervisor.as.switch_user)
 		drop_or_exit(&p);

@@ -1,6 +1,7 @@
 /*
- * Makes the children of the master: no other file forks them, or calls worker_run() and sweeper_run(). Between fork() and these calls the child
- * closes what only the master uses, and marks itself, so that the next start of quredisd can find its children.
+ * Makes the children of the master: no other file forks them, or calls worker_run() and sweeper_run(). Between fork()
+ * and these calls the child closes what only the master uses, and marks itself, so that the next start of quredisd can
+ * find its children.
  */
 #include "supervisor/children/spawner.h"
 
@@ -39,7 +40,8 @@ static void close_fd(int *fd)
 
 void spawner_init(struct spawner *s, struct processes *ps, struct lock *lock, const struct spawner_master *of)
 {
-	*s = (struct spawner){ .processes = ps, .lock = lock, .of = *of, .cgroup_fd = -1, .life_fd = { -1, -1 }, .keeper_fd = { -1, -1 } };
+	*s = (struct spawner){ .processes = ps, .lock = lock, .of = *of, .cgroup_fd = -1, .life_fd = { -1, -1 },
+	    .keeper_fd = { -1, -1 } };
 	arc4random_buf(&s->boot, sizeof(s->boot));
 }
 
@@ -104,7 +106,8 @@ static void follow_master(const struct child *child)
 	process_hide_memory(!child->conf->supervisor.core);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != child->master_pid)
-		_exit(CHILD_EXIT_DONE);		/* the master died before the kernel knew that it must tell this child */
+		/* the master died before the kernel knew that it must tell this child */
+		_exit(CHILD_EXIT_DONE);
 }
 
 static _Noreturn void run_worker(struct child *child, const struct process_role *role, const struct spawner_worker *w)
@@ -129,7 +132,8 @@ static _Noreturn void run_search(struct spawner *s, struct child *child, int fd)
 	sweeper_search(child, fd);
 }
 
-/* Before the sweeper gives up root's rights. Without this process the sweeper is of no use, so the master tries both again. */
+/* Before the sweeper gives up root's rights. Without this process the sweeper is of no use, so the master tries both
+ * again. */
 static void fork_search(struct spawner *s, struct child *child)
 {
 	int pair[2];
@@ -246,7 +250,8 @@ static int fork_failed(struct spawner *s, const struct process_role *role, int64
 	return -1;
 }
 
-static int fork_one(struct spawner *s, const struct conf *conf, const struct process_role *role, int socket, const struct spawner_worker *w, int64_t now_ms)
+static int fork_one(struct spawner *s, const struct conf *conf, const struct process_role *role, int socket,
+    const struct spawner_worker *w, int64_t now_ms)
 {
 	struct child child = {
 		.conf = conf, .board = s->processes->board, .queue_index = -1, .master_fd = s->life_fd[0],
@@ -269,7 +274,8 @@ static int fork_one(struct spawner *s, const struct conf *conf, const struct pro
 	return child.slot;
 }
 
-int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epoch, const struct spawner_worker *w, int64_t now_ms)
+int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epoch, const struct spawner_worker *w,
+    int64_t now_ms)
 {
 	struct process_role role = {
 		.kind = PROCESS_WORKER, .queue = w->queue, .index = w->index, .kill_grace_ms = w->conf->kill_grace_ms,
@@ -281,7 +287,8 @@ int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epo
 	strlcpy(role.queue_name, w->conf->name, sizeof(role.queue_name));
 	slot = fork_one(s, conf, &role, -1, w, now_ms);
 	if (slot != -1)
-		log_info("worker_started", log_str("queue", role.queue_name), log_str("worker", process_name(&role, name)),
+		log_info("worker_started", log_str("queue", role.queue_name),
+		    log_str("worker", process_name(&role, name)),
 		    log_int("child", s->processes->items[slot].pid), log_int("slot", slot));
 	return slot;
 }

@@ -1,7 +1,7 @@
 /*
- * Whether the embedded Redis may end. With appendfsync everysec it acknowledges writes before they are in its file, keeps them
- * in a buffer when the disk is full, and ends at SIGTERM and SHUTDOWN in spite of a buffer that it cannot write (seen with
- * Redis 7.0 and 8.0, and Valkey 8.1).
+ * Whether the embedded Redis may end. With appendfsync everysec it acknowledges writes before they are in its file,
+ * keeps them in a buffer when the disk is full, and ends at SIGTERM and SHUTDOWN in spite of a buffer that it cannot
+ * write (seen with Redis 7.0 and 8.0, and Valkey 8.1).
  */
 #include "supervisor/children/unsaved.h"
 
@@ -69,7 +69,8 @@ static int call(int fd, const char *command, char answer[ANSWER_MAX], struct uns
 	}
 	if (n > 0)
 		return (int)have;
-	return cannot_tell(u, "Redis does not answer", n == 0 ? "it closed the connection" : strerror(errno == EAGAIN ? ETIMEDOUT : errno));
+	return cannot_tell(u, "Redis does not answer",
+	    n == 0 ? "it closed the connection" : strerror(errno == EAGAIN ? ETIMEDOUT : errno));
 }
 
 /* The next start reads the file, which lacks all since then. Redis writes a new one in the background. */
@@ -90,7 +91,8 @@ static bool is_set(const char *info, size_t len, const char *field)
 	return redis_info_value(info, len, field, value, sizeof(value)) && strcmp(value, "0") != 0;
 }
 
-/* If there was no file before, Redis has none until its child has written one. After failures Redis would wait for up to an hour. */
+/* If there was no file before, Redis has none until its child has written one. After failures Redis would wait for up
+ * to an hour. */
 static int await_rewrite(int fd, bool runs, struct unsaved *u)
 {
 	char answer[ANSWER_MAX];
@@ -106,14 +108,16 @@ static int judge(int fd, const char *info, size_t len, struct unsaved *u)
 	char enabled[8], status[16], buffer[24];
 
 	if (info[0] != '$')
-		return cannot_tell(u, "Redis refuses INFO", info[0] == '-' ? "it answered with an error" : "it sent another answer");
+		return cannot_tell(u, "Redis refuses INFO",
+		    info[0] == '-' ? "it answered with an error" : "it sent another answer");
 	if (redis_info_value(info, len, "aof_enabled", enabled, sizeof(enabled)) && strcmp(enabled, "0") == 0)
 		return switch_aof_on(fd, u);
 	if (is_set(info, len, "aof_rewrite_in_progress") || is_set(info, len, "aof_rewrite_scheduled"))
 		return await_rewrite(fd, is_set(info, len, "aof_rewrite_in_progress"), u);
 	if (!redis_info_value(info, len, "aof_last_write_status", status, sizeof(status)) ||
 	    !redis_info_value(info, len, "aof_buffer_length", buffer, sizeof(buffer)))
-		return cannot_tell(u, "INFO of Redis does not tell", "aof_last_write_status or aof_buffer_length is missing");
+		return cannot_tell(u, "INFO of Redis does not tell",
+		    "aof_last_write_status or aof_buffer_length is missing");
 	u->bytes = strtoll(buffer, NULL, 10);
 	if (strcmp(status, "ok") == 0 && u->bytes == 0)
 		return 0;
@@ -132,7 +136,8 @@ bool unsaved_ask(const char *dir, struct unsaved *u)
 
 	if (fd == -1)
 		return true;
-	/* Redis writes its buffer before it answers. So after this answer, INFO tells of the last writes that it acknowledges. */
+	/* Redis writes its buffer before it answers. So after this answer, INFO tells of the last writes that it
+	 * acknowledges. */
 	if (call(fd, "CLIENT PAUSE " UNSAVED_PAUSE_MS " WRITE\r\n", answer, u) != -1 &&
 	    (n = call(fd, "INFO persistence\r\n", answer, u)) != -1)
 		unsaved = judge(fd, answer, (size_t)n, u) == -1;

@@ -1,8 +1,8 @@
 /*
- * Watches the children. A child whose loop stands still at two looks gets ABRT, then KILL. The second look gives the children
- * time to go on after the whole machine stood still. A child that did not end in time gets KILL, and so does a worker whose lease
- * is about to expire while a handler runs that must not outlive it. A death by the master's signal counts like any other, except
- * that this last one charges no message.
+ * Watches the children. A child whose loop stands still at two looks gets ABRT, then KILL. The second look gives the
+ * children time to go on after the whole machine stood still. A child that did not end in time gets KILL, and so does a
+ * worker whose lease is about to expire while a handler runs that must not outlive it. A death by the master's signal
+ * counts like any other, except that this last one charges no message.
  */
 #include "supervisor/children/watch.h"
 
@@ -13,7 +13,8 @@
 #define ALLOWANCE_MS 10000
 #define CORE_MS 5000			/* time for the kernel to write a core */
 #define AGAIN_MS 5000
-#define FENCES_LOOKS 16			/* looks in the time of a lease: two in the margin that a worker keeps for its own kill (worker/fence.c) */
+/* looks in the time of a lease: two in the margin that a worker keeps for its own kill (worker/fence.c) */
+#define FENCES_LOOKS 16
 
 /* True: a child with these figures makes no progress any more. */
 static bool is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t now_ms)
@@ -29,7 +30,8 @@ static void log_kill(const struct processes *ps, const struct process *p, const 
 	char name[PROCESS_NAME_SIZE];
 
 	log_error(event, log_str("queue", p->role.kind == PROCESS_WORKER ? p->role.queue_name : NULL),
-	    log_str("worker", process_name(&p->role, name)), log_int("child", p->pid), log_int("heartbeat_age_ms", now_ms - heartbeat_ms));
+	    log_str("worker", process_name(&p->role, name)), log_int("child", p->pid),
+	    log_int("heartbeat_age_ms", now_ms - heartbeat_ms));
 }
 
 static void watch_heartbeat(struct processes *ps, const struct process *p, int64_t now_ms)
@@ -49,7 +51,8 @@ static void watch_heartbeat(struct processes *ps, const struct process *p, int64
 	log_kill(ps, p, "worker_stuck", now_ms);
 	processes_stuck(ps, slot);
 	kill(p->pid, SIGABRT);
-	kill(p->pid, SIGCONT);		/* a stopped child gets the signal only when it continues, and then dies before it does anything else */
+	/* a stopped child gets the signal only when it continues, and then dies before it does anything else */
+	kill(p->pid, SIGCONT);
 	if (p->kill_at_ms == 0 || p->kill_at_ms > now_ms + CORE_MS)
 		processes_kill_at(ps, slot, now_ms + CORE_MS);
 	processes_suspect(ps, slot, 0);

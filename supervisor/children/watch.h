@@ -9,8 +9,8 @@
 void watch_children(struct processes *ps, int64_t now_ms);
 
 /*
- * Kills workers whose lease is about to expire while a handler runs that must not outlive it (fence = "kill"). Called in each
- * turn. Returns when to call again; INT64_MAX: after the next event. lease_ms: of the configuration.
+ * Kills workers whose lease is about to expire while a handler runs that must not outlive it (fence = "kill"). Called
+ * in each turn. Returns when to call again; INT64_MAX: after the next event. lease_ms: of the configuration.
  */
 int64_t watch_fences(struct processes *ps, int64_t lease_ms, int64_t now_ms, int64_t boottime_ms);
 

@@ -1,6 +1,6 @@
 /*
- * Connections of the control socket inside the master's loop. It reads the next line of a client only when the client has
- * taken the answer to the last one, so a client that does not read uses no memory.
+ * Connections of the control socket inside the master's loop. It reads the next line of a client only when the client
+ * has taken the answer to the last one, so a client that does not read uses no memory.
  */
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,7 +26,8 @@
 
 static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
 
-void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms), void *arg)
+void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms),
+    void *arg)
 {
 	c->answer = answer;
 	c->arg = arg;
@@ -63,7 +64,8 @@ bool control_restore(struct control *c)
 	struct stat st;
 	int fd;
 
-	if (c->fd == -1 || lstat(c->path, &st) == 0 || errno != ENOENT || (fd = unix_socket_listen(c->path, BACKLOG, &file)) == -1)
+	if (c->fd == -1 || lstat(c->path, &st) == 0 || errno != ENOENT ||
+	    (fd = unix_socket_listen(c->path, BACKLOG, &file)) == -1)
 		return false;
 	close(c->fd);
 	c->fd = fd;
@@ -259,6 +261,7 @@ void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t n
 		    now_ms - client->moved_ms >= PATIENCE_MS)
 			drop_client(client);
 	}
-	if (incoming && find_place(c, now_ms) != NULL)	/* last: it may take a place, and a descriptor's number, that p still refers to */
+	/* last: it may take a place, and a descriptor's number, that p still refers to */
+	if (incoming && find_place(c, now_ms) != NULL)
 		accept_client(c, now_ms);
 }

@@ -12,8 +12,8 @@
 struct pollfd;
 
 /*
- * The control socket. A client sends requests, one a line, and gets one line for each; the caller defines their contents. No
- * client can delay the caller's loop, whatever it sends, does not read or keeps open.
+ * The control socket. A client sends requests, one a line, and gets one line for each; the caller defines their
+ * contents. No client can delay the caller's loop, whatever it sends, does not read or keeps open.
  */
 #define CONTROL_CLIENTS 16
 #define CONTROL_LINE_MAX 4096
@@ -40,19 +40,22 @@ struct control {
 	struct control_client clients[CONTROL_CLIENTS];
 };
 
-void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms), void *arg);
+void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms),
+    void *arg);
 
-/* Listens on path, in place of a socket that an earlier master left there: call it with the lock held. -1: the reason is in error. */
+/* Listens on path, in place of a socket that an earlier master left there: call it with the lock held. -1: the reason
+ * is in error. */
 int control_open(struct control *c, const char *path, char *error, size_t size);
 /*
- * Listens again if the socket was removed; one that another process has put there stays. Call it with the lock held. True: it did. A failure is tried again
- * at the next call.
+ * Listens again if the socket was removed; one that another process has put there stays. Call it with the lock held.
+ * True: it did. A failure is tried again at the next call.
  */
 bool control_restore(struct control *c);
 void control_close(struct control *c);		/* also removes the socket, unless another process has replaced it */
 void control_close_in_child(struct control *c);
 
 size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms);	/* at most CONTROL_POLLFDS */
-void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t now_ms);	/* p, n: the descriptors after poll() */
+/* p, n: the descriptors after poll() */
+void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t now_ms);
 
 #endif

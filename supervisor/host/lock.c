@@ -1,6 +1,6 @@
 /*
- * The lock file. Its holder is the only supervisor that may use it, and the identity of the file tells a later start which
- * registrations in Redis are of its own dead predecessors. main.c decides how long to wait for the lock.
+ * The lock file. Its holder is the only supervisor that may use it, and the identity of the file tells a later start
+ * which registrations in Redis are of its own dead predecessors. main.c decides how long to wait for the lock.
  */
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -42,8 +42,8 @@ static int file_failed(char *error, size_t size, const char *path, const char *w
 }
 
 /*
- * flock(2) needs no write permission: any user who can open the file can hold the lock. So the file gets mode 0600. A process
- * that opened an older file before that keeps its descriptor, and can still hold the lock.
+ * flock(2) needs no write permission: any user who can open the file can hold the lock. So the file gets mode 0600. A
+ * process that opened an older file before that keeps its descriptor, and can still hold the lock.
  */
 static int make_private(int fd, const char *path, bool *was_private, char *error, size_t size)
 {
@@ -75,8 +75,8 @@ static int open_private(const char *path, bool *was_private, char *error, size_t
 	}
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd == -1 && errno == ELOOP) {
-		snprintf(error, size, "%s: is a symbolic link, which another user may have put there: remove it, or name the file itself in "
-		    "the configuration", path);
+		snprintf(error, size, "%s: is a symbolic link, which another user may have put there: remove it, or "
+		    "name the file itself in the configuration", path);
 		return -1;
 	}
 	if (fd == -1)
@@ -117,10 +117,10 @@ static bool proc_is_ours(void)
 }
 
 /*
- * The identity: device and inode differ for any two files of one kernel that exist at the same time. The pid namespace is part
- * of it, because the handlers of a supervisor in another namespace would be invisible, and because some file systems give
- * clones of a file the same numbers. A number can be reused when the object that had it is gone, but then the supervisor with
- * the old identity is gone, too.
+ * The identity: device and inode differ for any two files of one kernel that exist at the same time. The pid namespace
+ * is part of it, because the handlers of a supervisor in another namespace would be invisible, and because some file
+ * systems give clones of a file the same numbers. A number can be reused when the object that had it is gone, but then
+ * the supervisor with the old identity is gone, too.
  */
 static int identify(struct lock *l, const char *path, char *error, size_t size)
 {
@@ -132,12 +132,13 @@ static int identify(struct lock *l, const char *path, char *error, size_t size)
 	if (process_boot_id(boot_id) == -1)
 		return file_failed(error, size, path, "the kernel's boot id cannot be read");
 	if (!proc_is_ours()) {
-		snprintf(error, size, "/proc belongs to another PID namespace: mount it anew in this one (unshare --mount-proc)");
+		snprintf(error, size,
+		    "/proc belongs to another PID namespace: mount it anew in this one (unshare --mount-proc)");
 		return -1;
 	}
 	stat("/proc/self/ns/pid", &pids);	/* a kernel without namespaces has a single one */
-	snprintf(l->identity, sizeof(l->identity), "%s:%jx:%ju:%ju", boot_id, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
-	    (uintmax_t)pids.st_ino);
+	snprintf(l->identity, sizeof(l->identity), "%s:%jx:%ju:%ju", boot_id, (uintmax_t)st.st_dev,
+	    (uintmax_t)st.st_ino, (uintmax_t)pids.st_ino);
 	return 0;
 }
 
@@ -190,8 +191,8 @@ static pid_t read_holder(int fd)
 }
 
 /*
- * True: the path still names this file. If it was removed or replaced between open and flock, another supervisor can lock
- * the new file, and this lock is worthless.
+ * True: the path still names this file. If it was removed or replaced between open and flock, another supervisor can
+ * lock the new file, and this lock is worthless.
  */
 static bool is_at(int fd, const char *path)
 {

@@ -10,8 +10,8 @@
 #include "supervisor/host/lock_text.h"
 
 /*
- * One supervisor for each lock file. The flock belongs to the open file, which master, workers and sweeper share, so it is free
- * only when the last of them has exited.
+ * One supervisor for each lock file. The flock belongs to the open file, which master, workers and sweeper share, so it
+ * is free only when the last of them has exited.
  */
 struct lock {
 	int fd;			/* -1: not open */
@@ -27,14 +27,14 @@ void lock_close(struct lock *l);	/* in a child that must not hold it */
 int lock_open(struct lock *l, const char *path, char *error, size_t size);
 
 /*
- * 0: this process holds the lock, and has written its pid; 1: another process holds it, *holder is a living quredisd or 0; -1:
- * the reason is in error.
+ * 0: this process holds the lock, and has written its pid; 1: another process holds it, *holder is a living quredisd or
+ * 0; -1: the reason is in error.
  */
 int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_t size);
 
 /*
- * Opens the lock file or the pid file, or creates it. Sets mode 0600, also on an existing file; refuses a link, and a file of another
- * user. Returns a descriptor; or -1, with the reason in error.
+ * Opens the lock file or the pid file, or creates it. Sets mode 0600, also on an existing file; refuses a link, and a
+ * file of another user. Returns a descriptor; or -1, with the reason in error.
  */
 int lock_file_open(const char *path, char *error, size_t size);
 

@@ -8,15 +8,15 @@
 struct lock;
 
 /*
- * The lock file contains the pid of its holder, and the data by which the next start recognises leftover handlers: a key,
- * which is made once and stays as long as the file, and every user that a handler ever had:
+ * The lock file contains the pid of its holder, and the data by which the next start recognises leftover handlers: a
+ * key, which is made once and stays as long as the file, and every user that a handler ever had:
  *
  *	1234
  *	key 64 hex digits
  *	users 0 33 1000
  *
- * The master writes the file in place, since the inode is part of the identity of the lock. No line ever becomes shorter, so
- * an interrupted write destroys nothing.
+ * The master writes the file in place, since the inode is part of the identity of the lock. No line ever becomes
+ * shorter, so an interrupted write destroys nothing.
  */
 struct lock_text {		/* valid once the lock is held */
 	unsigned char key[LEFTOVERS_KEY_SIZE];

@@ -1,6 +1,6 @@
 /*
- * The sd_notify(3) protocol over a datagram socket, without libsystemd. The master decides when to send each state. Sending
- * never waits, and errors are ignored: a service manager that does not listen must not harm the supervisor.
+ * The sd_notify(3) protocol over a datagram socket, without libsystemd. The master decides when to send each state.
+ * Sending never waits, and errors are ignored: a service manager that does not listen must not harm the supervisor.
  */
 #include <inttypes.h>
 #include <limits.h>

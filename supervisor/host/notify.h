@@ -27,8 +27,8 @@ void notify_stopping(const struct notify *n);
 void notify_status(const struct notify *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Called in the main loop: sends WATCHDOG=1 and, while stopping, EXTEND_TIMEOUT_USEC, each when due. Returns when to call it
- * again; INT64_MAX: never.
+ * Called in the main loop: sends WATCHDOG=1 and, while stopping, EXTEND_TIMEOUT_USEC, each when due. Returns when to
+ * call it again; INT64_MAX: never.
  */
 int64_t notify_tick(struct notify *n, bool stopping, int64_t now_ms);
 

@@ -1,4 +1,5 @@
-/* The master reads its signals from a descriptor in its loop; it has no signal handlers. master.c decides what each signal means. */
+/* The master reads its signals from a descriptor in its loop; it has no signal handlers. master.c decides what each
+ * signal means. */
 #include <sys/signalfd.h>
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include "supervisor/host/signals.h"
 
 static const int orders[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD };
-static const int ignored[] = { SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU, SIGWINCH };	/* XFSZ: a write beyond the file size limit fails instead, as on a full disk */
+/* XFSZ: a write beyond the file size limit fails instead, as on a full disk */
+static const int ignored[] = { SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU, SIGWINCH };
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 
 static void set_all(const int *list, size_t n, void (*disposition)(int))
@@ -69,8 +71,8 @@ int signals_next(int fd)
 }
 
 /*
- * Blocks all signals but faults. For the child a blocked signal, SIGPIPE included, is as good as an ignored one, and no disposition
- * has to be restored before exec.
+ * Blocks all signals but faults. For the child a blocked signal, SIGPIPE included, is as good as an ignored one, and no
+ * disposition has to be restored before exec.
  */
 void signals_child(void)
 {

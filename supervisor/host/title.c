@@ -1,6 +1,6 @@
 /*
- * The title of the process in ps. libbsd's setproctitle() leaves a dot where argv[0] ended if a title is shorter and there were
- * more arguments. So this file fills each title with blanks to that length.
+ * The title of the process in ps. libbsd's setproctitle() leaves a dot where argv[0] ended if a title is shorter and
+ * there were more arguments. So this file fills each title with blanks to that length.
  */
 #include <stdarg.h>
 #include <stdio.h>

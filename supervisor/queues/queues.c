@@ -82,8 +82,9 @@ bool queues_are_complete(const struct queues *qs)
 }
 
 /*
- * A number has at most two living workers, one that leaves and its successor. That bounds the processes, however often the queue changes while its
- * handlers run. The name counts: workers that leave may be of another place, with other keys.
+ * A number has at most two living workers, one that leaves and its successor. That bounds the processes, however often
+ * the queue changes while its handlers run. The name counts: workers that leave may be of another place, with other
+ * keys.
  */
 int queues_free_index(const struct queues *qs, int queue)
 {
@@ -99,7 +100,8 @@ int queues_free_index(const struct queues *qs, int queue)
 
 /* ---- counts of workers ---- */
 
-/* The only function that changes the counts. Each count equals the number in the table of processes; check_counts() compares them. */
+/* The only function that changes the counts. Each count equals the number in the table of processes; check_counts()
+ * compares them. */
 static void count_workers(struct queue_workers *q, int serving, int leaving)
 {
 	q->serving += serving;
@@ -277,7 +279,8 @@ static void order_all(struct queues *qs, int queue, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
 		if (p->state == PROCESS_SERVING && p->role.queue == queue)
-			processes_order(qs->processes, processes_slot(qs->processes, p), queues_first_order(qs, queue), now_ms);
+			processes_order(qs->processes, processes_slot(qs->processes, p), queues_first_order(qs, queue),
+			    now_ms);
 }
 
 void queues_set_quiet(struct queues *qs, int queue, bool quiet, int64_t now_ms)
@@ -353,7 +356,8 @@ static void publish(struct queues *qs, const struct queue_workers *q)
 	atomic_store(&words->policy, policies[q->policy.state]);
 	atomic_store(&words->quiet, qs->quiet || q->quiet);
 	atomic_store(&words->scaled, q->membership == MEMBER_CONFIGURED && q->scaled != -1);
-	atomic_store(&words->waits, q->serving < wanted && q->leaving > 0 && queues_free_index(qs, queues_place(qs, q)) == -1);
+	atomic_store(&words->waits, q->serving < wanted && q->leaving > 0 &&
+	    queues_free_index(qs, queues_place(qs, q)) == -1);
 	atomic_store(&words->next_start_ms, q->policy.next_spawn_ms);
 }
 
@@ -372,8 +376,10 @@ static void look_at_queue(struct queues *qs, struct queue_workers *q, const stru
 	q->hold = judged.hold;
 	q->reason = judged.reason;
 	q->also = judged.also;
-	log_event(holds_table[judged.hold].level < HOLD_WARNING ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
-	    log_str("state", holds_table[judged.hold].name), log_str("reason", holds_explain(qs->board, b, slots, &judged, q->conf, 0, text)));
+	log_event(holds_table[judged.hold].level < HOLD_WARNING ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state",
+	    log_str("queue", q->name),
+	    log_str("state", holds_table[judged.hold].name),
+	    log_str("reason", holds_explain(qs->board, b, slots, &judged, q->conf, 0, text)));
 }
 
 void queues_look(struct queues *qs, int64_t now_ms)

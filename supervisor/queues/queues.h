@@ -8,9 +8,10 @@
 #include "supervisor/children/children.h"
 
 /*
- * The queues of the master: how many workers each one should have, how many it has, and the totals of dead workers. A queue that
- * comes back, or gets other keys, takes a new place here and on the scoreboard, since a sweeper of the earlier configuration may
- * still write to the old place. Both places then have one name; the totals of the older one count for the newer one, its heir.
+ * The queues of the master: how many workers each one should have, how many it has, and the totals of dead workers. A
+ * queue that comes back, or gets other keys, takes a new place here and on the scoreboard, since a sweeper of the
+ * earlier configuration may still write to the old place. Both places then have one name; the totals of the older one
+ * count for the newer one, its heir.
  *
  * Owner: queues.c. It also writes the words of struct queue_master on the scoreboard.
  */
@@ -56,16 +57,19 @@ void queues_init(struct queues *qs, struct processes *ps, const struct deaths *d
 
 /* ---- looking ---- */
 
-/* Returns the next queue of the configuration after q; q NULL: the first one. NULL: there is no further one. queues_place() gives its index. */
+/* Returns the next queue of the configuration after q; q NULL: the first one. NULL: there is no further one.
+ * queues_place() gives its index. */
 const struct queue_workers *queues_next(const struct queues *qs, const struct queue_workers *q);
 int queues_place(const struct queues *qs, const struct queue_workers *q);
 int queues_find(const struct queues *qs, const char *name);	/* index of a queue of the configuration; -1: none */
 int queues_wanted(const struct queue_workers *q);
 int queues_wanted_by_others(const struct queues *qs, int queue);	/* in all other queues together */
-int queues_root(const struct queues *qs, int queue);		/* the queue itself, or the last one in its line of heirs */
+/* the queue itself, or the last one in its line of heirs */
+int queues_root(const struct queues *qs, int queue);
 int queues_count_workers(const struct queues *qs);		/* living workers, including those that leave */
 bool queues_are_complete(const struct queues *qs);		/* each queue has the workers that it wants */
-int queues_free_index(const struct queues *qs, int queue);	/* the number for a missing worker; -1: none is missing, or none may start yet */
+/* the number for a missing worker; -1: none is missing, or none may start yet */
+int queues_free_index(const struct queues *qs, int queue);
 
 /* ---- the configuration changes ---- */
 
@@ -73,11 +77,12 @@ int queues_enter(struct queues *qs, const struct conf_queue *conf);	/* -1: there
 
 /* The queue leaves the configuration: its workers finish. epoch: of the configuration that it leaves. */
 void queues_leave(struct queues *qs, int queue, unsigned epoch, int64_t now_ms);
-void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);	/* the queue has the same keys in the new configuration */
+/* the queue has the same keys in the new configuration */
+void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);
 
 /*
- * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still has two living ones starts when one of
- * these has finished; until then it is missing.
+ * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still
+ * has two living ones starts when one of these has finished; until then it is missing.
  */
 void queues_recycle(struct queues *qs, int queue, int64_t now_ms);
 
@@ -93,18 +98,22 @@ enum order queues_first_order(const struct queues *qs, int queue);	/* of a new w
 void queues_worker_forked(struct queues *qs, int queue, int64_t now_ms);
 
 /*
- * The worker in this slot ended. died: the crash policy of the queue counts it. chance: 0..1, for the policy. Call this before
- * processes_release().
+ * The worker in this slot ended. died: the crash policy of the queue counts it. chance: 0..1, for the policy. Call this
+ * before processes_release().
  */
 void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms, double chance);
 /* How the worker ended: its exit status, or its signal. */
 void queues_note_end(struct queues *qs, int queue, int code, bool by_signal, int64_t now_ms);
-void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms);	/* workers beyond the number wanted leave */
+/* workers beyond the number wanted leave */
+void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms);
 
-/* Called once a second: tells the policies of successes, logs states that changed, and compares the counts of workers with the table of processes. */
+/* Called once a second: tells the policies of successes, logs states that changed, and compares the counts of workers
+ * with the table of processes. */
 void queues_look(struct queues *qs, int64_t now_ms);
-void queues_wake_opened(struct queues *qs);	/* wakes the workers of each queue whose gate has opened since the last call */
-void queues_publish(struct queues *qs);	/* what the judge of holds reads (common/holds/): call it after a change, before somebody judges */
+/* wakes the workers of each queue whose gate has opened since the last call */
+void queues_wake_opened(struct queues *qs);
+/* what the judge of holds reads (common/holds/): call it after a change, before somebody judges */
+void queues_publish(struct queues *qs);
 
 #include "supervisor/queues/totals.h"
 

@@ -1,7 +1,7 @@
 /*
- * Adds up the figures of a queue: its living workers, its ended workers, the sweeper, and the same for each place whose heir
- * it is. The master itself moves the words of a dead worker from its slot to the past of the queue, so it never counts them
- * twice.
+ * Adds up the figures of a queue: its living workers, its ended workers, the sweeper, and the same for each place whose
+ * heir it is. The master itself moves the words of a dead worker from its slot to the past of the queue, so it never
+ * counts them twice.
  */
 #include "supervisor/queues/totals.h"
 

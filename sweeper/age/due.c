@@ -1,15 +1,18 @@
 /*
  * Moves retries that are due back to ingress, and sets the gates of paused queues.
  *
- * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write. QUIET asks
- * Redis whether the queue is paused, or has a delayed message, a cancel or an operation: one command a second for an idle queue, and less while no worker
- * settles anything. WHICH asks which of them it is; delayed pushes of producers are the work of pushed.c. MOVE moves messages that are due. Redis
- * cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves
- * only messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is stored apart.
+ * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write.
+ * QUIET asks Redis whether the queue is paused, or has a delayed message, a cancel or an operation: one command a
+ * second for an idle queue, and less while no worker settles anything. WHICH asks which of them it is; delayed pushes
+ * of producers are the work of pushed.c. MOVE moves messages that are due. Redis cannot verify a seal. So where the
+ * line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves only
+ * messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is
+ * stored apart.
  *
- * Retries are fair against new messages. A retry that is moved stands before each message that is pushed later, so a queue whose attempts all fail
- * would fill ingress with retries, and new messages would wait for minutes. So retries move only until as many messages wait in ingress as the
- * workers of this host settle until the next look, twice over; and where more wait already, half as many as these workers settle.
+ * Retries are fair against new messages. A retry that is moved stands before each message that is pushed later, so a
+ * queue whose attempts all fail would fill ingress with retries, and new messages would wait for minutes. So retries
+ * move only until as many messages wait in ingress as the workers of this host settle until the next look, twice over;
+ * and where more wait already, half as many as these workers settle.
  */
 #include <assert.h>
 
@@ -21,8 +24,10 @@
 #define EVERY_MS 1000
 #define FAIR_MS 200		/* the next look at a queue in which retries had to stay */
 #define LEAST_PER_WORKER 4	/* messages may wait in ingress for each worker, however slow it is */
-#define LEAST_ELSEWHERE 1000	/* the same if this host has no workers, and does not know how fast those of others are */
-#define QUIET_LOOK_MS 4000	/* on an idle queue, a pause or a message delayed by another host is noticed this late at most */
+/* the same if this host has no workers, and does not know how fast those of others are */
+#define LEAST_ELSEWHERE 1000
+/* on an idle queue, a pause or a message delayed by another host is noticed this late at most */
+#define QUIET_LOOK_MS 4000
 
 extern const struct task due_task;
 
@@ -32,7 +37,8 @@ struct due {
 	bool quiet;			/* nothing was delayed or paused at the last look */
 	int64_t quiet_until_ms;		/* CLOCK_MONOTONIC of the next look while quiet */
 	uint64_t settled_seen;		/* board->workers.done at the last look */
-	int64_t connection;		/* redis.connection of the last request: steps continue on that connection only */
+	/* redis.connection of the last request: steps continue on that connection only */
+	int64_t connection;
 	bool wrong;			/* a key of those that the last look counted has the wrong type */
 	struct redis_reply glanced;	/* the answer of GLANCE, */
 	void *kept;			/* the reply that holds it; NULL: none */
@@ -123,7 +129,8 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 	case DUE_MOVE:
 		assert(d->share > 0);
 		d->judged = d->kept != NULL;
-		queue_due(&s->redis, &q->keys, false, d->share < budget ? (int)d->share : budget, d->judged ? &d->glanced : NULL);
+		queue_due(&s->redis, &q->keys, false, d->share < budget ? (int)d->share : budget,
+		    d->judged ? &d->glanced : NULL);
 		drop_glanced(d);
 		break;
 	}
@@ -162,7 +169,8 @@ static enum task_end end_look(struct sweeper *s, struct sweeper_queue *q)
 {
 	if (!due_of(q)->wrong)
 		return TASK_DONE;
-	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE, "WRONGTYPE a key of delayed messages, the pause, cancels or ingress has the wrong type");
+	connection_set_error(s, QUEUE_ERROR_WRONG_TYPE,
+	    "WRONGTYPE a key of delayed messages, the pause, cancels or ingress has the wrong type");
 	return TASK_FAILED;
 }
 
@@ -184,7 +192,8 @@ static void calculate_share(struct sweeper_queue *q, int64_t waiting)
 	d->share = full - waiting > least ? full - waiting : least;
 }
 
-/* A look ends with retries that are due, since their share has moved. If no worker settles anything, none of them is urgent. */
+/* A look ends with retries that are due, since their share has moved. If no worker settles anything, none of them is
+ * urgent. */
 static enum task_end end_share(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	if (due_of(q)->since > 0)
@@ -194,7 +203,8 @@ static enum task_end end_share(struct sweeper *s, struct sweeper_queue *q, int64
 
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	int64_t n[6] = {0};		/* as queue_poll() and queue_cancels_count() answer; the length of ingress; queue_operations_exist() */
+	/* as queue_poll() and queue_cancels_count() answer; the length of ingress; queue_operations_exist() */
+	int64_t n[6] = {0};
 	bool failed = false;
 
 	due_of(q)->step = DUE_QUIET;
@@ -254,8 +264,10 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q, int6
 	}
 	observe_lags(q, &reply);
 	if (due.lost > 0)
-		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost), log_str("error",
-		    "another client deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
+		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost),
+		    log_str("error",
+		    "another client deleted a list that holds the payload of a large delayed message, so the rest of "
+		    "that message was deleted, too"));
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
 	due_of(q)->step = DUE_QUIET;
 	if (due.moved + due.lost == 0 && (!due.unread || due_of(q)->judged))
@@ -289,5 +301,6 @@ static void free_state(struct sweeper_queue *q)
 	drop_glanced(due_of(q));
 }
 
-const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .configured = true, .ask = ask_due, .take = take_due,
+const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .configured = true,
+    .ask = ask_due, .take = take_due,
 	.steady = true, .state_size = sizeof(struct due), .free = free_state };

@@ -1,6 +1,6 @@
 /*
- * Expires messages. One script call moves one message to escape, if the message is still in ingress. ttl.c finds the messages by
- * their beginnings; this file reads each message whole and judges it again.
+ * Expires messages. One script call moves one message to escape, if the message is still in ingress. ttl.c finds the
+ * messages by their beginnings; this file reads each message whole and judges it again.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@ struct exits {
 	size_t n;
 };
 
-struct record expire_record(const struct sweeper *s, const struct sweeper_queue *q, const struct message *m, const char *class)
+struct record expire_record(const struct sweeper *s, const struct sweeper_queue *q, const struct message *m,
+    const char *class)
 {
 	return (struct record){
 		.queue = q->keys.name,
@@ -43,13 +44,15 @@ struct record expire_record(const struct sweeper *s, const struct sweeper_queue 
 	};
 }
 
-void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct message *m, int64_t at, const struct record *record)
+void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct message *m, int64_t at,
+    const struct record *record)
 {
-	const struct queue_entry e = { .raw = m->raw, .len = m->raw_len, .at = m->raw_len > QUEUE_BY_VALUE_MAX ? at : QUEUE_ANYWHERE };
+	const struct queue_entry e = { .raw = m->raw, .len = m->raw_len,
+	    .at = m->raw_len > QUEUE_BY_VALUE_MAX ? at : QUEUE_ANYWHERE };
 	char *no_lease = queue_lease_key(&q->keys, NULL);
 
-	queue_escape(&s->redis, &(struct queue_move){ .keys = &q->keys, .lease = no_lease, .lease_ms = 1, .from = q->keys.ingress, .count = -1,
-	    .entry = &e, .message = m, .record = record });
+	queue_escape(&s->redis, &(struct queue_move){ .keys = &q->keys, .lease = no_lease, .lease_ms = 1,
+	    .from = q->keys.ingress, .count = -1, .entry = &e, .message = m, .record = record });
 	free(no_lease);
 }
 
@@ -75,14 +78,16 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 	const char *name = e->l->q->keys.name;
 
 	if (answer <= 0)
-		return;			/* it was fetched or moved first, or is at another place now: the next walk finds it */
+		/* it was fetched or moved first, or is at another place now: the next walk finds it */
+		return;
 	sweeper_queue_count(e->l->q, COUNT_ESCAPED, 1);
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED, 1);
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED_WAITING, 1);
 	sweeper_queue_observe_lag(e->l->q, gone->late_ms);
 	if (gone->age_ms > x->oldest_ms)
 		x->oldest_ms = gone->age_ms;
-	log_event(++x->messages <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped", log_str("queue", name),
+	log_event(++x->messages <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped",
+	    log_str("queue", name),
 	    log_str("id", gone->id), log_str("class", "TTLExpired"), log_int("age_ms", gone->age_ms));
 	if (answer == QUEUE_MOVED_WITHOUT_RECORD)
 		log_warning("record_failed", log_str("queue", name), log_str("id", gone->id),

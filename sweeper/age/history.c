@@ -1,6 +1,6 @@
 /*
- * Trims the history of a queue, if it keeps one: removes the entries that are older than done.max_age or purge.max_done_age. A dry
- * run of purge only names them. A turn handles as many pages as its budget allows.
+ * Trims the history of a queue, if it keeps one: removes the entries that are older than done.max_age or
+ * purge.max_done_age. A dry run of purge only names them. A turn handles as many pages as its budget allows.
  */
 #include "sweeper/core/core.h"
 
@@ -17,7 +17,8 @@ extern const struct task history_task;
 /* All times: CLOCK_MONOTONIC, in ms. */
 struct history {
 	int64_t trim_at_ms;		/* the next trim */
-	int64_t gone;			/* entries removed because of purge.max_done_age since the last line in the log */
+	/* entries removed because of purge.max_done_age since the last line in the log */
+	int64_t gone;
 	int64_t logged_ms;		/* when the sweeper logged `gone` last; 0: never */
 	int64_t name_at_ms;		/* dry run: time of the next page */
 	int64_t begun_ms;		/* dry run: begin of its round */
@@ -79,7 +80,8 @@ static void log_removed(const struct sweeper *s, struct sweeper_queue *q, int64_
 
 static enum task_end trim_turn(struct sweeper *s, struct sweeper_queue *q, int64_t age_ms, int budget, int64_t now_ms)
 {
-	int64_t before_ms, every = age_ms / 4 < EVERY_MS ? EVERY_MS : age_ms / 4 > EVERY_MOST_MS ? EVERY_MOST_MS : age_ms / 4;
+	int64_t before_ms, every = age_ms / 4 < EVERY_MS ? EVERY_MS : age_ms / 4 > EVERY_MOST_MS ? EVERY_MOST_MS
+	    : age_ms / 4;
 	int rc = is_known(s, age_ms, &before_ms) ? trim(s, q, before_ms, budget) : 0;
 
 	history_of(q)->trim_at_ms = now_ms + (rc == 0 ? every : 0);
@@ -105,8 +107,8 @@ static int name_page(struct sweeper *s, struct sweeper_queue *q, int64_t before_
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply entry = redis_element(&reply, i), message = redis_element(&reply, i + 1);
 
-		log_info("history_would_be_removed", log_str("queue", q->keys.name), log_str("entry", entry.str), log_str("id", message.str),
-		    log_int("limit_ms", q->conf->purge.max_done_age_ms));
+		log_info("history_would_be_removed", log_str("queue", q->keys.name), log_str("entry", entry.str),
+		    log_str("id", message.str), log_int("limit_ms", q->conf->purge.max_done_age_ms));
 		follow = queue_record_id_next(entry.str, h->from);
 	}
 	sweeper_queue_count(q, COUNT_WOULD_PURGE, reply.n / 2);
@@ -152,9 +154,11 @@ static enum task_end run_history(struct sweeper *s, struct sweeper_queue *q, int
 		named = name_turn(s, q, budget, now_ms);
 	if (trims && named != TASK_FAILED && now_ms >= h->trim_at_ms)
 		trimmed = trim_turn(s, q, max_age(s, q), budget, now_ms);
-	task_wake_at(q, &history_task, !trims || (names && h->name_at_ms < h->trim_at_ms) ? h->name_at_ms : h->trim_at_ms);
+	task_wake_at(q, &history_task, !trims || (names && h->name_at_ms < h->trim_at_ms) ? h->name_at_ms
+	    : h->trim_at_ms);
 	return named > trimmed ? named : trimmed;
 }
 
-const struct task history_task = { .name = "history", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted, .run_queue = run_history,
+const struct task history_task = { .name = "history", .budget = 10, .leads = true, .configured = true,
+    .wanted = is_wanted, .run_queue = run_history,
 	.state_size = sizeof(struct history) };

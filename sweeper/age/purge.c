@@ -1,11 +1,13 @@
 /*
- * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry run only logs them.
- * This file decides when a queue's round begins and ends, walks through ingress and delayed, reads how entries begin, and finds those that
- * are too old, each by its own time. A message that waits without a time gets one, so that a later round knows how long it has waited.
- * purge_move.c reads the whole of each message that is too old, and moves it; purge_check.c runs the command that may object.
+ * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry
+ * run only logs them. This file decides when a queue's round begins and ends, walks through ingress and delayed, reads
+ * how entries begin, and finds those that are too old, each by its own time. A message that waits without a time gets
+ * one, so that a later round knows how long it has waited. purge_move.c reads the whole of each message that is too
+ * old, and moves it; purge_check.c runs the command that may object.
  *
- * A message in flight stays, since its owner lives: each one that has been in flight for longer than purge.max_transit_age is logged once, by the
- * scoreboard. Each supervisor does this for its own workers, also without the lead; the sweeper rescues messages of dead workers anyway.
+ * A message in flight stays, since its owner lives: each one that has been in flight for longer than
+ * purge.max_transit_age is logged once, by the scoreboard. Each supervisor does this for its own workers, also without
+ * the lead; the sweeper rescues messages of dead workers anyway.
  */
 #include "sweeper/age/purge.h"
 
@@ -17,9 +19,11 @@
 
 #define CHECK_LOOK_MS 20
 #define ORPHANS_LOOK_MS 50
-#define PAUSE_FACTOR 20		/* pauses last so many times as long as the walks before them: walks take 5 % of the time of Redis at most */
+/* pauses last so many times as long as the walks before them: walks take 5 % of the time of Redis at most */
+#define PAUSE_FACTOR 20
 #define WALK_MAX_MS 250		/* a walk counts as no longer: this process may have stood still */
-#define MISSES_MAX 100		/* consecutive entries that other processes moved first; then the round ends, and the next one continues */
+/* consecutive entries that other processes moved first; then the round ends, and the next one continues */
+#define MISSES_MAX 100
 
 extern const struct task transit_task;
 
@@ -29,7 +33,8 @@ static void end_round(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms
 {
 	struct purge *p = purge_of(q);
 	const char *event = s->conf->purge.dry_run ? "purge_dry_run" : "purge_done";
-	/* a dry run logs its result even if it found nothing; a live round that moved nothing is logged at level debug */
+	/* a dry run logs its result even if it found nothing; a live round that moved nothing is logged at level
+	 * debug */
 	bool news = s->conf->purge.dry_run || p->purged > 0 || p->spared > 0;
 
 	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name),
@@ -100,13 +105,16 @@ static int read_page(struct purging *t, const struct purge_walk *walk, struct pu
 		return -1;
 	if (purge_walk_read(&reply, page) == -1)
 		return connection_unexpected(t->s);
-	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page count. */
+	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page
+	 * count. */
 	clock_learn(t->s, page->server_ms, sent_ms);
 	return server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock) ? 0 : -1;
 }
 
-/* Counts consecutive entries from the i-th on that are too old, or that are young, as the caller wants. *untimed: a counted entry has no time. */
-static int64_t count_run(const struct purging *t, const struct purge_walk *walk, const struct purge_page *page, size_t i, bool old, bool *untimed)
+/* Counts consecutive entries from the i-th on that are too old, or that are young, as the caller wants. *untimed: a
+ * counted entry has no time. */
+static int64_t count_run(const struct purging *t, const struct purge_walk *walk, const struct purge_page *page,
+    size_t i, bool old, bool *untimed)
 {
 	struct verdict verdict;
 	struct message m;
@@ -124,8 +132,8 @@ static int64_t count_run(const struct purging *t, const struct purge_walk *walk,
 }
 
 /*
- * Passes over the next young entries, and stamps those without a time; then decides the old entries that follow them. 1: go on;
- * 0: the round is over; -1: error.
+ * Passes over the next young entries, and stamps those without a time; then decides the old entries that follow them.
+ * 1: go on; 0: the round is over; -1: error.
  */
 static int look_at_page(struct purging *t)
 {
@@ -141,7 +149,8 @@ static int look_at_page(struct purging *t)
 	young = count_run(t, &walk, &page, 0, false, &untimed);
 	old = count_run(t, &walk, &page, (size_t)young, true, &ignored);
 	purge_stays(p, young, true);
-	if (untimed && p->phase == PURGE_LOOK && !t->s->conf->purge.dry_run && stamps_range(t->s, t->q, -p->stay, young) == -1)
+	if (untimed && p->phase == PURGE_LOOK && !t->s->conf->purge.dry_run &&
+	    stamps_range(t->s, t->q, -p->stay, young) == -1)
 		return -1;
 	if (old > 0)
 		rc = purge_entries(t, (int)old);
@@ -213,8 +222,9 @@ static void count_walk(struct sweeper *s, struct sweeper_queue *q, void *walks)
 }
 
 /*
- * A walk that began at begun_ms has ended, and no message left. The next one, which may belong to the next round, waits: otherwise Redis would do little
- * else while the walk goes over many messages that stay. All queues that are walked share the time.
+ * A walk that began at begun_ms has ended, and no message left. The next one, which may belong to the next round,
+ * waits: otherwise Redis would do little else while the walk goes over many messages that stay. All queues that are
+ * walked share the time.
  */
 static void pause_walk(struct sweeper *s, struct sweeper_queue *q, int64_t begun_ms)
 {
@@ -275,8 +285,10 @@ static void free_state(struct sweeper_queue *q)
 	purge_check_drop(&purge_of(q)->question);
 }
 
-const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted, .run_queue = run_purge, .stop = give_up,
-	.state_size = sizeof(struct purge), .free = free_state, .own_size = sizeof(struct purge_check), .free_own = purge_check_stop };
+const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted,
+    .run_queue = run_purge, .stop = give_up,
+	.state_size = sizeof(struct purge), .free = free_state, .own_size = sizeof(struct purge_check),
+	    .free_own = purge_check_stop };
 
 /* ---- messages in flight ---- */
 
@@ -313,4 +325,5 @@ static bool run_transit(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task transit_task = { .name = "transit", .interval_ms = 1000, .budget = 1, .run = run_transit, .own_size = sizeof(struct logged) };
+const struct task transit_task = { .name = "transit", .interval_ms = 1000, .budget = 1, .run = run_transit,
+    .own_size = sizeof(struct logged) };

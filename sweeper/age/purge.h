@@ -30,12 +30,14 @@ struct purge_question {
 
 struct purge {
 	enum purge_phase phase;
-	bool asked_orphans;	/* the purge of records was started; it precedes the round (sweeper/dead_letters/orphans.c) */
+	/* the purge of records was started; it precedes the round (sweeper/dead_letters/orphans.c) */
+	bool asked_orphans;
 	int64_t begun_ms;	/* CLOCK_MONOTONIC: begin of this round */
 	int64_t stay;		/* the cursor: entries before it were judged and stay in the list */
 	int64_t kept;		/* those of them that a live run would keep, too; <= stay */
 	int misses;		/* consecutive entries that had left or moved */
-	bool doubtful;		/* a line has a seal with an unknown secret: the secrets are read before the next step */
+	/* a line has a seal with an unknown secret: the secrets are read before the next step */
+	bool doubtful;
 	struct purge_question question;
 	uint64_t purged, spared;	/* in this round; spared: purge.check objected */
 	int64_t oldest_ms;	/* age of the oldest message purged */
@@ -63,26 +65,30 @@ struct purging {
 };
 
 /*
- * purge.c: messages after the cursor were judged. A message leaves if it was moved, or if a dry run logged it. It is spared if
- * purge.check objected.
+ * purge.c: messages after the cursor were judged. A message leaves if it was moved, or if a dry run logged it. It is
+ * spared if purge.check objected.
  */
 void purge_stays(struct purge *p, int64_t n, bool kept);	/* kept: a live run would keep them, too */
 void purge_leaves(struct purge *p, int64_t age_ms);
 void purge_spares(struct purge *p);
 
 /*
- * purge_move.c: decides the next n entries after the cursor, and moves the cursor over those that stay. 1: go on; 0: some had
- * moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.question.
+ * purge_move.c: decides the next n entries after the cursor, and moves the cursor over those that stay. 1: go on; 0:
+ * some had moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.question.
  */
 int purge_entries(struct purging *t, int n);
-int purge_asked(struct purging *t, bool agreed);	/* the same for the message of purge.question, after purge.check ended */
+/* the same for the message of purge.question, after purge.check ended */
+int purge_asked(struct purging *t, bool agreed);
 
 /* purge_check.c */
 void purge_check_ask(struct purge_question *k, const char *message, size_t len, const struct verdict *v);
-void purge_check_drop(struct purge_question *k);	/* the message was decided, or is judged again by another round */
-int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* -1: it cannot run: the message stays */
+/* the message was decided, or is judged again by another round */
+void purge_check_drop(struct purge_question *k);
+/* -1: it cannot run: the message stays */
+int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);
 bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms);	/* true once */
-const struct sweeper_queue *purge_check_queue(const struct sweeper *s);	/* the queue whose check runs: one at a time for all queues. NULL: none */
+/* the queue whose check runs: one at a time for all queues. NULL: none */
+const struct sweeper_queue *purge_check_queue(const struct sweeper *s);
 void purge_check_stop(struct sweeper *s);
 
 #endif

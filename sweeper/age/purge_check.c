@@ -1,8 +1,8 @@
 /*
- * purge.check: a command that may object to the purge of a message. It runs as a handler of its queue does: the same user, limits and
- * environment, the message on standard input, and the sweeper kills all processes that it leaves. Only its exit status has another
- * meaning: 0 agrees. handler.c needs a process without other children, so the command runs below a subprocess of its own. One check
- * runs at a time, for all queues.
+ * purge.check: a command that may object to the purge of a message. It runs as a handler of its queue does: the same
+ * user, limits and environment, the message on standard input, and the sweeper kills all processes that it leaves. Only
+ * its exit status has another meaning: 0 agrees. handler.c needs a process without other children, so the command runs
+ * below a subprocess of its own. One check runs at a time, for all queues.
  */
 #include <sys/wait.h>
 
@@ -23,8 +23,10 @@
 #include "sweeper/core/core.h"
 
 #define TIMEOUT_MS 10000
-#define GRACE_MS 1000		/* from SIGTERM to SIGKILL. Shorter than the queue's kill_grace, because all other checks wait for this one */
-#define SUBPROCESS_MS 45000		/* limit for the whole subprocess; handler.c gives up a process that does not die long before that */
+/* from SIGTERM to SIGKILL. Shorter than the queue's kill_grace, because all other checks wait for this one */
+#define GRACE_MS 1000
+/* limit for the whole subprocess; handler.c gives up a process that does not die long before that */
+#define SUBPROCESS_MS 45000
 #define SAID_MAX 200		/* bytes of the first line of its stderr that are logged */
 #define FAILED_MIN 126		/* exit status of a shell that could not execute something */
 
@@ -158,7 +160,8 @@ const struct sweeper_queue *purge_check_queue(const struct sweeper *s)
 
 static struct question *question_new(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	struct incarnation sweeper = { .boot = s->child->boot, .slot = s->child->slot, .generation = slot_generation(s->slot) };
+	struct incarnation sweeper = { .boot = s->child->boot, .slot = s->child->slot,
+	    .generation = slot_generation(s->slot) };
 	struct question *question = alloc_zero(1, sizeof(*question));
 	const struct purge_question *asked = &purge_of(q)->question;
 	struct message *m = &question->message;
@@ -174,12 +177,14 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	question->conf.max_duration_ms = -1;
 	question->worker = alloc_format("%s/check", q->keys.name);
 	strlcpy(sweeper.node, s->conf->supervisor.node, sizeof(sweeper.node));
-	incarnation_format(&sweeper, question->incarnation);	/* the command gets it as QUREDIS_INCARNATION, as a handler does */
+	/* the command gets it as QUREDIS_INCARNATION, as a handler does */
+	incarnation_format(&sweeper, question->incarnation);
 	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, asked->verdict.excess.age_ms);
 	question->facts[1] = alloc_format("QUREDIS_LIMIT_MS=%" PRId64, asked->verdict.excess.limit_ms);
 	question->facts[2] = alloc_format("QUREDIS_REASON=%s", asked->verdict.rule);
 	question->facts[3] = alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run);
-	question->job = (struct handler_job){ .message = m, .incarnation = question->incarnation, .timeout_ms = TIMEOUT_MS,
+	question->job = (struct handler_job){ .message = m, .incarnation = question->incarnation,
+	    .timeout_ms = TIMEOUT_MS,
 		.facts = question->facts };
 	return question;
 }
@@ -190,7 +195,8 @@ static void note_failure(struct sweeper_queue *q, const char *error)
 	struct purge *p = purge_of(q);
 
 	if (p->question.failed_ms != p->begun_ms)
-		log_warning("purge_check_failed", log_str("queue", q->keys.name), log_str("command", q->conf->purge.check[0]),
+		log_warning("purge_check_failed", log_str("queue", q->keys.name),
+		    log_str("command", q->conf->purge.check[0]),
 		    log_str("error", error), log_str("advice", "messages that it is asked about stay where they are"));
 	p->question.failed_ms = p->begun_ms;
 }

@@ -1,7 +1,7 @@
 /*
- * Purges messages. One script call moves one message, if the message is still in the place where it was judged; a dry run
- * logs the message and writes nothing. purge.c finds the messages by their beginnings; this file reads each message whole
- * and judges it again.
+ * Purges messages. One script call moves one message, if the message is still in the place where it was judged; a dry
+ * run logs the message and writes nothing. purge.c finds the messages by their beginnings; this file reads each message
+ * whole and judges it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ static void describe_verdict(const struct purging *t, const struct verdict *v, c
 {
 	char age[UNITS_SIZE], limit[UNITS_SIZE];
 
-	snprintf(out, (size_t)2 * AGE_TEXT_SIZE, "%s: %s in queue %s, limit %s (%s)", v->class, units_format_duration(v->excess.age_ms, age),
+	snprintf(out, (size_t)2 * AGE_TEXT_SIZE, "%s: %s in queue %s, limit %s (%s)", v->class,
+	    units_format_duration(v->excess.age_ms, age),
 	    t->q->keys.name, units_format_duration(v->excess.limit_ms, limit), v->rule);
 }
 
@@ -68,7 +69,8 @@ static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 	bool loud = dry_run || t->logged++ < LOGGED_MAX;
 
 	log_event(loud ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, dry_run ? "message_would_escape" : "message_escaped",
-	    log_str("queue", t->q->keys.name), log_str("id", l->id), log_str("class", l->verdict.class), log_str("from", place(t)),
+	    log_str("queue", t->q->keys.name), log_str("id", l->id), log_str("class", l->verdict.class),
+	    log_str("from", place(t)),
 	    log_int("age_ms", l->verdict.excess.age_ms), log_int("limit_ms", l->verdict.excess.limit_ms),
 	    log_str("rule", l->verdict.rule));
 }
@@ -93,7 +95,8 @@ static void account(struct purging *t, const struct leaving *l)
 static void take_answer(struct purging *t, const struct leaving *l, int64_t answer, int *gone)
 {
 	if (answer <= 0)
-		return;			/* it was fetched or moved first, or is at another place now: the next walk finds it */
+		/* it was fetched or moved first, or is at another place now: the next walk finds it */
+		return;
 	++*gone;
 	account(t, l);
 	if (answer == QUEUE_MOVED_WITHOUT_RECORD)
@@ -136,8 +139,8 @@ static void purge_old(struct exits *e, struct message *m, const struct verdict *
 }
 
 /*
- * Returns the i-th entry in the order of the walk. The page of delayed begins with the message that is due first; the page of
- * ingress ends with the oldest one.
+ * Returns the i-th entry in the order of the walk. The page of delayed begins with the message that is due first; the
+ * page of ingress ends with the oldest one.
  */
 static struct redis_reply message_of_page(const struct purge *p, const struct redis_reply *page, size_t i)
 {
@@ -161,7 +164,8 @@ static void decide_page(struct exits *e, const struct redis_reply *page)
 		struct message m;
 
 		message_parse(&m, &e->t->q->keys.lines, raw.str, raw.len);
-		if (!judge_message(e->t, &m, &verdict) || (ask && m.doubtful)) {		/* a check gets no line of quredis */
+		/* a check gets no line of quredis */
+		if (!judge_message(e->t, &m, &verdict) || (ask && m.doubtful)) {
 			if (e->n > 0)
 				break;		/* the cursor must stay before entries whose move is unanswered */
 			purge_stays(p, 1, true);
@@ -184,11 +188,13 @@ int purge_entries(struct purging *t, int n)
 	if (t->q->conf->purge.check != NULL)
 		n = 1;
 	if (p->phase == PURGE_DELAYED)
-		queue_look(&t->s->redis, &(struct queue_look){ .key = t->q->keys.delayed, .apart = t->q->keys.delayed_apart, .first = p->stay,
+		queue_look(&t->s->redis, &(struct queue_look){ .key = t->q->keys.delayed,
+		    .apart = t->q->keys.delayed_apart, .first = p->stay,
 		    .most = n, .bytes = PAGE_BYTES, .shown = INT64_MAX });
 	else
 		queue_list(&t->s->redis, t->q->keys.ingress, -p->stay - n, -1 - p->stay);
-	if (connection_answer(t->s, &page) == 0 && (p->phase == PURGE_DELAYED ? queue_look_count(&page) != SIZE_MAX : redis_is_strings(&page))) {
+	if (connection_answer(t->s, &page) == 0 &&
+	    (p->phase == PURGE_DELAYED ? queue_look_count(&page) != SIZE_MAX : redis_is_strings(&page))) {
 		decide_page(e, &page);
 		rc = page.n == 0 ? 0 : take_answers(e);
 	}
@@ -205,7 +211,8 @@ int purge_asked(struct purging *t, bool agreed)
 	int rc = 1;
 
 	e->t = t;
-	message_parse(&m, &t->q->keys.lines, p->question.message.len == 0 ? "" : p->question.message.data, p->question.message.len);
+	message_parse(&m, &t->q->keys.lines, p->question.message.len == 0 ? "" : p->question.message.data,
+	    p->question.message.len);
 	if (agreed && judge_message(t, &m, &verdict)) {
 		purge_old(e, &m, &verdict);
 		rc = take_answers(e);

@@ -1,8 +1,9 @@
 /*
- * Moves messages that producers delayed (ZADD delayed:QUEUE) to ingress when they are due. The task due looks whether there are
- * any, and wakes this one. Producers write that key, so whatever is in it stops nothing: a key of another type counts as absent,
- * and the task due shows its error. Nor do retries and pushes wait behind all of it, however much of it is due: this task fills a
- * short ingress, and while ingress is longer it moves one message for two that the workers of this host have settled.
+ * Moves messages that producers delayed (ZADD delayed:QUEUE) to ingress when they are due. The task due looks whether
+ * there are any, and wakes this one. Producers write that key, so whatever is in it stops nothing: a key of another
+ * type counts as absent, and the task due shows its error. Nor do retries and pushes wait behind all of it, however
+ * much of it is due: this task fills a short ingress, and while ingress is longer it moves one message for two that the
+ * workers of this host have settled.
  */
 #include "sweeper/age/age.h"
 
@@ -62,5 +63,6 @@ static enum task_end take_pushed(struct sweeper *s, struct sweeper_queue *q, int
 	return due.moved == 0 || due.unread ? TASK_DONE : TASK_MORE;
 }
 
-const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100, .configured = true, .ask = ask_pushed,
+const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100,
+    .configured = true, .ask = ask_pushed,
 	.take = take_pushed, .state_size = sizeof(struct pushed) };

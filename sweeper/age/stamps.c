@@ -1,8 +1,8 @@
 /*
- * Writes into ingress since when each message waits. A raw message does not contain that time, so a script writes a line with the
- * server's time before the message. The line moves with the message, so it stays true. In a queue with ttl every message gets a line, in
- * a round that begins once a second at the newest message. If only health or metrics need the age of the queue, only the newest message
- * gets a line.
+ * Writes into ingress since when each message waits. A raw message does not contain that time, so a script writes a
+ * line with the server's time before the message. The line moves with the message, so it stays true. In a queue with
+ * ttl every message gets a line, in a round that begins once a second at the newest message. If only health or metrics
+ * need the age of the queue, only the newest message gets a line.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,8 @@
 #include "sweeper/age/ttl.h"
 
 #define EVERY_MS 1000
-#define COUNT_MAX 1000		/* entries of one call; the script ends sooner if they are large, or far from both ends */
+/* entries of one call; the script ends sooner if they are large, or far from both ends */
+#define COUNT_MAX 1000
 #define LINES_MAX 16		/* entries that one call of a round verifies */
 
 /* A call, the entries that it met, and the ones that the next call must stamp. */
@@ -27,7 +28,8 @@ struct call {
 };
 
 /* Sorts an entry that begins like a wrapper: its wrapper has a time, or has none, or a producer wrote the line. */
-static void sort_line(struct call *c, const struct sweeper_queue *q, const struct queue_line *line, const struct message *m)
+static void sort_line(struct call *c, const struct sweeper_queue *q, const struct queue_line *line,
+    const struct message *m)
 {
 	struct queue_stamp_one *one = &c->ones[c->n];
 
@@ -40,7 +42,8 @@ static void sort_line(struct call *c, const struct sweeper_queue *q, const struc
 	}
 }
 
-static int verify_lines(struct sweeper *s, struct call *c, const struct sweeper_queue *q, const struct redis_reply *reply)
+static int verify_lines(struct sweeper *s, struct call *c, const struct sweeper_queue *q,
+    const struct redis_reply *reply)
 {
 	bool asked = false;
 
@@ -60,7 +63,8 @@ static int verify_lines(struct sweeper *s, struct call *c, const struct sweeper_
 	return 0;
 }
 
-static int stamp_call(struct sweeper *s, struct sweeper_queue *q, struct call *c, const struct message_stamp *line, int64_t from, int64_t count, int64_t lines)
+static int stamp_call(struct sweeper *s, struct sweeper_queue *q, struct call *c, const struct message_stamp *line,
+    int64_t from, int64_t count, int64_t lines)
 {
 	const struct queue_walk walk = { line, from, count, lines, q->conf->message_max };
 	struct redis_reply reply;
@@ -118,9 +122,9 @@ static int stamp_newest(struct sweeper *s, struct sweeper_queue *q)
 }
 
 /*
- * Walks from the newest message towards the pop end, until a call finds nothing to stamp. Indexes count from the pop end, so pushes
- * between two calls shift none. After pops a call meets some entries again, and recognises them by the line of this round. 1: there is
- * more.
+ * Walks from the newest message towards the pop end, until a call finds nothing to stamp. Indexes count from the pop
+ * end, so pushes between two calls shift none. After pops a call meets some entries again, and recognises them by the
+ * line of this round. 1: there is more.
  */
 static int stamp_all(struct sweeper *s, struct sweeper_queue *q, int budget)
 {
@@ -155,6 +159,7 @@ static enum task_end run_stamps(struct sweeper *s, struct sweeper_queue *q, int 
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true, .wanted = is_wanted,
+const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true,
+    .configured = true, .wanted = is_wanted,
 	.run_queue = run_stamps,
 	.state_size = sizeof(struct stamps) };

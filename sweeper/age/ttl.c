@@ -1,7 +1,8 @@
 /*
- * Finds messages that have waited longer than the ttl of their queue, or than their own ttl. It judges each message by its own time.
- * common/message/age.c computes ages, stamps.c writes the times, expire.c moves what has expired. A message without a time that this file meets
- * gets one, too: a killed sweeper may have left gaps, and some producers push to the pop end.
+ * Finds messages that have waited longer than the ttl of their queue, or than their own ttl. It judges each message by
+ * its own time. common/message/age.c computes ages, stamps.c writes the times, expire.c moves what has expired. A
+ * message without a time that this file meets gets one, too: a killed sweeper may have left gaps, and some producers
+ * push to the pop end.
  */
 #include <stdlib.h>
 
@@ -20,7 +21,8 @@
 
 struct page {
 	int64_t first, last;		/* indexes of the expired entries; first > last: none */
-	int64_t due_ms;			/* the server's time at which the first of the other entries expires; 0: not known */
+	/* the server's time at which the first of the other entries expires; 0: not known */
+	int64_t due_ms;
 	bool untimed;			/* an entry has no time */
 	bool doubtful;			/* a line has a seal with an unknown secret */
 };
@@ -56,7 +58,8 @@ static int look_at_page(struct look *l, struct page *p, int64_t seen)
 		return -1;
 	if (queue_glanced(&reply, &glanced) == -1)
 		return connection_unexpected(l->s);
-	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page count. */
+	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page
+	 * count. */
 	clock_learn(l->s, glanced.server_ms, sent_ms);
 	l->more = glanced.more || glanced.n == LOOK_PAGE_MAX;
 	if (!server_clock_age(&l->s->clock, clock_boottime_ms(), &l->clock))
@@ -67,13 +70,14 @@ static int look_at_page(struct look *l, struct page *p, int64_t seen)
 		judge_entry(l, p, &begins, last - (int64_t)(glanced.n - 1 - i));
 	}
 	/*
-	 * This look treats such an entry as one without a time. expire.c and stamps.c verify it again, with the secret that is
-	 * read here.
+	 * This look treats such an entry as one without a time. expire.c and stamps.c verify it again, with the secret
+	 * that is read here.
 	 */
 	return p->doubtful && connection_secret(l->s) == -1 ? -1 : (int)glanced.n;
 }
 
-/* One page after *seen: expires, stamps, and moves *seen over the entries that stay. 1: there is more; 0: it was the last; -1: error. */
+/* One page after *seen: expires, stamps, and moves *seen over the entries that stay. 1: there is more; 0: it was the
+ * last; -1: error. */
 static int expire_page(struct look *l, int64_t *seen, int64_t *due_ms)
 {
 	struct page p;
@@ -100,7 +104,8 @@ static bool may_go_on(const struct look *l, int *budget)
 	return --*budget >= 0 && l->expired.messages < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
 }
 
-/* Reads the pop end, where the oldest messages are, as long as a page has expired messages. 1: there may be more of them; 0: no more; -1: error. */
+/* Reads the pop end, where the oldest messages are, as long as a page has expired messages. 1: there may be more of
+ * them; 0: no more; -1: error. */
 static int look_at_pop_end(struct look *l, int *budget)
 {
 	struct waiting *w = waiting_of(l->q);
@@ -147,7 +152,8 @@ static enum task_end run_ttl(struct sweeper *s, struct sweeper_queue *q, int bud
 		task_wake_at(q, &ttl_task, task_at_ms(q, &stamps_task));
 	rc = run_turn(&l, budget);
 	if (l.expired.messages > 0)
-		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)l.expired.messages),
+		log_info("ttl_expired", log_str("queue", q->keys.name),
+		    log_int("messages", (int64_t)l.expired.messages),
 		    log_int("oldest_ms", l.expired.oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
@@ -158,6 +164,7 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return q->conf->ttl_ms > 0 && !task_fails(q, &stamps_task);
 }
 
-const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true, .wanted = is_wanted,
+const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true,
+    .wanted = is_wanted,
 	.run_queue = run_ttl,
 	.state_size = sizeof(struct waiting) };

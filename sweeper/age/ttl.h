@@ -34,14 +34,16 @@ struct look {
 int64_t expire_range(struct look *l, int64_t first, int64_t last);
 
 /*
- * The record of a message that leaves ingress unhandled, without its error_message. Its strings belong to the queue and the
- * configuration.
+ * The record of a message that leaves ingress unhandled, without its error_message. Its strings belong to the queue and
+ * the configuration.
  */
-struct record expire_record(const struct sweeper *s, const struct sweeper_queue *q, const struct message *m, const char *class);
+struct record expire_record(const struct sweeper *s, const struct sweeper_queue *q, const struct message *m,
+    const char *class);
 /*
- * Moves this message from ingress to escape. at: its index. A small message is found by its value, so the script may move an
- * equal one, which is just as old. Answers as queue_escape().
+ * Moves this message from ingress to escape. at: its index. A small message is found by its value, so the script may
+ * move an equal one, which is just as old. Answers as queue_escape().
  */
-void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct message *m, int64_t at, const struct record *record);
+void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct message *m, int64_t at,
+    const struct record *record);
 
 #endif

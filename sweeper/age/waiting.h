@@ -20,9 +20,9 @@ struct stamps {
 int stamps_range(struct sweeper *s, struct sweeper_queue *q, int64_t from, int64_t count);
 
 /*
- * The progress of the search for expired messages in a queue. It reads the pop end, where the oldest messages are, each time one of
- * them may have expired. Then it reads on through the list, page by page, in rounds, for expired messages elsewhere. The scripts trust
- * none of this: they check each message again.
+ * The progress of the search for expired messages in a queue. It reads the pop end, where the oldest messages are, each
+ * time one of them may have expired. Then it reads on through the list, page by page, in rounds, for expired messages
+ * elsewhere. The scripts trust none of this: they check each message again.
  */
 struct waiting {
 	int64_t seen;		/* entries from the pop end that this round has looked at */

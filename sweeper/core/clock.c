@@ -1,6 +1,7 @@
 /*
- * Keeps the time of the server, and since when its clock runs evenly: sweeper and workers need both to compute ages. The rule is in
- * common/board/server_clock.c. If a queue needs ages, the sweeper also writes the clock to Redis, so that a restarted supervisor continues with it.
+ * Keeps the time of the server, and since when its clock runs evenly: sweeper and workers need both to compute ages.
+ * The rule is in common/board/server_clock.c. If a queue needs ages, the sweeper also writes the clock to Redis, so
+ * that a restarted supervisor continues with it.
  */
 #include "sweeper/core/core.h"
 
@@ -34,7 +35,9 @@ void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms)
 
 	if (step_ms != 0) {
 		log_step(s, step_ms);
-		s->clock_keeping.at_ms = 0;	/* write the text at once: if the clock is set back before a restart, the text must still show the step */
+		/* write the text at once: if the clock is set back before a restart, the text must still show the
+		 * step */
+		s->clock_keeping.at_ms = 0;
 	} else if (s->clock_keeping.recalled) {
 		log_info("server_clock_restored", log_int("known_ms", server_ms - s->clock.since_ms));
 	}
@@ -88,4 +91,5 @@ static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .unsealed = true, .run = run_clock, .settle = keep_clock };
+const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .unsealed = true, .run = run_clock,
+    .settle = keep_clock };

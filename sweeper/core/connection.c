@@ -1,6 +1,7 @@
 /*
- * The one connection of the sweeper. It is opened with a back-off, and used only after the server has accepted a write. An error that concerns the whole
- * server closes it; an error that concerns one queue is kept in s->connection.error, for the task that works in that queue.
+ * The one connection of the sweeper. It is opened with a back-off, and used only after the server has accepted a write.
+ * An error that concerns the whole server closes it; an error that concerns one queue is kept in s->connection.error,
+ * for the task that works in that queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,8 @@ int connection_init(struct sweeper *s)
 		return -1;
 	redis_target_use_prefix(&s->target, conf->redis.prefix);
 	redis_target_use(&s->target, conf->redis.tls);
-	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper", conf->supervisor.node);
+	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper",
+	    conf->supervisor.node);
 	redis_init(&s->redis, &s->target, s->connection.client_name);
 	queue_greets(&s->redis, false, conf);
 	return 0;
@@ -62,10 +64,12 @@ static const char *advice_of(enum redis_error_class class, const char *text, cha
 	if (advice != NULL)
 		return advice;
 	if (class == REDIS_ERROR_CLUSTER)
-		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
+		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use "
+		    "database 0";
 	if (class == REDIS_ERROR_SCHEMA)
 		return "another version of quredis wrote the keys: run that one here (docs/versions.md)";
-	return redis_error_needs_operator(class) ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
+	return redis_error_needs_operator(class)
+	    ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
 }
 
 /* Logs each kind of reason once in an outage: each address and Sentinel may have another one. */
@@ -75,7 +79,8 @@ static void log_down(struct sweeper *s)
 	const char *advice, *reason = s->redis.error;
 	char room[QUEUE_ADVICE_SIZE];
 
-	if (!redis_outage_is_news(&s->connection.outage, "connection", redis_why(&s->redis), least_ms, clock_monotonic_ms()))
+	if (!redis_outage_is_news(&s->connection.outage, "connection", redis_why(&s->redis), least_ms,
+	    clock_monotonic_ms()))
 		return;
 	advice = advice_of(s->redis.error_class, reason, room);
 	if (s->redis.error_class == REDIS_ERROR_SCHEMA)
@@ -92,7 +97,8 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	redis_close(&s->redis, NULL);
 	tasks_disconnected(s);
 	if (s->redis.error_class == REDIS_ERROR_SCHEMA && s->connection.up)
-		scoreboard_announce_master(s->child->board, s->redis.route.at);	/* workers check the layout when they connect */
+		/* workers check the layout when they connect */
+		scoreboard_announce_master(s->child->board, s->redis.route.at);
 	scoreboard_doubt_master(s->child->board);
 	s->connection.up = false;
 	s->connection.failures++;
@@ -105,7 +111,8 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 		log_down(s);
 }
 
-/* The first requests of the tasks include a write like those of the leases. The sweeper cannot work with a server that refuses them. */
+/* The first requests of the tasks include a write like those of the leases. The sweeper cannot work with a server that
+ * refuses them. */
 static int greet_server(struct sweeper *s)
 {
 	if (clock_recall(s) == -1)
@@ -252,11 +259,13 @@ int connection_secret(struct sweeper *s)
 	while (queue_secret_ask_again(&s->redis, true, NULL, &reply));
 	if (queue_secret_learn(&reply) == 0)
 		return 0;
-	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading the secrets (quredis:secret)");
+	connection_set_error(s, QUEUE_ERROR_OTHER,
+	    "unexpected reply from Redis when reading the secrets (quredis:secret)");
 	return -1;
 }
 
-/* True: this process knows secrets, and Redis has lost its key. The question does no harm if another process writes it back first. */
+/* True: this process knows secrets, and Redis has lost its key. The question does no harm if another process writes it
+ * back first. */
 static bool is_secret_gone(struct sweeper *s)
 {
 	char *key = queue_key_of(&s->redis, QUEUE_KEY_SECRET, NULL);
@@ -267,15 +276,16 @@ static bool is_secret_gone(struct sweeper *s)
 	return connection_integer(s, &there) == 0 && there == 0 && seal_known()->n > 0;
 }
 
-/* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
+/* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps
+ * both. */
 static int restore_secret(struct sweeper *s)
 {
 	bool gone = is_secret_gone(s);
 	int rc = s->redis.state == REDIS_CLOSED ? -1 : connection_secret(s);
 
 	if (rc == 0 && gone)
-		log_warning("secret_restored", log_str("advice", "a program deleted quredis:secret, and the sweeper wrote it back; find that program: while no "
-		    "supervisor runs, a deletion loses the secret"));
+		log_warning("secret_restored", log_str("advice", "a program deleted quredis:secret, and the sweeper "
+		    "wrote it back; find that program: while no supervisor runs, a deletion loses the secret"));
 	return rc;
 }
 
@@ -305,8 +315,8 @@ static void settle_secret(struct sweeper *s)
 		restore_secret(s);
 }
 
-const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true, .run = run_secret,
-    .settle = settle_secret };
+const struct task secret_task = { .name = "secret", .interval_ms = SECRET_LOST_MS, .budget = 1, .unsealed = true,
+    .run = run_secret, .settle = settle_secret };
 
 void connection_drain(struct sweeper *s)
 {

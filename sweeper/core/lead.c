@@ -1,10 +1,12 @@
 /*
- * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`quredis:of:ingress:QUEUE:sweeper`), several times in the
- * time of a lease; the sweeper that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that
- * checks what it moves: they only do the work twice. A queue that needs no such task has no lease.
+ * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease
+ * (`quredis:of:ingress:QUEUE:sweeper`), several times in the time of a lease; the sweeper that has it runs the tasks
+ * with `leads`. Two leaders at once do no harm, since every step is a script that checks what it moves: they only do
+ * the work twice. A queue that needs no such task has no lease.
  *
- * A sweeper counts its lease by its own clock from the moment at which it sent the request, so the lease ends here before it ends in Redis. A new
- * connection may lead to another server, which knows another leader: until that server has answered, this sweeper does not lead.
+ * A sweeper counts its lease by its own clock from the moment at which it sent the request, so the lease ends here
+ * before it ends in Redis. A new connection may lead to another server, which knows another leader: until that server
+ * has answered, this sweeper does not lead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,6 +121,6 @@ static void give_up_leads(struct sweeper *s)
 	connection_drain(s);
 }
 
-const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead, .take = take_lead,
-    .wanted = is_wanted, .stop = stop_leading,
+const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead,
+    .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
 	.disconnected = disconnected, .settle = give_up_leads, .state_size = sizeof(struct lead) };

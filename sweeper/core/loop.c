@@ -25,7 +25,8 @@
 
 static pid_t master_pid;
 
-/* ---- signals: TERM tells the sweeper to read its order, and to check that the master lives. It is delivered only while the sweeper polls. ---- */
+/* ---- signals: TERM tells the sweeper to read its order, and to check that the master lives. It is delivered only
+ * while the sweeper polls. ---- */
 
 static void on_term(int sig)
 {
@@ -60,13 +61,15 @@ bool core_is_finishing(const struct sweeper *s)
 	return atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH;
 }
 
-/* It does not set finish_by_ms: the sweeper exits only after a turn that began after the order, and so has received every report of the master. */
+/* It does not set finish_by_ms: the sweeper exits only after a turn that began after the order, and so has received
+ * every report of the master. */
 bool sweeper_goes_on(struct sweeper *s)
 {
 	const struct task *t = s->tasks.running;
 
 	sweeper_beat(s);
-	return s->redis.state == REDIS_READY && !core_lost_master() && (t == NULL || t->finishing || !core_is_finishing(s));
+	return s->redis.state == REDIS_READY && !core_lost_master() &&
+	    (t == NULL || t->finishing || !core_is_finishing(s));
 }
 
 bool sweeper_is_active(const struct sweeper *s)
@@ -118,15 +121,17 @@ static int await_search(pid_t pid)
 }
 
 /*
- * Only the master can make another one, beside another sweeper: this process has no rights to give. Whatever it was doing is safe, as if it had been
- * killed.
+ * Only the master can make another one, beside another sweeper: this process has no rights to give. Whatever it was
+ * doing is safe, as if it had been killed.
  */
 _Noreturn void core_lost_search(const struct child *child)
 {
 	int status = await_search(child->search_pid);
-	struct log_field how = WIFSIGNALED(status) ? log_str("signal", process_signal_name(WTERMSIG(status))) : log_int("exit", WEXITSTATUS(status));
+	struct log_field how = WIFSIGNALED(status) ? log_str("signal", process_signal_name(WTERMSIG(status)))
+	    : log_int("exit", WEXITSTATUS(status));
 
-	log_error("search_lost", log_int("child", child->search_pid), how, log_str("advice", "the master starts the sweeper again, which starts its search"));
+	log_error("search_lost", log_int("child", child->search_pid), how,
+	    log_str("advice", "the master starts the sweeper again, which starts its search"));
 	_exit(CHILD_EXIT_NO_SEARCH);
 }
 
@@ -156,7 +161,8 @@ static bool finished(const struct sweeper *s, int64_t now_ms)
 {
 	if (s->loop.master_gone)
 		return true;
-	return s->loop.finish_by_ms != 0 && (!s->connection.up || !tasks_are_pending(s) || now_ms >= s->loop.finish_by_ms);
+	return s->loop.finish_by_ms != 0 &&
+	    (!s->connection.up || !tasks_are_pending(s) || now_ms >= s->loop.finish_by_ms);
 }
 
 /* ---- the loop ---- */
@@ -169,7 +175,8 @@ static bool run_turn(struct sweeper *s)
 	sweeper_beat(s);
 	tasks_each_turn(s, now_ms);
 	look_at_order(s, now_ms);
-	slot_set_state(s->slot, s->loop.finish_by_ms != 0 ? SLOT_STOPPING : s->connection.up ? SLOT_IDLE : SLOT_CONNECTING);
+	slot_set_state(s->slot, s->loop.finish_by_ms != 0 ? SLOT_STOPPING : s->connection.up ? SLOT_IDLE
+	    : SLOT_CONNECTING);
 	if (s->loop.master_gone)
 		return false;
 	s->loop.clearing = subprocess_kill_adopted();
@@ -181,7 +188,8 @@ static bool run_turn(struct sweeper *s)
 static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 {
 	if (!s->connection.up)
-		return s->connection.open_at_ms < now_ms + REDIS_NEWS_MS ? s->connection.open_at_ms : now_ms + REDIS_NEWS_MS;
+		return s->connection.open_at_ms < now_ms + REDIS_NEWS_MS ? s->connection.open_at_ms
+		    : now_ms + REDIS_NEWS_MS;
 	return tasks_wake_ms(s, now_ms + (tasks_are_pending(s) || s->loop.clearing ? BUSY_MS : LOOK_MS));
 }
 
@@ -221,7 +229,8 @@ static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t 
 	subprocess_spare(child->search_pid);
 	core_catch_term(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
-		log_error("redis_url", log_str("error", s->connection.error));	/* cannot happen: the configuration was checked */
+		/* cannot happen: the configuration was checked */
+		log_error("redis_url", log_str("error", s->connection.error));
 		exit(1);
 	}
 	s->redis.poll_mask = while_polling;
@@ -237,7 +246,8 @@ static void free_all(struct sweeper *s)
 	tasks_free(s);
 	connection_free(s);
 	free(s);
-	process_kill_children_wait(NULL, NULL, CLEAR_MS);	/* orphans of killed subprocesses, which the sweeper adopted */
+	/* orphans of killed subprocesses, which the sweeper adopted */
+	process_kill_children_wait(NULL, NULL, CLEAR_MS);
 }
 
 _Noreturn void core_run(const struct child *child, const struct task *const *tasks, size_t ntasks)
@@ -245,7 +255,8 @@ _Noreturn void core_run(const struct child *child, const struct task *const *tas
 	struct sweeper *s = alloc_zero(1, sizeof(*s));
 	sigset_t while_polling;
 
-	json_set_alloc_funcs(alloc_bytes, free);	/* abort without memory: jansson itself would leave a member out of an object */
+	/* abort without memory: jansson itself would leave a member out of an object */
+	json_set_alloc_funcs(alloc_bytes, free);
 	tasks_init(s, tasks, ntasks);
 	init_sweeper(s, child, &while_polling);
 	do {

@@ -9,7 +9,8 @@
 
 #include "common/base/base.h"
 
-/* An earlier sweeper of this master has recovered the queue: its workers may fetch while this sweeper recovers it again. */
+/* An earlier sweeper of this master has recovered the queue: its workers may fetch while this sweeper recovers it
+ * again. */
 static bool was_recovered(const struct board_queue *b)
 {
 	return atomic_load(&b->sweeper.recovered) == RECOVERED_ALL && atomic_load(&b->sweeper.gate) != QUEUE_RECOVERING;
@@ -57,7 +58,8 @@ struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys key
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovered = q->board == NULL;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
-	q->published = q->board == NULL ? QUEUE_ERROR_NONE : atomic_load(&q->board->sweeper.error);	/* the predecessor's */
+	/* the predecessor's */
+	q->published = q->board == NULL ? QUEUE_ERROR_NONE : atomic_load(&q->board->sweeper.error);
 	TAILQ_INSERT_TAIL(&s->queues, q, entry);
 	RB_INSERT(sweeper_queue_names, &s->queues_by_name, q);
 	RB_INSERT(sweeper_queue_transits, &s->queues_by_transit, q);
@@ -126,7 +128,8 @@ bool sweeper_queue_has_transit(const struct sweeper *s, const char *transit)
 	return q != NULL;
 }
 
-void sweeper_queues_each(struct sweeper *s, void (*visit)(struct sweeper *s, struct sweeper_queue *q, void *arg), void *arg)
+void sweeper_queues_each(struct sweeper *s, void (*visit)(struct sweeper *s, struct sweeper_queue *q, void *arg),
+    void *arg)
 {
 	struct sweeper_queue *q;
 
@@ -210,7 +213,8 @@ static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q,
 	return queue_error_word(kind, queue_refused_command(text));
 }
 
-/* Registrations of workers show whether a queue is shared if it is not configured here. Otherwise the configuration decides. */
+/* Registrations of workers show whether a queue is shared if it is not configured here. Otherwise the configuration
+ * decides. */
 static void learn_shared(struct sweeper_queue *q, const struct queue_worker *w, size_t n)
 {
 	if (q->conf == NULL && queue_workers_share(w, n))
@@ -247,7 +251,8 @@ void core_publish_why(struct sweeper_queue *q, enum queue_error error, const cha
 		slot_text_set(&q->board->sweeper.why, (int)error, why, strlen(why), SLOT_TEXT_MAX);
 }
 
-/* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */
+/* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other
+ * one's. */
 static void publish_error(struct sweeper_queue *q, uint32_t word, const char *why)
 {
 	uint32_t ours = q->published;

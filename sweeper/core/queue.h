@@ -18,9 +18,11 @@ struct sweeper_queue {
 	TAILQ_ENTRY(sweeper_queue) entry;
 	RB_ENTRY(sweeper_queue) by_name, by_transit;
 	struct queue_keys keys;
-	const struct conf_queue *conf;	/* NULL: not configured here; the sweeper only returns the messages of its dead owners */
+	/* NULL: not configured here; the sweeper only returns the messages of its dead owners */
+	const struct conf_queue *conf;
 	struct board_queue *board;	/* NULL: not on the scoreboard */
-	bool recovered;			/* the messages of owners that were dead when this sweeper started are returned */
+	/* the messages of owners that were dead when this sweeper started are returned */
+	bool recovered;
 	bool was_recovered;		/* an earlier sweeper returned them, so the gate does not wait for this one */
 	bool polled;			/* paused is known: Redis has answered */
 	bool paused;

@@ -1,13 +1,15 @@
 /*
- * Notices that the Sentinels have promoted another master. A promotion normally ends the connections to the old master. But a master that a broken
- * network cuts off from its Sentinels keeps its connections, and what is written to it is lost as soon as it returns as a replica. So the sweeper asks
- * the Sentinels in turn, and has all processes of this host reconnect when one of them names another server that is a master.
+ * Notices that the Sentinels have promoted another master. A promotion normally ends the connections to the old master.
+ * But a master that a broken network cuts off from its Sentinels keeps its connections, and what is written to it is
+ * lost as soon as it returns as a replica. So the sweeper asks the Sentinels in turn, and has all processes of this
+ * host reconnect when one of them names another server that is a master.
  *
- * But a Sentinel that was cut off with the old master names that one, which still says that it is a master. To follow each Sentinel in turn would lead from
- * one master to the other every few seconds, and what the old one takes is lost. So more of the Sentinels must name the other server than the one in use.
+ * But a Sentinel that was cut off with the old master names that one, which still says that it is a master. To follow
+ * each Sentinel in turn would lead from one master to the other every few seconds, and what the old one takes is lost.
+ * So more of the Sentinels must name the other server than the one in use.
  *
- * A worker that connects by itself asks one Sentinel, too. So the sweeper publishes which server most Sentinels name, and a
- * worker that has another one leaves it.
+ * A worker that connects by itself asks one Sentinel, too. So the sweeper publishes which server most Sentinels name,
+ * and a worker that has another one leaves it.
  */
 #include <assert.h>
 #include <string.h>
@@ -40,7 +42,8 @@ static bool is_same_node(const struct redis_route *a, const struct redis_route *
 	return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* One Sentinel may name a server by its host name, and another one by its address. A server that hides its run_id is known by what it is named. */
+/* One Sentinel may name a server by its host name, and another one by its address. A server that hides its run_id is
+ * known by what it is named. */
 static bool is_other_server(struct sweeper *s, struct redis *named)
 {
 	struct redis_identity id = {0};
@@ -50,7 +53,8 @@ static bool is_other_server(struct sweeper *s, struct redis *named)
 	return !redis_identity_known(&id) || strcmp(id.run_id, s->server.is.run_id) != 0;
 }
 
-/* How many more Sentinels name this server than the one in use. A name that is neither counts for none: it may be another name of either. */
+/* How many more Sentinels name this server than the one in use. A name that is neither counts for none: it may be
+ * another name of either. */
 static int votes_for(struct sweeper *s, const struct redis_route *named)
 {
 	int votes = 1;
@@ -74,15 +78,16 @@ static void log_outvoted(struct sweeper *s, struct sentinel_watch *w, const stru
 	const struct redis_address *sentinel = &s->target.addresses[named->at];
 
 	if (!w->outvoted)
-		log_warning("sentinel_outvoted", log_str("sentinel", sentinel->host), log_int("sentinel_port", sentinel->port),
+		log_warning("sentinel_outvoted", log_str("sentinel", sentinel->host),
+		    log_int("sentinel_port", sentinel->port),
 		    log_str("names", named->host), log_int("names_port", named->port));
 	w->outvoted = true;
 }
 
 static void announce_master(struct sweeper *s, const struct redis_route *to)
 {
-	log_warning("redis_master_changed", log_str("from", s->redis.route.host), log_int("from_port", s->redis.route.port),
-	    log_str("to", to->host), log_int("to_port", to->port));
+	log_warning("redis_master_changed", log_str("from", s->redis.route.host),
+	    log_int("from_port", s->redis.route.port), log_str("to", to->host), log_int("to_port", to->port));
 	scoreboard_announce_master(s->child->board, to->at);
 	redis_fail(&s->redis, "a Sentinel named another master", REDIS_ERROR_LOST);
 	route_prefer(&s->redis.route, &s->target, to->at);
@@ -99,8 +104,8 @@ static void judge_other(struct sweeper *s, struct sentinel_watch *w, const struc
 }
 
 /*
- * Asks the next Sentinel, and connects to the server that it names, so that the opening checks its role. Of a server that
- * cannot be reached it is not known whether it is another one.
+ * Asks the next Sentinel, and connects to the server that it names, so that the opening checks its role. Of a server
+ * that cannot be reached it is not known whether it is another one.
  */
 static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 {
@@ -172,5 +177,6 @@ static bool run_sentinel(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task sentinel_task = { .name = "sentinel", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .run = run_sentinel,
+const struct task sentinel_task = { .name = "sentinel", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true,
+    .run = run_sentinel,
 	.own_size = sizeof(struct sentinel_watch) };

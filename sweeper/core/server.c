@@ -1,7 +1,6 @@
 /*
- * Checks the server with INFO. While it is too old, may evict queues, or has lost the secret, the sweeper shuts every gate. It does not use CONFIG,
- * which hosted servers
- * hide.
+ * Checks the server with INFO. While it is too old, may evict queues, or has lost the secret, the sweeper shuts every
+ * gate. It does not use CONFIG, which hosted servers hide.
  */
 #include <stdlib.h>
 
@@ -50,22 +49,27 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 		    log_str("error", "this server may evict messages and leases, so no worker fetches"),
 		    log_str("advice", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
 	else if (s->server.refusal == QUEUE_ERROR_SECRET)
-		log_error("secret_lost", log_str("error", queue_secret_lost()), log_str("advice", "no worker fetches, so that no message loses its wrapper"));
+		log_error("secret_lost", log_str("error", queue_secret_lost()),
+		    log_str("advice", "no worker fetches, so that no message loses its wrapper"));
 	else if (s->server.refusal != QUEUE_ERROR_NONE)
-		log_error("redis_too_old", log_str("version", server->version), log_str("advice", "quredis needs Redis 5 or later"));
+		log_error("redis_too_old", log_str("version", server->version),
+		    log_str("advice", "quredis needs Redis 5 or later"));
 	else
-		log_info("redis_accepted", log_str("policy", server->maxmemory_policy), log_str("version", server->version));
+		log_info("redis_accepted", log_str("policy", server->maxmemory_policy),
+		    log_str("version", server->version));
 }
 
 /* A hosted server may hide its policy. The sweeper then assumes that the server evicts nothing, and logs that once. */
 static void warn_unknown(const struct sweeper *s, const struct server *server)
 {
-	if (server->maxmemory_policy[0] == '\0' && (s->server.looked_ms == 0 || s->server.is.maxmemory_policy[0] != '\0'))
+	if (server->maxmemory_policy[0] == '\0' &&
+	    (s->server.looked_ms == 0 || s->server.is.maxmemory_policy[0] != '\0'))
 		log_warning("redis_policy_unknown",
 		    log_str("advice", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
 	if (server->run_id[0] == '\0' && (s->server.looked_ms == 0 || s->server.is.run_id[0] != '\0'))
 		log_warning("redis_run_id_unknown",
-		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only if one connection lasts for a lease"));
+		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only if "
+		    "one connection lasts for a lease"));
 }
 
 int server_look(struct sweeper *s, int64_t now_ms)
@@ -87,7 +91,8 @@ int server_look(struct sweeper *s, int64_t now_ms)
 	s->server.is = server;
 	s->server.looked_ms = now_ms;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		sweeper_queue_publish_error(s, q);	/* the error before the gate: a reader of a shut gate finds the reason */
+		/* the error before the gate: a reader of a shut gate finds the reason */
+		sweeper_queue_publish_error(s, q);
 		sweeper_queue_update_gate(s, q);
 	}
 	return 0;
@@ -101,4 +106,5 @@ static bool run_server(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task server_task = { .name = "server", .interval_ms = 2500, .budget = 1, .unsealed = true, .run = run_server };
+const struct task server_task = { .name = "server", .interval_ms = 2500, .budget = 1, .unsealed = true,
+    .run = run_server };

@@ -1,7 +1,7 @@
 /*
- * Runs work that may block in a child of the sweeper. The child leads a process group, which is killed when its time is over and
- * when the child has ended; the child dies with the sweeper. This file also reaps all children of the sweeper: subprocesses, whose
- * status it keeps for subprocess_poll(), and processes that the sweeper adopted as their subreaper.
+ * Runs work that may block in a child of the sweeper. The child leads a process group, which is killed when its time is
+ * over and when the child has ended; the child dies with the sweeper. This file also reaps all children of the sweeper:
+ * subprocesses, whose status it keeps for subprocess_poll(), and processes that the sweeper adopted as their subreaper.
  */
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -18,7 +18,8 @@
 #include "common/log/log.h"
 
 #define SAID_MAX (1024 * 1024)	/* more is read and dropped */
-#define FREE_MS 1000		/* how long subprocess_free() waits for a killed subprocess, which may hang in the kernel */
+/* how long subprocess_free() waits for a killed subprocess, which may hang in the kernel */
+#define FREE_MS 1000
 
 enum { OUT_FD = STDERR_FILENO + 1, LOG_FD, BEHIND_LOG_FD };
 
@@ -50,7 +51,8 @@ static _Noreturn void be_child(int out, int (*work)(void *arg, int out), void *a
 	_exit(work(arg, OUT_FD));
 }
 
-int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void *arg, int64_t timeout_ms, int64_t now_ms)
+int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void *arg, int64_t timeout_ms,
+    int64_t now_ms)
 {
 	pid_t parent = getpid(), pid;
 	int fds[2], error;
@@ -135,7 +137,8 @@ static void set_ended(struct subprocess *e, int status)
 	e->ended = adopted.possible = true;
 }
 
-/* The status in the form of waitpid(2), made from what waitid(2) saw before the child is reaped: if reaping fails, a failure must not look like a success. */
+/* The status in the form of waitpid(2), made from what waitid(2) saw before the child is reaped: if reaping fails, a
+ * failure must not look like a success. */
 static int status_of(const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
@@ -154,7 +157,8 @@ static void reap_child(const siginfo_t *info)
 	waitpid(info->si_pid, NULL, WNOHANG);
 }
 
-/* An interrupted call is repeated at the next check. If there is no child at all (ECHILD), subprocesses that are still listed have failed. */
+/* An interrupted call is repeated at the next check. If there is no child at all (ECHILD), subprocesses that are still
+ * listed have failed. */
 static void reap_all(void)
 {
 	struct subprocess *e;
@@ -203,7 +207,8 @@ bool subprocess_kill_adopted(void)
 	if (n > 0)
 		return true;
 	if (adopted.most > 0)
-		log_info("handler_left_processes", log_str("worker", "sweeper"), log_int("processes", (int64_t)adopted.most));
+		log_info("handler_left_processes", log_str("worker", "sweeper"),
+		    log_int("processes", (int64_t)adopted.most));
 	adopted.possible = false;
 	adopted.most = 0;
 	return false;

@@ -12,12 +12,12 @@
 #include "common/base/base.h"
 
 /*
- * A subprocess is a child of the sweeper that does work which may block, such as a disk or a foreign program; one at a time for each
- * struct. It has a copy of the sweeper's memory, the descriptor of the log and no other, no_new_privs, and a time limit. A zeroed
- * struct is idle.
+ * A subprocess is a child of the sweeper that does work which may block, such as a disk or a foreign program; one at a
+ * time for each struct. It has a copy of the sweeper's memory, the descriptor of the log and no other, no_new_privs,
+ * and a time limit. A zeroed struct is idle.
  *
- * The only other children of the sweeper are those it adopts: processes that a killed subprocess had started. subprocess_kill_adopted() kills and reaps
- * them, so every child of the sweeper is reaped.
+ * The only other children of the sweeper are those it adopts: processes that a killed subprocess had started.
+ * subprocess_kill_adopted() kills and reaps them, so every child of the sweeper is reaped.
  */
 struct subprocess {
 	pid_t pid;			/* 0: none under way */
@@ -30,15 +30,19 @@ struct subprocess {
 	LIST_ENTRY(subprocess) entry;	/* of those under way */
 };
 
-/* Runs work in a child; it returns the exit status, and subprocess_poll() reads what it writes to `out`. -1: fork or pipe failed (errno) */
-int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void *arg, int64_t timeout_ms, int64_t now_ms);
+/* Runs work in a child; it returns the exit status, and subprocess_poll() reads what it writes to `out`. -1: fork or
+ * pipe failed (errno) */
+int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void *arg, int64_t timeout_ms,
+    int64_t now_ms);
 
-/* true once, when the subprocess has ended: sets *status in the form of waitpid(2); e->said has its output until the next start. Never blocks. */
+/* true once, when the subprocess has ended: sets *status in the form of waitpid(2); e->said has its output until the
+ * next start. Never blocks. */
 bool subprocess_poll(struct subprocess *e, int *status, int64_t now_ms);
 
 bool subprocess_runs(const struct subprocess *e);
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p);
-bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n);	/* poll() has found something to read from it */
+/* poll() has found something to read from it */
+bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n);
 void subprocess_free(struct subprocess *e);	/* kills it */
 
 /* Kills and reaps adopted children without waiting. true: some are left; call it again. */

@@ -1,7 +1,7 @@
 /*
- * Runs the tasks: decides which of them run, in which queues, and when next. Only this file decides the consequences of an error of a task in a
- * queue: a line in the log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and
- * lives as long as the queue, or the sweeper.
+ * Runs the tasks: decides which of them run, in which queues, and when next. Only this file decides the consequences of
+ * an error of a task in a queue: a line in the log, a word in status and health, a back-off. The state of a task in a
+ * queue, or in the sweeper, belongs to this file and lives as long as the queue, or the sweeper.
  */
 #include <stdlib.h>
 
@@ -84,7 +84,8 @@ static int64_t interval_of(const struct sweeper *s, const struct task *t)
 
 static bool has_use_for(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)
 {
-	return (!t->configured || q->conf != NULL) && (!t->served || q->board != NULL) && (t->wanted == NULL || t->wanted(s, q));
+	return (!t->configured || q->conf != NULL) && (!t->served || q->board != NULL) &&
+	    (t->wanted == NULL || t->wanted(s, q));
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)
@@ -92,20 +93,24 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q, co
 	return (!t->leads || lead_is_ours(q)) && has_use_for(s, q, t);
 }
 
-static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, const struct task_in_queue *in, int64_t now_ms)
+static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, const struct task_in_queue *in,
+    int64_t now_ms)
 {
 	if (now_ms >= in->at_ms)
 		return true;
-	return in->task->urgent != NULL && (in->task->steady || !task_error_waits(&in->error, now_ms)) && in->task->urgent(s, q, now_ms);
+	return in->task->urgent != NULL && (in->task->steady || !task_error_waits(&in->error, now_ms)) &&
+	    in->task->urgent(s, q, now_ms);
 }
 
-/* A task with ask() runs in all its queues at multiples of its interval: the core sends their requests in one write, and the loop wakes once for all. */
+/* A task with ask() runs in all its queues at multiples of its interval: the core sends their requests in one write,
+ * and the loop wakes once for all. */
 static void begin_run(const struct sweeper *s, struct task_in_queue *in, int64_t now_ms)
 {
 	int64_t interval_ms = interval_of(s, in->task);
 
 	in->runs = true;
-	in->at_ms = in->task->ask != NULL && interval_ms > 0 ? (now_ms / interval_ms + 1) * interval_ms : now_ms + interval_ms;
+	in->at_ms = in->task->ask != NULL && interval_ms > 0 ? (now_ms / interval_ms + 1) * interval_ms
+	    : now_ms + interval_ms;
 }
 
 static void stop_in_queue(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, int64_t now_ms)
@@ -114,7 +119,8 @@ static void stop_in_queue(struct sweeper *s, struct sweeper_queue *q, struct tas
 		in->runs = false;
 }
 
-static void end_run(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, enum task_end end, int64_t now_ms)
+static void end_run(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, enum task_end end,
+    int64_t now_ms)
 {
 	const struct task *t = in->task;
 
@@ -235,7 +241,8 @@ static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 
 /* ---- all ---- */
 
-/* After the order to finish, only tasks with `finishing` run; while no secret is known, only those that are `unsealed`. */
+/* After the order to finish, only tasks with `finishing` run; while no secret is known, only those that are
+ * `unsealed`. */
 static bool may_run(const struct sweeper *s, const struct task *t)
 {
 	return (s->loop.finish_by_ms == 0 || t->finishing) && (seal_known()->n > 0 || t->unsealed);
@@ -323,7 +330,8 @@ bool tasks_are_pending(const struct sweeper *s)
 	return false;
 }
 
-/* What a server refused on an older connection, another one may accept now: a node of a Cluster that gave a slot away refuses as long as it has the slot. */
+/* What a server refused on an older connection, another one may accept now: a node of a Cluster that gave a slot away
+ * refuses as long as it has the slot. */
 static void end_backoffs(struct sweeper *s, int64_t now_ms)
 {
 	struct sweeper_queue *q;

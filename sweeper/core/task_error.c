@@ -1,6 +1,7 @@
 /*
- * The errors of tasks in queues. An error is logged once, until its text changes; the scoreboard shows the most important error in the list of
- * the queue; each failure in a row lengthens the back-off of its owner. A success of the owner ends all three; successes of other tasks do not.
+ * The errors of tasks in queues. An error is logged once, until its text changes; the scoreboard shows the most
+ * important error in the list of the queue; each failure in a row lengthens the back-off of its owner. A success of the
+ * owner ends all three; successes of other tasks do not.
  */
 #include <string.h>
 
@@ -19,9 +20,11 @@ static const char *const mends[] = {
 	[QUEUE_ERROR_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
 	[QUEUE_ERROR_SCHEMA] = "another version of quredis wrote the keys: run that one here (docs/versions.md)",
 	[QUEUE_ERROR_NO_COMMAND] = "quredis needs a command that this server refuses: quredis doctor",
-	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set redis.prefix = \"{NAME}\"",
+	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set "
+	    "redis.prefix = \"{NAME}\"",
 	[QUEUE_ERROR_TRANSIENT] = NULL,
-	[QUEUE_ERROR_ARCHIVE] = "see that the directory of dead_letter.archive exists, has free space, and that this user may write there",
+	[QUEUE_ERROR_ARCHIVE] = "see that the directory of dead_letter.archive exists, has free space, and that this "
+	    "user may write there",
 	[QUEUE_ERROR_OTHER] = NULL,
 	[QUEUE_ERROR_LEFTOVERS] = NULL,
 };
@@ -104,7 +107,8 @@ static void set_kind(struct sweeper_queue *q, struct task_error *t, enum queue_e
 
 int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
 {
-	enum queue_error kind = s->connection.error_kind == QUEUE_ERROR_NONE ? QUEUE_ERROR_OTHER : s->connection.error_kind;
+	enum queue_error kind = s->connection.error_kind == QUEUE_ERROR_NONE ? QUEUE_ERROR_OTHER
+	    : s->connection.error_kind;
 	bool news;
 
 	if (s->redis.state == REDIS_CLOSED)

@@ -10,8 +10,9 @@
 #define TASK_ERROR_PERSISTS 4	/* failures in a row; with the back-off they take about three seconds */
 
 /*
- * The error of one task, rescue or death in one queue; zeroed: none. The list of the queue holds it from the first failure until a success, and
- * status and health show what is in that list. Its owner calls task_error_forget() before freeing it.
+ * The error of one task, rescue or death in one queue; zeroed: none. The list of the queue holds it from the first
+ * failure until a success, and status and health show what is in that list. Its owner calls task_error_forget() before
+ * freeing it.
  */
 struct task_error {
 	TAILQ_ENTRY(task_error) entry;	/* of the queue's list of this kind; of none while kind is NONE */
@@ -22,9 +23,11 @@ struct task_error {
 	int64_t retry_at_ms;	/* CLOCK_MONOTONIC */
 };
 
-/* The errors of a queue, by kind: there may be as many as owners whose rescue fails, and only the most important one is shown. */
+/* The errors of a queue, by kind: there may be as many as owners whose rescue fails, and only the most important one is
+ * shown. */
 struct task_errors {
-	TAILQ_HEAD(task_error_list, task_error) of[QUEUE_ERRORS];	/* of each kind the oldest first; none in NONE */
+	/* of each kind the oldest first; none in NONE */
+	TAILQ_HEAD(task_error_list, task_error) of[QUEUE_ERRORS];
 };
 
 void task_error_list_init(struct task_errors *all);

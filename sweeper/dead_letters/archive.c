@@ -1,7 +1,7 @@
 /*
- * The files of the archive: appends dead letters, rotates a full file, and finds the records of the last batch. It never
- * talks to Redis: sweeper/dead_letters/bounds.c decides which dead letters may be removed there. An append returns when
- * its lines are on the disk. If it fails, the file is cut back to its old length.
+ * The files of the archive: appends dead letters, rotates a full file, and finds the records of the last batch. It
+ * never talks to Redis: sweeper/dead_letters/bounds.c decides which dead letters may be removed there. An append
+ * returns when its lines are on the disk. If it fails, the file is cut back to its old length.
  */
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -58,7 +58,8 @@ static int open_locked(struct file *f)
 	int there = 0;
 
 	while (there == 0) {
-		f->fd = openat(f->directory, f->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		f->fd = openat(f->directory, f->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		    0600);
 		if (f->fd == -1)
 			return report_failure(f, "open", errno);
 		if (fstat(f->fd, &st) == -1)
@@ -210,12 +211,13 @@ static const char *digest_of(const json_t *line)
 
 	if (digest == NULL)
 		digest = json_string_value(json_object_get(line, "sha1"));
-	return digest == NULL || strlen(digest) != strspn(digest, "0123456789abcdef") || digest[0] == '\0' ? "-" : digest;
+	return digest == NULL || strlen(digest) != strspn(digest, "0123456789abcdef") || digest[0] == '\0' ? "-"
+	    : digest;
 }
 
 /*
- * Writes the record of a line to out, unless out is -1. 1: done; 0: the line belongs to another batch; -1: error. A line that
- * cannot be parsed, as a power failure can leave it, is skipped.
+ * Writes the record of a line to out, unless out is -1. 1: done; 0: the line belongs to another batch; -1: error. A
+ * line that cannot be parsed, as a power failure can leave it, is skipped.
  */
 static int name_line(const char *line, size_t len, char **batch, int out)
 {
@@ -229,7 +231,8 @@ static int name_line(const char *line, size_t len, char **batch, int out)
 			*batch = alloc_string(of);
 		if (strcmp(*batch, of) != 0)
 			rc = 0;
-		else if (out != -1 && dprintf(out, "%s %s%s\n", id, digest_of(object), json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
+		else if (out != -1 && dprintf(out, "%s %s%s\n", id, digest_of(object),
+		    json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
 			rc = -1;
 	}
 	json_decref(object);
@@ -237,8 +240,8 @@ static int name_line(const char *line, size_t len, char **batch, int out)
 }
 
 /*
- * Names all records of the last batch, or fails: a record that is not named would be archived again. Returns the offset at
- * which the batch begins; -1: error
+ * Names all records of the last batch, or fails: a record that is not named would be archived again. Returns the offset
+ * at which the batch begins; -1: error
  */
 static off_t name_lines(const char *text, size_t len, int out)
 {

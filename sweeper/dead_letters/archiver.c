@@ -1,8 +1,8 @@
 /*
- * Runs the archive of bounds.c in subprocesses. One sweeper of a master holds the archive of a queue at a time. A subprocess
- * does not learn whether its dead letters are later removed from Redis, and Redis does not learn whether they were written.
- * So after a start and after each failure a subprocess reads the last batch of the file, and bounds.c removes those dead
- * letters that it names.
+ * Runs the archive of bounds.c in subprocesses. One sweeper of a master holds the archive of a queue at a time. A
+ * subprocess does not learn whether its dead letters are later removed from Redis, and Redis does not learn whether
+ * they were written. So after a start and after each failure a subprocess reads the last batch of the file, and
+ * bounds.c removes those dead letters that it names.
  */
 #include <sys/wait.h>
 
@@ -133,7 +133,8 @@ bool archiver_fails(const struct sweeper_queue *q)
 	return archiver_of(q)->error.kind != QUEUE_ERROR_NONE;
 }
 
-static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
+static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*work)(void *, int), struct job *job,
+    int64_t now_ms)
 {
 	const struct conf_dead_letter *conf = &q->conf->dead_letter;
 	char why[128];
@@ -151,7 +152,8 @@ void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 	start_subprocess(s, q, read_last_batch, &(struct job){0}, now_ms);
 }
 
-void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms)
+void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms,
+    int64_t now_ms)
 {
 	struct job job = { .letters = l, .server_ms = server_ms };
 	struct archiver *a = archiver_of(q);
@@ -159,7 +161,8 @@ void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dea
 	archiver_forget_batch(a);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)
-			dead_letter_digest(&l->records[i], name_record(a, l->records[i].id, l->records[i].orphan)->digest);
+			dead_letter_digest(&l->records[i],
+			    name_record(a, l->records[i].id, l->records[i].orphan)->digest);
 	if (a->nnamed == 0)
 		return;			/* other processes took all of them meanwhile */
 	job.batch = a->named[0].id;
@@ -181,7 +184,8 @@ static void read_names(struct archiver *a)
 	}
 }
 
-/* A subprocess that failed may have written its lines all the same, so the next subprocess reads the last batch again. */
+/* A subprocess that failed may have written its lines all the same, so the next subprocess reads the last batch
+ * again. */
 static void ended_badly(struct sweeper *s, struct sweeper_queue *q, int status, int64_t now_ms)
 {
 	struct archiver *a = archiver_of(q);

@@ -1,9 +1,9 @@
 /*
- * Bounds of dead letters. A dead letter that is older than dead_letter.ttl, or beyond dead_letter.max_entries, leaves with its
- * record, oldest first. If there is an archive, the sweeper writes it there first. Without archive and without `discard`,
- * bounds only raise an alarm. After the write, or after a restart, the sweeper removes only dead letters that it finds in the
- * last batch of the archive. So no dead letter is removed that is not in the archive. dead_letters/pair.c decides which ones
- * leave, archive.c owns the files.
+ * Bounds of dead letters. A dead letter that is older than dead_letter.ttl, or beyond dead_letter.max_entries, leaves
+ * with its record, oldest first. If there is an archive, the sweeper writes it there first. Without archive and without
+ * `discard`, bounds only raise an alarm. After the write, or after a restart, the sweeper removes only dead letters
+ * that it finds in the last batch of the archive. So no dead letter is removed that is not in the archive.
+ * dead_letters/pair.c decides which ones leave, archive.c owns the files.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 
 #define EVERY_MS 1000		/* between looks while max_entries is set */
 #define EVERY_MOST_MS 10000	/* the longest pause between looks for ttl alone */
-#define ODD_EVERY_MS 60000	/* between looks for dead letters without a record, or records without a dead letter, that are not the oldest */
+/* between looks for dead letters without a record, or records without a dead letter, that are not the oldest */
+#define ODD_EVERY_MS 60000
 #define OVER_EVERY_MS (60 * 60 * 1000)
 
 /* A turn of one queue. */
@@ -49,8 +50,8 @@ static void account(const struct turn *t, const struct gone *g)
 	sweeper_queue_count(t->q, COUNT_ORPHANED, (uint64_t)g->orphans);
 	if (g->messages + g->orphans > 0)
 		log_info("dead_letters_removed", log_str("queue", t->q->keys.name), log_int("messages", g->messages),
-		    log_int("orphans", g->orphans), log_str("first", g->first), log_str("last", g->last), log_str("reason", g->reason),
-		    log_str("archive", t->conf->archive));
+		    log_int("orphans", g->orphans), log_str("first", g->first), log_str("last", g->last),
+		    log_str("reason", g->reason), log_str("archive", t->conf->archive));
 }
 
 static int take_counts(struct sweeper *s, size_t answers, int64_t *sum)
@@ -79,7 +80,8 @@ static int remove_pairs(const struct turn *t, const struct dead_letters *l, enum
 		const struct dead_letter_record *r = &l->records[i];
 
 		if (r->fate == fate && r->entry != -1) {
-			group[n++] = (struct queue_dead_letter){ .message = l->entries[r->entry].message, .record_id = r->id };
+			group[n++] = (struct queue_dead_letter){ .message = l->entries[r->entry].message,
+			    .record_id = r->id };
 			depth = r->entry + 1 > depth ? r->entry + 1 : depth;
 		}
 		if (n == QUEUE_DEAD_LETTERS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
@@ -129,12 +131,14 @@ static int remove_those(const struct turn *t, const struct dead_letters *l, enum
 
 /* ---- records for dead letters that have none ---- */
 
-static void append_adoption(const struct turn *t, const struct dead_letter_entry *e, int64_t depth, const char *newest, int64_t server_ms)
+static void append_adoption(const struct turn *t, const struct dead_letter_entry *e, int64_t depth, const char *newest,
+    int64_t server_ms)
 {
 	const struct record record = {
 		.queue = t->q->keys.name,
 		.error_class = "Unrecorded",
-		.error_message = "found in the escape list without a record: another program put it there, or records were off",
+		.error_message = "found in the escape list without a record: another program put it there, or records "
+		    "were off",
 		.failed_at_ms = server_ms,
 		.exit_code = -1,
 		.duration_ms = -1,
@@ -144,12 +148,15 @@ static void append_adoption(const struct turn *t, const struct dead_letter_entry
 	struct message m;
 
 	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
-	m.wrapper_len = 0;		/* the record covers the whole entry, also a beginning that looks like a wrapper */
+	/* the record covers the whole entry, also a beginning that looks like a wrapper */
+	m.wrapper_len = 0;
 	queue_dead_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
 }
 
-/* Adds records one after the other, since each request names the newest record. Returns how many dead letters got one; -1: error */
-static int64_t adopt_unrecorded(const struct turn *t, const struct dead_letters *l, const struct queue_dead_letters_page *page)
+/* Adds records one after the other, since each request names the newest record. Returns how many dead letters got one;
+ * -1: error */
+static int64_t adopt_unrecorded(const struct turn *t, const struct dead_letters *l,
+    const struct queue_dead_letters_page *page)
 {
 	char newest[QUEUE_RECORD_ID_SIZE];
 	struct redis_reply reply;
@@ -201,7 +208,8 @@ static int act_on_page(struct turn *t, struct dead_letters *l, size_t named, con
 	if (named > 0 && remove_those(t, l, DEAD_LETTER_NAMED, &gone) == -1)
 		return -1;
 	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->archiver.nnamed)
-		return 1;		/* the other records of the batch are on another page, or were removed already */
+		/* the other records of the batch are on another page, or were removed already */
+		return 1;
 	if (named == 0 && dead_letters_hides_named(l, b->archiver.named, b->archiver.nnamed)) {
 		adopted = adopt_unrecorded(t, l, page);
 		return adopted == -1 ? -1 : adopted > 0;
@@ -241,7 +249,8 @@ static int look_at_page(struct turn *t)
 {
 	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
 	struct bounds *b = bounds_of(t->q);
-	struct dead_letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
+	struct dead_letters_bounds bounds =
+	    { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
 		.named = b->archiver.named, .nnamed = b->archiver.nnamed };
 	struct queue_dead_letters_page page;
 	struct dead_letters *l;
@@ -267,8 +276,8 @@ static int look_at_page(struct turn *t)
 /* ---- a turn ---- */
 
 /*
- * Sets the time before which dead letters leave. Only a proven age counts: a message that failed before the clock was set may
- * be younger than it seems.
+ * Sets the time before which dead letters leave. Only a proven age counts: a message that failed before the clock was
+ * set may be younger than it seems.
  */
 static void learn_age(struct turn *t, int64_t sent_ms)
 {
@@ -303,20 +312,24 @@ static void alarm_about(struct turn *t, bool over)
 	struct bounds *b = bounds_of(t->q);
 
 	if (over && (!b->over || t->now_ms - b->over_logged_ms >= OVER_EVERY_MS)) {
-		log_warning("dead_letters_over", log_str("queue", t->q->keys.name), log_int("messages", t->glance.entries),
-		    log_int("max_entries", t->conf->max_entries), log_int("oldest_ms", t->glance.server_ms - t->glance.oldest_ms),
+		log_warning("dead_letters_over", log_str("queue", t->q->keys.name),
+		    log_int("messages", t->glance.entries),
+		    log_int("max_entries", t->conf->max_entries),
+		    log_int("oldest_ms", t->glance.server_ms - t->glance.oldest_ms),
 		    log_int("limit_ms", t->conf->ttl_ms),
-		    log_str("advice", "without dead_letter.archive, or dead_letter.discard = true, none of them is removed"));
+		    log_str("advice",
+		    "without dead_letter.archive, or dead_letter.discard = true, none of them is removed"));
 		b->over_logged_ms = t->now_ms;
 	}
 	if (!over && b->over)
-		log_info("dead_letters_within", log_str("queue", t->q->keys.name), log_int("messages", t->glance.entries));
+		log_info("dead_letters_within", log_str("queue", t->q->keys.name),
+		    log_int("messages", t->glance.entries));
 	b->over = over;
 }
 
 /*
- * A dead letter without a record has no age. If there is a ttl, the task looks for such dead letters once a minute, to give
- * them a record.
+ * A dead letter without a record has no age. If there is a ttl, the task looks for such dead letters once a minute, to
+ * give them a record.
  */
 static bool is_odd(const struct turn *t)
 {
@@ -339,8 +352,8 @@ static int glance_at(struct turn *t)
 	if (queue_dead_letters_glanced(&reply, &t->glance) == -1)
 		return connection_unexpected(t->s);
 	/*
-	 * No write is under way, and the last batch of the archive is known, so every other claim of this node is on a dead
-	 * letter that was not written.
+	 * No write is under way, and the last batch of the archive is known, so every other claim of this node is on a
+	 * dead letter that was not written.
 	 */
 	t->claims_are_stale = t->conf->archive != NULL && bounds_of(t->q)->archiver.nnamed == 0 &&
 	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;
@@ -396,13 +409,14 @@ static enum task_end run_letters(struct sweeper *s, struct sweeper_queue *q, int
 	at_ms = next_look_ms(&t);
 	if (subprocess_runs(&b->archiver.subprocess))
 		at_ms = b->archiver.subprocess.until_ms;
-	task_wake_at(q, &bounds_task, task_error_waits(&b->archiver.error, at_ms) ? b->archiver.error.retry_at_ms : at_ms);
+	task_wake_at(q, &bounds_task, task_error_waits(&b->archiver.error, at_ms) ? b->archiver.error.retry_at_ms
+	    : at_ms);
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
 /*
- * Another sweeper leads now. It gets the archive as soon as this one has no write under way. If this sweeper gets the lead
- * back, the task runs at once, since its next run was scheduled for the end of the subprocess.
+ * Another sweeper leads now. It gets the archive as soon as this one has no write under way. If this sweeper gets the
+ * lead back, the task runs at once, since its next run was scheduled for the end of the subprocess.
  */
 static bool let_archive_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
@@ -419,7 +433,8 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	const struct conf_dead_letter *conf = q->conf == NULL ? NULL : &q->conf->dead_letter;
 
 	(void)s;
-	return conf != NULL && conf->enabled && q->board != NULL && (conf->ttl_ms > 0 || conf->max_entries > 0 || conf->archive != NULL);
+	return conf != NULL && conf->enabled && q->board != NULL &&
+	    (conf->ttl_ms > 0 || conf->max_entries > 0 || conf->archive != NULL);
 }
 
 static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
@@ -427,5 +442,6 @@ static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
 	return &bounds_of(q)->archiver.subprocess;
 }
 
-const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_letters, .stop = let_archive_go,
+const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted,
+    .run_queue = run_letters, .stop = let_archive_go,
 	.state_size = sizeof(struct bounds), .free = archiver_free, .subprocess = subprocess_of };

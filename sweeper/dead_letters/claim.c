@@ -1,12 +1,13 @@
 /*
- * Makes sure that a dead letter goes either into the archive or back into ingress, never both. The sweeper writes a dead letter
- * into the archive before it removes it from Redis. In between, an operator could put it back into ingress. So the
- * sweeper first claims in Redis the dead letters that it is going to write, and redrive.lua leaves claimed ones alone.
+ * Makes sure that a dead letter goes either into the archive or back into ingress, never both. The sweeper writes a
+ * dead letter into the archive before it removes it from Redis. In between, an operator could put it back into ingress.
+ * So the sweeper first claims in Redis the dead letters that it is going to write, and redrive.lua leaves claimed ones
+ * alone.
  *
- * A claim ends when the dead letter is removed (dead_letters_remove.lua), when the sweeper claims the next batch, or when the sweeper has read its
- * archive file and did not find the dead letter there. Only the node that made a claim releases it, since no other node can know whether the dead
- * letter was written. In the step that claims, Redis also checks that the sweeper leads the queue, since the lead may pass to another host between
- * our look and our claim.
+ * A claim ends when the dead letter is removed (dead_letters_remove.lua), when the sweeper claims the next batch, or
+ * when the sweeper has read its archive file and did not find the dead letter there. Only the node that made a claim
+ * releases it, since no other node can know whether the dead letter was written. In the step that claims, Redis also
+ * checks that the sweeper leads the queue, since the lead may pass to another host between our look and our claim.
  */
 #include <string.h>
 
@@ -14,7 +15,8 @@
 
 #include "sweeper/core/core.h"
 
-/* Reads the answer for one group. A dead letter that the answer lacks was taken by another client, or another sweeper leads: it stays. */
+/* Reads the answer for one group. A dead letter that the answer lacks was taken by another client, or another sweeper
+ * leads: it stays. */
 static int read_claimed(struct sweeper *s, struct dead_letter_record *const *asked, size_t n)
 {
 	struct redis_reply reply;
@@ -34,7 +36,8 @@ static int read_claimed(struct sweeper *s, struct dead_letter_record *const *ask
 	return 0;
 }
 
-static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, struct dead_letter_record *const *asked, size_t n, bool fresh)
+static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l,
+    struct dead_letter_record *const *asked, size_t n, bool fresh)
 {
 	struct queue_dead_letter group[QUEUE_DEAD_LETTERS_GROUP];
 	char lead[LEAD_NAME_SIZE];
@@ -43,10 +46,11 @@ static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct 
 	for (size_t i = 0; i < n; i++) {
 		const struct dead_letter_entry *e = &l->entries[asked[i]->entry];
 
-		group[i] = (struct queue_dead_letter){ .message = e->message, .record_id = asked[i]->id, .sha1 = e->sha1 };
+		group[i] = (struct queue_dead_letter){ .message = e->message, .record_id = asked[i]->id,
+		    .sha1 = e->sha1 };
 	}
-	queue_dead_letters_claim(&s->redis, &q->keys, &(struct queue_claimer){ lead, s->conf->supervisor.node }, fresh, (int64_t)l->nentries,
-	    group, n);
+	queue_dead_letters_claim(&s->redis, &q->keys, &(struct queue_claimer){ lead, s->conf->supervisor.node }, fresh,
+	    (int64_t)l->nentries, group, n);
 	return read_claimed(s, asked, n);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Copies records to another queue, whose handler processes dead letters. The sweeper pushes a page first, and then stores the id of
- * its last record. The keys belong to two queues, so no script can do both. If the sweeper is killed in between, the next one pushes
- * the page again; it skips no record.
+ * Copies records to another queue, whose handler processes dead letters. The sweeper pushes a page first, and then
+ * stores the id of its last record. The keys belong to two queues, so no script can do both. If the sweeper is killed
+ * in between, the next one pushes the page again; it skips no record.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,8 @@ static int read_page(struct sweeper *s, struct sweeper_queue *q, struct copies *
 	return 0;
 }
 
-static int push_copies(struct sweeper *s, struct sweeper_queue *q, const struct sweeper_queue *to, const struct copies *c)
+static int push_copies(struct sweeper *s, struct sweeper_queue *q, const struct sweeper_queue *to,
+    const struct copies *c)
 {
 	struct redis_reply reply;
 	int64_t waiting;
@@ -71,7 +72,8 @@ static int push_copies(struct sweeper *s, struct sweeper_queue *q, const struct 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (queue_forward_paged(&reply) == -1 || strcmp(redis_element(&reply, 0).str, c->last) != 0)
-		log_warning("forward_repeated", log_str("queue", q->keys.name), log_str("to", to->keys.name), log_str("last", c->last));
+		log_warning("forward_repeated", log_str("queue", q->keys.name), log_str("to", to->keys.name),
+		    log_str("last", c->last));
 	return 0;
 }
 
@@ -83,8 +85,8 @@ static int forward_page(struct sweeper *s, struct sweeper_queue *q, const struct
 
 	if (rc == 0 && c->n > 0 && (rc = push_copies(s, q, to, c)) == 0) {
 		sweeper_queue_count(q, COUNT_FORWARDED, c->n);
-		log_info("dead_letters_forwarded", log_str("queue", q->keys.name), log_str("to", to->keys.name), log_int("messages", (int64_t)c->n),
-		    log_str("last", c->last));
+		log_info("dead_letters_forwarded", log_str("queue", q->keys.name), log_str("to", to->keys.name),
+		    log_int("messages", (int64_t)c->n), log_str("last", c->last));
 		rc = 1;
 	}
 	for (size_t i = 0; i < c->n; i++)
@@ -110,4 +112,5 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return q->conf != NULL && q->conf->dead_letter.enabled && q->conf->dead_letter.forward_to != NULL;
 }
 
-const struct task forward_task = { .name = "forward", .interval_ms = EVERY_MS, .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_forward };
+const struct task forward_task = { .name = "forward", .interval_ms = EVERY_MS, .budget = 4, .leads = true,
+    .wanted = is_wanted, .run_queue = run_forward };

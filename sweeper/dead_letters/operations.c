@@ -1,7 +1,8 @@
 /*
- * Executes the operations that commands have given to the sweeper (admin/operations/), each in a process of its own: one may wait ten minutes for its canary,
- * search lists of any length, and remember millions of messages, and the rescue of dead workers must not wait for that. Nothing is lost if such a process is
- * killed, as with a command that is killed: the operation notes each step in Redis, and the next process continues it, here or on the next leader.
+ * Executes the operations that commands have given to the sweeper (admin/operations/), each in a process of its own:
+ * one may wait ten minutes for its canary, search lists of any length, and remember millions of messages, and the
+ * rescue of dead workers must not wait for that. Nothing is lost if such a process is killed, as with a command that is
+ * killed: the operation notes each step in Redis, and the next process continues it, here or on the next leader.
  *
  * The task due sees that the queue has operations, and wakes this task.
  */
@@ -85,7 +86,8 @@ static void start(struct sweeper *s, struct sweeper_queue *q, const char *id, in
 		return;
 	}
 	strlcpy(r->id, id, sizeof(r->id));
-	log_info("operation_started", log_str("queue", q->keys.name), log_str("operation", id), log_int("child", r->process.pid));
+	log_info("operation_started", log_str("queue", q->keys.name), log_str("operation", id),
+	    log_int("child", r->process.pid));
 }
 
 static void end(struct operations *o, struct running *r, int status, int64_t now_ms)
@@ -97,7 +99,8 @@ static void end(struct operations *o, struct running *r, int status, int64_t now
 	else if (WIFEXITED(status) && WEXITSTATUS(status) == EXECUTION_FAILED)
 		snprintf(o->error, sizeof(o->error), "%.*s", (int)said->len, said->len == 0 ? "" : said->data);
 	else if (WIFSIGNALED(status))
-		snprintf(o->error, sizeof(o->error), "signal %d killed the process of operation %s", WTERMSIG(status), r->id);
+		snprintf(o->error, sizeof(o->error), "signal %d killed the process of operation %s", WTERMSIG(status),
+		    r->id);
 	r->id[0] = '\0';
 	if (o->error[0] != '\0')
 		o->next_at_ms = now_ms + (WIFSIGNALED(status) ? KILLED_MS : FAILED_MS);
@@ -144,7 +147,8 @@ static int start_wanted(struct sweeper *s, struct sweeper_queue *q, int64_t now_
 	return n;
 }
 
-/* Runs often while there is something to do. An error is shown until a process has succeeded or worked for a while, or none is wanted any more. */
+/* Runs often while there is something to do. An error is shown until a process has succeeded or worked for a while, or
+ * none is wanted any more. */
 static enum task_end run_operations(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	struct operations *o = operations_of(q);
@@ -191,5 +195,7 @@ static void free_operations(struct sweeper_queue *q)
 		subprocess_free(&o->running[i].process);
 }
 
-const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .leads = true, .configured = true,
-	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go, .state_size = sizeof(struct operations), .free = free_operations };
+const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1,
+    .leads = true, .configured = true,
+	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go,
+	    .state_size = sizeof(struct operations), .free = free_operations };

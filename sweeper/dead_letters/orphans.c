@@ -1,7 +1,8 @@
 /*
- * Purge of records without a dead letter. A record leaves if it is older than purge.max_orphaned_age and its message is proven
- * to be gone (dead_letters/pair.c), even in a queue without bounds of dead letters. In a queue with an archive bounds.c removes
- * them instead, after writing them to the archive. A dry run makes the same decisions and only names the records.
+ * Purge of records without a dead letter. A record leaves if it is older than purge.max_orphaned_age and its message is
+ * proven to be gone (dead_letters/pair.c), even in a queue without bounds of dead letters. In a queue with an archive
+ * bounds.c removes them instead, after writing them to the archive. A dry run makes the same decisions and only names
+ * the records.
  */
 #include "sweeper/dead_letters/dead_letters.h"
 
@@ -41,8 +42,10 @@ static void name_those(struct sweeper_queue *q, const struct dead_letters *l, si
 {
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)
-			log_info("orphan_would_be_removed", log_str("queue", q->keys.name), log_str("record", l->records[i].id),
-			    log_int("age_ms", server_ms - l->records[i].ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
+			log_info("orphan_would_be_removed", log_str("queue", q->keys.name),
+			    log_str("record", l->records[i].id),
+			    log_int("age_ms", server_ms - l->records[i].ms),
+			    log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
 	dead_letters_walk_on(orphans_of(q)->walk, l);
 	sweeper_queue_count(q, COUNT_WOULD_PURGE, n);
 }
@@ -51,7 +54,8 @@ static void end_round(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms
 {
 	free(orphans_of(q)->walk);
 	orphans_of(q)->walk = NULL;
-	task_wake_at(q, &orphans_task, now_ms + 2 * s->conf->purge.interval_ms);	/* purge.c may start it sooner */
+	/* purge.c may start it sooner */
+	task_wake_at(q, &orphans_task, now_ms + 2 * s->conf->purge.interval_ms);
 	orphans_of(q)->over = true;
 }
 
@@ -148,5 +152,6 @@ static void free_state(struct sweeper_queue *q)
 	free(orphans_of(q)->walk);
 }
 
-const struct task orphans_task = { .name = "orphans", .interval_ms = PAGES_EVERY_MS, .budget = 4, .leads = true, .wanted = is_wanted,
+const struct task orphans_task = { .name = "orphans", .interval_ms = PAGES_EVERY_MS, .budget = 4, .leads = true,
+    .wanted = is_wanted,
 	.run_queue = run_orphans, .state_size = sizeof(struct orphans), .free = free_state };

@@ -1,8 +1,9 @@
 /*
- * Reads a page of dead letters and records from their old end. Lua in Redis reads an entry by copying it, and the sweeper and the child that
- * writes the archive hold it several times. So the sweeper weighs the old end first. If the oldest dead letter is too long to be read, it
- * stays, and so do all newer ones, since only the order of list and log tells which record belongs to which dead letter. The log and health
- * show that until an operator has moved or deleted the long one.
+ * Reads a page of dead letters and records from their old end. Lua in Redis reads an entry by copying it, and the
+ * sweeper and the child that writes the archive hold it several times. So the sweeper weighs the old end first. If the
+ * oldest dead letter is too long to be read, it stays, and so do all newer ones, since only the order of list and log
+ * tells which record belongs to which dead letter. The log and health show that until an operator has moved or deleted
+ * the long one.
  */
 #include "sweeper/dead_letters/page.h"
 
@@ -34,7 +35,8 @@ static void note_stuck(struct sweeper_queue *q, bool too_long, int64_t memory)
 	if (too_long && (!stuck->too_long || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
 		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory),
 		    log_int("limit", dead_letters_entry_max(q->conf->message_max)),
-		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
+		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; "
+		    "until then none leaves escape"));
 		stuck->logged_ms = now_ms;
 	}
 	if (!too_long && stuck->too_long)
@@ -42,7 +44,8 @@ static void note_stuck(struct sweeper_queue *q, bool too_long, int64_t memory)
 	stuck->too_long = too_long;
 }
 
-int dead_letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_walk *walk, struct queue_dead_letters_page *page)
+int dead_letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_walk *walk,
+    struct queue_dead_letters_page *page)
 {
 	struct queue_weight weight;
 	struct redis_reply reply;

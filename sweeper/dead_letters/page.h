@@ -16,9 +16,10 @@ struct dead_letters_stuck {
 };
 
 /*
- * Reads a page of dead letters and records from their old end; a view, valid until the next answer. walk NULL: the first page.
- * 1: done; 0: the oldest dead letter is too long to be read, which is logged; -1: error.
+ * Reads a page of dead letters and records from their old end; a view, valid until the next answer. walk NULL: the
+ * first page. 1: done; 0: the oldest dead letter is too long to be read, which is logged; -1: error.
  */
-int dead_letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_walk *walk, struct queue_dead_letters_page *page);
+int dead_letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_walk *walk,
+    struct queue_dead_letters_page *page);
 
 #endif

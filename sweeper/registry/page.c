@@ -1,6 +1,6 @@
 /*
- * Reads the registry (quredis:queues) a page at a time, with the entry of each queue. The ranks of a sorted set shift while it
- * changes: a name that is missed in one turn comes in the next.
+ * Reads the registry (quredis:queues) a page at a time, with the entry of each queue. The ranks of a sorted set shift
+ * while it changes: a name that is missed in one turn comes in the next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,10 @@ static int read_names(struct sweeper *s, struct registry_page *p, int64_t *total
 
 		++*total;
 		/* A name that no configuration allows has never had workers. */
-		if (name.type == REDIS_STRING && identifier_is(IDENTIFIER_NAME, name.str, name.len) && score.type == REDIS_STRING)
-			p->entries[p->n++] = (struct registered){ .name = alloc_string(name.str), .score = alloc_string(score.str) };
+		if (name.type == REDIS_STRING && identifier_is(IDENTIFIER_NAME, name.str, name.len) &&
+		    score.type == REDIS_STRING)
+			p->entries[p->n++] =
+			    (struct registered){ .name = alloc_string(name.str), .score = alloc_string(score.str) };
 	}
 	return 0;
 }
@@ -50,7 +52,8 @@ static void take_entry(struct registered *e, const struct redis_reply *reply)
 		e->json = alloc_copy(reply->str, reply->len);
 }
 
-/* Reads the entries one by one, for a server that does not allow keys of several slots in one command, or a user who may not run that command. */
+/* Reads the entries one by one, for a server that does not allow keys of several slots in one command, or a user who
+ * may not run that command. */
 static void read_entries_singly(struct sweeper *s, struct registry_page *p)
 {
 	for (size_t i = 0; i < p->n; i++) {

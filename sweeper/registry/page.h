@@ -21,7 +21,8 @@ struct registry_page {
 	size_t n;
 };
 
-/* Replaces the page by the next one. -1: it cannot be read; an error was noted. Leaves out names that no configuration allows. */
+/* Replaces the page by the next one. -1: it cannot be read; an error was noted. Leaves out names that no configuration
+ * allows. */
 int registry_page_next(struct sweeper *s, struct registry_page *p);
 void registry_page_drop(struct registry_page *p);	/* drops the entries; the rank stays */
 

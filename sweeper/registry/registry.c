@@ -1,7 +1,7 @@
 /*
- * Keeps this supervisor's own queues in the registry (quredis:queues). It enters them again if Redis has lost them. If nothing
- * else in Redis shows that a queue is served, it renews the score of the queue now and then, because other hosts remove unused
- * entries (unused_entries.c). rescue/foreign.c reads the entries of other hosts.
+ * Keeps this supervisor's own queues in the registry (quredis:queues). It enters them again if Redis has lost them. If
+ * nothing else in Redis shows that a queue is served, it renews the score of the queue now and then, because other
+ * hosts remove unused entries (unused_entries.c). rescue/foreign.c reads the entries of other hosts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again)
 	struct redis_reply reply;
 
 	queue_register(&s->redis, &q->keys, again);
-	if (starts)		/* a sweeper of another host that has seen the entry unused for long must see that it is new */
+	/* a sweeper of another host that has seen the entry unused for long must see that it is new */
+	if (starts)
 		queue_registry_show(&s->redis, name, 1);
 	for (int i = 0; i < 2 + starts; i++)
 		if (connection_answer(s, &reply) == -1)
@@ -45,12 +46,14 @@ int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again)
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;
 	if (refused && !entered->refused)
-		log_warning("queue_unregistered", log_str("queue", q->keys.name), log_str("error", s->connection.error));
+		log_warning("queue_unregistered", log_str("queue", q->keys.name),
+		    log_str("error", s->connection.error));
 	entered->refused = refused;
 	return 0;
 }
 
-/* The Ruby gem rewrites the entry without the shared flag. An entry with other lists belongs to another host, and is left alone. */
+/* The Ruby gem rewrites the entry without the shared flag. An entry with other lists belongs to another host, and is
+ * left alone. */
 static bool lacks_shared(struct sweeper *s, const struct sweeper_queue *q)
 {
 	struct redis_reply reply;
@@ -63,7 +66,8 @@ static bool lacks_shared(struct sweeper *s, const struct sweeper_queue *q)
 	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
 	    queue_registered_parse(&registered, s->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1)
 		return false;
-	lacks = !registered.shared && strcmp(registered.ingress, q->keys.ingress) == 0 && strcmp(registered.transit, q->keys.transit) == 0 &&
+	lacks = !registered.shared && strcmp(registered.ingress, q->keys.ingress) == 0 &&
+	    strcmp(registered.transit, q->keys.transit) == 0 &&
 		strcmp(registered.escape, q->keys.escape) == 0;
 	queue_keys_free(&registered);
 	return lacks;
@@ -101,7 +105,8 @@ static void disconnected(struct sweeper *s)
 	sweeper_queues_each(s, wake_queue, NULL);
 }
 
-const struct task registry_task = { .name = "registry", .budget = 1, .wanted = is_entered, .run_queue = run_registry, .disconnected = disconnected,
+const struct task registry_task = { .name = "registry", .budget = 1, .wanted = is_entered, .run_queue = run_registry,
+    .disconnected = disconnected,
 	.own_size = sizeof(struct registry), .state_size = sizeof(struct entered) };
 
 /* ---- queues that nothing else shows ---- */
@@ -114,7 +119,8 @@ static bool shows_itself(const struct sweeper *s, const struct sweeper_queue *q)
 	for (int i = 0; i < SCOREBOARD_SLOTS && q->board != NULL; i++) {
 		enum slot_state state = slot_state(&board->slots[i]);
 
-		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && state >= SLOT_IDLE && state <= SLOT_SETTLING)
+		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && state >= SLOT_IDLE &&
+		    state <= SLOT_SETTLING)
 			return true;
 	}
 	return lead_wanted(s, q);
@@ -172,7 +178,8 @@ static bool run_show(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task registry_show_task = { .name = "registry", .interval_ms = QUEUE_REGISTRY_SHOWN_MS, .budget = 1, .run = run_show, .own_size = sizeof(bool) };
+const struct task registry_show_task = { .name = "registry", .interval_ms = QUEUE_REGISTRY_SHOWN_MS, .budget = 1,
+    .run = run_show, .own_size = sizeof(bool) };
 
 /* ---- errors of a turn through the registry ---- */
 

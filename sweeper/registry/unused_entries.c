@@ -1,8 +1,8 @@
 /*
- * Purge of unused registry entries. An entry leaves if at every look for purge.max_orphaned_age its queue had no message,
- * record, worker, leader or pause, and no configuration here names it. A host that serves the queue, or registers it again,
- * renews the score (registry.c), and an entry with another score counts as new. A script compares score and entry before it
- * removes them. If the queue was used in that moment, the sweeper enters it again.
+ * Purge of unused registry entries. An entry leaves if at every look for purge.max_orphaned_age its queue had no
+ * message, record, worker, leader or pause, and no configuration here names it. A host that serves the queue, or
+ * registers it again, renews the score (registry.c), and an entry with another score counts as new. A script compares
+ * score and entry before it removes them. If the queue was used in that moment, the sweeper enters it again.
  */
 #include "sweeper/registry/unused_entries.h"
 
@@ -181,5 +181,6 @@ static void free_own(struct sweeper *s)
 	registry_page_drop(&search_of(s)->page);
 }
 
-const struct task unused_entries_task = { .name = "unused_entries", .interval_ms = 1000, .budget = 1, .run = run_unused_entries,
+const struct task unused_entries_task = { .name = "unused_entries", .interval_ms = 1000, .budget = 1,
+    .run = run_unused_entries,
 	.own_size = sizeof(struct search), .free_own = free_own };

@@ -28,12 +28,14 @@ struct unused_entries {
 };
 
 /*
- * Notes that e is unused now. Returns what the sweeper remembers of the entry: since when it is unused. That time begins anew
- * if the entry has changed, or if two looks were more than gap_ms apart. NULL: there are too many.
+ * Notes that e is unused now. Returns what the sweeper remembers of the entry: since when it is unused. That time
+ * begins anew if the entry has changed, or if two looks were more than gap_ms apart. NULL: there are too many.
  */
-struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms, int64_t now_ms);
+struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms,
+    int64_t now_ms);
 void unused_entries_forget(struct unused_entries *v, const char *name);	/* its queue is used, or it was removed */
-void unused_entries_end_turn(struct unused_entries *v);	/* forgets the entries that this turn has not seen, since the registry does not have them any more */
+/* forgets the entries that this turn has not seen, since the registry does not have them any more */
+void unused_entries_end_turn(struct unused_entries *v);
 void unused_entries_free(struct unused_entries *v);
 
 #endif

@@ -1,4 +1,5 @@
-/* Remembers since when registry entries have been unused, in memory only. unused_entries.c looks at the entries, and removes them. */
+/* Remembers since when registry entries have been unused, in memory only. unused_entries.c looks at the entries, and
+ * removes them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +55,8 @@ static struct unused_entry *add_entry(struct unused_entries *v, const struct reg
 	return new;
 }
 
-struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms, int64_t now_ms)
+struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms,
+    int64_t now_ms)
 {
 	struct unused_entry *known = find_entry(v, e->name);
 

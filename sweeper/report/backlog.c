@@ -1,7 +1,8 @@
 /*
- * Notes several times a minute how many messages of each queue wait, for the course of the last three days (common/queue/stats.h). Every host that
- * serves a queue does so, with or without a lead: they look at the same list, and Redis keeps the most that was seen in a minute. All queues share one
- * write. While no host looks, nothing is noted: such minutes are unknown, and not 0.
+ * Notes several times a minute how many messages of each queue wait, for the course of the last three days
+ * (common/queue/stats.h). Every host that serves a queue does so, with or without a lead: they look at the same list,
+ * and Redis keeps the most that was seen in a minute. All queues share one write. While no host looks, nothing is
+ * noted: such minutes are unknown, and not 0.
  */
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -33,7 +34,8 @@ static bool wants_look(struct sweeper_queue *q, int64_t now_ms)
 	if (b->quiet && settled == b->settled_seen && now_ms < b->quiet_until_ms)
 		return false;
 	b->settled_seen = settled;
-	b->quiet_until_ms = now_ms + QUIET_LOOK_MS - EVERY_MS / 2;	/* the core calls at multiples of EVERY_MS: the third one is late enough */
+	/* the core calls at multiples of EVERY_MS: the third one is late enough */
+	b->quiet_until_ms = now_ms + QUIET_LOOK_MS - EVERY_MS / 2;
 	return true;
 }
 
@@ -61,5 +63,6 @@ static enum task_end take_backlog(struct sweeper *s, struct sweeper_queue *q, in
 	return TASK_DONE;
 }
 
-const struct task backlog_task = { .name = "backlog", .interval_ms = EVERY_MS, .budget = 1, .configured = true, .ask = ask_backlog, .take = take_backlog,
+const struct task backlog_task = { .name = "backlog", .interval_ms = EVERY_MS, .budget = 1, .configured = true,
+    .ask = ask_backlog, .take = take_backlog,
 	.state_size = sizeof(struct backlog) };

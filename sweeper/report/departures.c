@@ -1,6 +1,6 @@
 /*
- * Warns of a queue that left the configuration, or has other keys now, while messages wait in it: the operator may not know about
- * them. The next sweeper does not know the queue, so this one warns, even if it is about to exit.
+ * Warns of a queue that left the configuration, or has other keys now, while messages wait in it: the operator may not
+ * know about them. The next sweeper does not know the queue, so this one warns, even if it is about to exit.
  */
 #include "sweeper/report/gauge.h"
 #include "sweeper/core/core.h"
@@ -15,7 +15,8 @@ static bool claim_log(struct sweeper_queue *q)
 	return atomic_compare_exchange_strong(&q->board->sweeper.left_logged, &not_logged, 1);
 }
 
-/* Warns also if the lists could not be read, since they may hold messages. A size of -1 (not known) is left out of the line. */
+/* Warns also if the lists could not be read, since they may hold messages. A size of -1 (not known) is left out of the
+ * line. */
 static void log_waiting(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct gauge g;
@@ -28,7 +29,8 @@ static void log_waiting(struct sweeper *s, struct sweeper_queue *q)
 	log_warning("queue_left_waiting", log_str("queue", q->keys.name), log_int("ingress", ingress),
 	    log_int("delayed", delayed), log_int("transit", transit), log_int("escape", escape),
 	    log_str("error", rc == -1 ? s->connection.error : NULL),
-	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the queue again or move the messages"));
+	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the "
+	    "queue again or move the messages"));
 }
 
 static enum task_end run_departures(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
@@ -43,7 +45,9 @@ static enum task_end run_departures(struct sweeper *s, struct sweeper_queue *q, 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	(void)s;
-	return q->conf != NULL && q->board != NULL && atomic_load(&q->board->master.left) != 0 && atomic_load(&q->board->sweeper.left_logged) == 0;
+	return q->conf != NULL && q->board != NULL && atomic_load(&q->board->master.left) != 0 &&
+	    atomic_load(&q->board->sweeper.left_logged) == 0;
 }
 
-const struct task departures_task = { .name = "departures", .budget = 1, .finishing = true, .wanted = is_wanted, .run_queue = run_departures };
+const struct task departures_task = { .name = "departures", .budget = 1, .finishing = true, .wanted = is_wanted,
+    .run_queue = run_departures };

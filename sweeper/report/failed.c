@@ -1,7 +1,7 @@
 /*
- * Writes the classes of failed attempts, and the latest of them, from the scoreboard to Redis, every few seconds and only if an
- * attempt failed. A batch that Redis did not confirm is sent again, also by the next sweeper, and counts once. What is written at
- * once is bounded (common/board/failed.h).
+ * Writes the classes of failed attempts, and the latest of them, from the scoreboard to Redis, every few seconds and
+ * only if an attempt failed. A batch that Redis did not confirm is sent again, also by the next sweeper, and counts
+ * once. What is written at once is bounded (common/board/failed.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ static const struct slot *latest_slot(const struct sweeper *s, const struct swee
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
 		const struct slot *slot = &board->slots[i];
 
-		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && atomic_load(&slot->attempt_ms) > 0 &&
+		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 &&
+		    atomic_load(&slot->attempt_ms) > 0 &&
 		    (latest == NULL || atomic_load(&slot->attempt_ms) > atomic_load(&latest->attempt_ms)))
 			latest = slot;
 	}
@@ -32,7 +33,8 @@ static const struct slot *latest_slot(const struct sweeper *s, const struct swee
 }
 
 #define LATEST_SIZE (24 + SLOT_TEXT_WORDS * 8)
-static void describe_latest(const struct sweeper *s, const struct sweeper_queue *q, int64_t server_ms, char out[LATEST_SIZE])
+static void describe_latest(const struct sweeper *s, const struct sweeper_queue *q, int64_t server_ms,
+    char out[LATEST_SIZE])
 {
 	const struct slot *slot = latest_slot(s, q);
 	struct slot_text_seen seen;
@@ -42,7 +44,8 @@ static void describe_latest(const struct sweeper *s, const struct sweeper_queue 
 		return;
 	seen = slot_text_read(&slot->attempt);
 	if (seen.number != -1)
-		snprintf(out, LATEST_SIZE, "%" PRId64 " %s", server_ms - (clock_monotonic_ms() - atomic_load(&slot->attempt_ms)), seen.text);
+		snprintf(out, LATEST_SIZE, "%" PRId64 " %s",
+		    server_ms - (clock_monotonic_ms() - atomic_load(&slot->attempt_ms)), seen.text);
 }
 
 /* 0 has another meaning. */
@@ -71,7 +74,8 @@ static enum task_end send_batch(struct sweeper *s, struct sweeper_queue *q)
 	return s->redis.state == REDIS_CLOSED ? TASK_FAILED : TASK_DONE;
 }
 
-/* After a reload two sweepers live. If both filled, sent and confirmed batches at once, counts would be lost, or count twice. */
+/* After a reload two sweepers live. If both filled, sent and confirmed batches at once, counts would be lost, or count
+ * twice. */
 static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	enum task_end end;
@@ -89,7 +93,8 @@ static enum task_end run_failed(struct sweeper *s, struct sweeper_queue *q, int 
 static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	(void)arg;
-	for (int i = 0; i < 2; i++)		/* a batch that Redis has not confirmed, and then what was counted since */
+	/* a batch that Redis has not confirmed, and then what was counted since */
+	for (int i = 0; i < 2; i++)
 		if (q->board != NULL && s->redis.state == REDIS_READY && run_failed(s, q, 1, 0) == TASK_FAILED)
 			connection_drain(s);
 }
@@ -100,5 +105,6 @@ static void settle_all(struct sweeper *s)
 }
 
 extern const struct task failed_task;
-const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .served = true, .run_queue = run_failed,
+const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .served = true,
+    .run_queue = run_failed,
 	.settle = settle_all, .steady = true };

@@ -1,7 +1,7 @@
 /*
- * Measures one queue: lengths of its lists, owners, ages, and the figures of all hosts for the last minute. It takes two
- * writes, or three if many messages wait, and changes nothing. An error in one answer leaves that figure unknown and the
- * others valid. metrics.c and health.c decide when to measure, and use the result.
+ * Measures one queue: lengths of its lists, owners, ages, and the figures of all hosts for the last minute. It takes
+ * two writes, or three if many messages wait, and changes nothing. An error in one answer leaves that figure unknown
+ * and the others valid. metrics.c and health.c decide when to measure, and use the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -100,15 +100,16 @@ static void take_pause(struct taking *t)
 
 /* ---- owners ---- */
 
-/* Returns how long the handler of a worker of this master has been running; -1: none runs, or the worker belongs to another master. */
+/* Returns how long the handler of a worker of this master has been running; -1: none runs, or the worker belongs to
+ * another master. */
 static int64_t running_ms(const struct taking *t, const char *incarnation)
 {
 	const struct child *child = t->s->child;
 	struct incarnation i;
 	int64_t started;
 
-	if (incarnation_parse(&i, incarnation) == -1 || i.boot != child->boot || i.slot < 0 || i.slot >= SCOREBOARD_SLOTS ||
-	    slot_generation(&child->board->slots[i.slot]) != i.generation)
+	if (incarnation_parse(&i, incarnation) == -1 || i.boot != child->boot || i.slot < 0 ||
+	    i.slot >= SCOREBOARD_SLOTS || slot_generation(&child->board->slots[i.slot]) != i.generation)
 		return -1;
 	started = atomic_load(&child->board->slots[i.slot].started_ms);
 	return started == 0 || started > t->now_ms ? -1 : t->now_ms - started;
@@ -335,7 +336,8 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, gauge_rated_minute(g));
 	queue_totals(&s->redis, &q->keys);
-	/* The figures of each minute are of all hosts, and in Redis: so the rate is the same after a restart, and on the next leader. */
+	/* The figures of each minute are of all hosts, and in Redis: so the rate is the same after a restart, and on
+	 * the next leader. */
 	for (int64_t i = 0; i < window_minutes(&t); i++)
 		queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - i);
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);

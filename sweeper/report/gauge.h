@@ -12,21 +12,24 @@ struct age_clock;
 struct redis_reply;
 
 /*
- * The result of measuring a queue: the figures of FACT_OF_QUEUE. Ages are proven (common/message/age.h), so never too high. The
- * age of a message in flight is the time of its run; if its owner is dead, the time since the death. FACT_PAUSED is in ms.
+ * The result of measuring a queue: the figures of FACT_OF_QUEUE. Ages are proven (common/message/age.h), so never too
+ * high. The age of a message in flight is the time of its run; if its owner is dead, the time since the death.
+ * FACT_PAUSED is in ms.
  */
 struct gauge {
 	int64_t at_ms;			/* ms since 1970 by the clock of Redis; 0: never measured */
 	int64_t taken_ms;		/* CLOCK_MONOTONIC */
 	struct facts facts;
-	bool judged;			/* health was due when it was taken, and judges it. Otherwise it has no FACT_ATTEMPTS and no FACT_FAILURES */
+	/* health was due when it was taken, and judges it. Otherwise it has no FACT_ATTEMPTS and no FACT_FAILURES */
+	bool judged;
 };
 
 /* The state of the task metrics in a queue. */
 struct metrics_state {
 	struct gauge gauge;		/* result of the last look */
 	struct growth growth;
-	struct queue_failed *failed;	/* why attempts failed in failure_window, by the last look that health judged; NULL: none did */
+	/* why attempts failed in failure_window, by the last look that health judged; NULL: none did */
+	struct queue_failed *failed;
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when looks find it paused; 0: not paused */
 };
 
@@ -55,8 +58,8 @@ static inline const struct conf_thresholds *gauge_thresholds(const struct sweepe
 }
 
 /*
- * Measures the queue. 0; -1: an answer could not be used (s->connection.error). The rest of g is valid, unless the connection is closed.
- * at_ms stays 0 if too little is known of the server's clock.
+ * Measures the queue. 0; -1: an answer could not be used (s->connection.error). The rest of g is valid, unless the
+ * connection is closed. at_ms stays 0 if too little is known of the server's clock.
  */
 int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 

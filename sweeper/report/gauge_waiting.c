@@ -1,8 +1,9 @@
 /*
- * Measures how long the messages in ingress have waited. A short list is read whole, a long one in ten evenly spaced pages. The
- * average is then that of these pages, and `stuck` is at least the number counted in them. Only the beginnings of entries are
- * read, and only messages that contain a time count. If some do not, `stuck` is an estimate: a list is in the order of its
- * pushes, unless an operator moved messages, so all messages between a stuck one and the pop end are assumed to be stuck, too.
+ * Measures how long the messages in ingress have waited. A short list is read whole, a long one in ten evenly spaced
+ * pages. The average is then that of these pages, and `stuck` is at least the number counted in them. Only the
+ * beginnings of entries are read, and only messages that contain a time count. If some do not, `stuck` is an estimate:
+ * a list is in the order of its pushes, unless an operator moved messages, so all messages between a stuck one and the
+ * pop end are assumed to be stuck, too.
  */
 #include "sweeper/report/gauge.h"
 
@@ -24,8 +25,8 @@ struct ages {
 };
 
 /*
- * The time since which a message waits: its own, or the time that its producer wrote if that is earlier and the message was
- * never redriven. 0: not known
+ * The time since which a message waits: its own, or the time that its producer wrote if that is earlier and the message
+ * was never redriven. 0: not known
  */
 static int64_t since(const struct message *m, const struct ages *a)
 {

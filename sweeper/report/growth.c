@@ -19,7 +19,8 @@ void growth_look(struct growth *g, const struct growth_figures *now)
 {
 	if (g->last.at_ms != 0 && now->at_ms >= g->last.at_ms && now->at_ms - g->last.at_ms < GROWTH_SPAN_MS)
 		return;
-	if (g->last.at_ms == 0 || now->at_ms < g->last.at_ms || now->finished < g->last.finished)	/* Redis went back in time */
+	/* Redis went back in time */
+	if (g->last.at_ms == 0 || now->at_ms < g->last.at_ms || now->finished < g->last.finished)
 		*g = (struct growth){0};
 	else
 		compare(g, now);

@@ -1,7 +1,7 @@
 /*
- * Judges the health of the queues that this sweeper leads. Figures become levels by health_rule.c. The levels become a report
- * in Redis (health_document.c), and a line in the log when they change. Once an interval the reports of all queues and hosts
- * are added up, and stale ones are removed.
+ * Judges the health of the queues that this sweeper leads. Figures become levels by health_rule.c. The levels become a
+ * report in Redis (health_document.c), and a line in the log when they change. Once an interval the reports of all
+ * queues and hosts are added up, and stale ones are removed.
  */
 #include "sweeper/report/health.h"
 
@@ -20,8 +20,10 @@
 #include "sweeper/core/core.h"
 
 #define AGAIN_MS 1000		/* a queue whose state changes all the time is not judged more often */
-#define SICK_MS 30000		/* a queue that is not healthy is judged so often, so that its recovery is seen within about a minute */
-#define PASSING_MS 10000	/* workers need so long to reconnect after an outage, since each has a back-off of its own */
+/* a queue that is not healthy is judged so often, so that its recovery is seen within about a minute */
+#define SICK_MS 30000
+/* workers need so long to reconnect after an outage, since each has a back-off of its own */
+#define PASSING_MS 10000
 
 static void read_slots(struct sweeper *s, int64_t now_ms)
 {
@@ -69,7 +71,8 @@ static void note_holds(const struct sweeper *s, const struct sweeper_queue *q, i
 static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum queue_health_level before)
 {
 	static const enum log_level levels[QUEUE_HEALTH_LEVELS] = {
-		[QUEUE_HEALTHY] = LOG_LEVEL_INFO, [QUEUE_DEGRADED] = LOG_LEVEL_WARNING, [QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
+		[QUEUE_HEALTHY] = LOG_LEVEL_INFO, [QUEUE_DEGRADED] = LOG_LEVEL_WARNING,
+		    [QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
 	};
 	enum health_code list[HEALTH_CODES];
 	size_t n = health_codes_list(health_of(q), list);
@@ -85,8 +88,8 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
 }
 
 /*
- * Continues with the levels of an earlier report: a bad level stays until the figure is better for long enough, whichever
- * sweeper judges it.
+ * Continues with the levels of an earlier report: a bad level stays until the figure is better for long enough,
+ * whichever sweeper judges it.
  */
 static void resume_from(struct health *h, const struct queue_health *last)
 {
@@ -98,7 +101,8 @@ static void resume_from(struct health *h, const struct queue_health *last)
 		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
 			continue;
 		for (int c = 0; c < HEALTH_CODES; c++)
-			if (health_codes_name((enum health_code)c) != NULL && strcmp(code, health_codes_name((enum health_code)c)) == 0 &&
+			if (health_codes_name((enum health_code)c) != NULL &&
+			    strcmp(code, health_codes_name((enum health_code)c)) == 0 &&
 			    queue_health_level_of(status) > QUEUE_HEALTHY)
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
 	}
@@ -114,7 +118,8 @@ static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 	struct redis_reply reply;
 
 	queue_health_read_one(&s->redis, q->keys.name);
-	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
+	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
+	    queue_health_parse(&last, reply.str, reply.len) == -1)
 		return;
 	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
 		resume_from(health_of(q), &last);
@@ -195,7 +200,8 @@ static bool has_news(const struct sweeper *s, const struct sweeper_queue *q, int
 {
 	const struct health_news now = news_of(s, q, now_ms);
 
-	return memcmp(&now, &health_of(q)->seen, sizeof(now)) != 0 || outcomes_alarm(s, q) || pause_is_too_long(s, q, now_ms);
+	return memcmp(&now, &health_of(q)->seen, sizeof(now)) != 0 || outcomes_alarm(s, q) ||
+	    pause_is_too_long(s, q, now_ms);
 }
 
 bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
@@ -205,7 +211,8 @@ bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64
 
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && health_is_due(s, q, now_ms);
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS &&
+	    health_is_due(s, q, now_ms);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -215,7 +222,8 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 static int64_t interval_ms(const struct sweeper *s, const struct health *h)
 {
-	return h->status != QUEUE_HEALTHY && s->conf->health.interval_ms > SICK_MS ? SICK_MS : s->conf->health.interval_ms;
+	return h->status != QUEUE_HEALTHY && s->conf->health.interval_ms > SICK_MS ? SICK_MS
+	    : s->conf->health.interval_ms;
 }
 
 /* Judges a fresh gauge, logs what changed, writes the report to Redis. */
@@ -235,7 +243,8 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }
 
-const struct task health_task = { .name = "health", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
+const struct task health_task = { .name = "health", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted,
+    .steady = true, .run_queue = run_health,
 	.each_turn = read_slots, .own_size = sizeof(struct hold_slots), .state_size = sizeof(struct health) };
 
 /* ---- the sum over all queues ---- */
@@ -256,8 +265,10 @@ static void add_report(struct health_sum *sum, const struct queue_health *h, enu
 			sum->stuck += f.n[i];
 }
 
-/* Keeps the reports that count in *good, and the names of fields that are stale or no report in *stale, new strings: two new arrays. */
-static void sort_reports(const struct redis_reply *reply, int64_t server_ms, struct queue_health **good, size_t *ngood, char ***stale, size_t *nstale)
+/* Keeps the reports that count in *good, and the names of fields that are stale or no report in *stale, new strings:
+ * two new arrays. */
+static void sort_reports(const struct redis_reply *reply, int64_t server_ms, struct queue_health **good, size_t *ngood,
+    char ***stale, size_t *nstale)
 {
 	*good = alloc_zero(reply->n / 2 + 1, sizeof(**good));
 	*stale = alloc_zero(reply->n / 2 + 1, sizeof(**stale));
@@ -286,10 +297,12 @@ static void add_up(struct sweeper *s, struct health_sum *sum, struct queue_healt
 	const char *name;
 
 	json_object_foreach(nodes, name, node)
-		if (s->redis.state != REDIS_CLOSED && connection_answer(s, &reply) == 0 && (node = queue_node_parse(&reply, server_ms)) != NULL)
+		if (s->redis.state != REDIS_CLOSED && connection_answer(s, &reply) == 0 &&
+		    (node = queue_node_parse(&reply, server_ms)) != NULL)
 			json_object_set_new(nodes, name, node);
 	for (size_t i = 0; i < n; i++) {
-		add_report(sum, &reports[i], queue_health_worth(&reports[i], queue_health_node(&reports[i], nodes), server_ms));
+		add_report(sum, &reports[i],
+		    queue_health_worth(&reports[i], queue_health_node(&reports[i], nodes), server_ms));
 		queue_health_free(&reports[i]);
 	}
 	json_decref(nodes);
@@ -337,9 +350,12 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 	drop_stale(s, stale, nstale);
 	free(stale);
 	sum->known = true;
-	log_info("health", log_int("healthy", sum->queues[QUEUE_HEALTHY]), log_int("degraded", sum->queues[QUEUE_DEGRADED]),
-	    log_int("unhealthy", sum->queues[QUEUE_UNHEALTHY]), log_int("unknown", sum->unknown), log_int("stuck", sum->stuck));
+	log_info("health", log_int("healthy", sum->queues[QUEUE_HEALTHY]),
+	    log_int("degraded", sum->queues[QUEUE_DEGRADED]),
+	    log_int("unhealthy", sum->queues[QUEUE_UNHEALTHY]), log_int("unknown", sum->unknown),
+	    log_int("stuck", sum->stuck));
 	return false;
 }
 
-const struct task health_sum_task = { .name = "health_sum", .budget = 1, .unsealed = true, .run = run_health_sum, .own_size = sizeof(struct health_sum) };
+const struct task health_sum_task = { .name = "health_sum", .budget = 1, .unsealed = true, .run = run_health_sum,
+    .own_size = sizeof(struct health_sum) };

@@ -9,8 +9,8 @@
 #include "sweeper/core/core.h"
 
 /*
- * The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. After them stand the holds, whose rows
- * are in common/holds/table.c.
+ * The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. After them
+ * stand the holds, whose rows are in common/holds/table.c.
  */
 enum health_code {
 	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
@@ -24,7 +24,8 @@ enum health_code {
 	HEALTH_BOUNDS,		/* 1: there are more dead letters than the bounds allow, and nothing can remove them */
 	HEALTH_LEFTOVERS,	/* processes of a dead supervisor that did not die */
 	HEALTH_ASIDE,		/* messages that Redis refused to move */
-	/* + enum hold: 1: the hold lasts for longer than it may. Holds that share a code share the place of the first one */
+	/* + enum hold: 1: the hold lasts for longer than it may. Holds that share a code share the place of the first
+	 * one */
 	HEALTH_HOLDS,
 	HEALTH_CODES = HEALTH_HOLDS + HOLDS
 };
@@ -38,9 +39,11 @@ struct health_figure {
 	struct health_limit limit;
 };
 
-/* The figures of a queue that this process has without Redis, and that may change at any moment. Only uint64_t, so that memcmp() compares them. */
+/* The figures of a queue that this process has without Redis, and that may change at any moment. Only uint64_t, so that
+ * memcmp() compares them. */
 struct health_news {
-	uint64_t state, also;		/* enum hold, and those of lower rank (struct judged): the report says it, too */
+	/* enum hold, and those of lower rank (struct judged): the report says it, too */
+	uint64_t state, also;
 	uint64_t breaker_shut;		/* no worker tries the handler */
 	uint64_t understaffed;		/* the address of the reason */
 	uint64_t counting;		/* bits by enum hold: holds that count */
@@ -57,7 +60,8 @@ struct health {
 		bool counts[HOLDS];		/* it lasts for longer than it may */
 		struct judged worst;		/* HOLD_NONE: none applies */
 	} holds;				/* in this turn */
-	enum queue_health_level status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
+	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
+	enum queue_health_level status;
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */
 	struct health_news seen;	/* at the last look */
@@ -83,8 +87,8 @@ struct health_sum {
 const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the reports were added up */
 
 /*
- * True: health judges a look that is taken now. Its interval is over, breaker, gate or error of the queue have changed, its messages
- * fail, or its pause is too long.
+ * True: health judges a look that is taken now. Its interval is over, breaker, gate or error of the queue have changed,
+ * its messages fail, or its pause is too long.
  */
 bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 /* True: health is due, and the last look is old enough for another one. */
@@ -96,10 +100,12 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
 /* health_codes.c */
 /* Those that are not healthy, the worst first */
 size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CODES]);
-void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES]);
+void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q,
+    struct health_figure figures[HEALTH_CODES]);
 int64_t health_codes_limit(const struct health *h, enum health_code code);	/* the limit of the present level */
 bool health_codes_is_recovering(const struct health *h, enum health_code code);	/* health_rule_is_recovering() */
 #define HEALTH_TEXT_SIZE (HOLD_TEXT_SIZE + 100)
-const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
+const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code,
+    char out[HEALTH_TEXT_SIZE]);
 
 #endif

@@ -74,7 +74,8 @@ static void failures_text(const struct reason *r)
 	if (n[FACT_ATTEMPTS] == 0 || n[FACT_ATTEMPTS] < t->failure_min)
 		add_text(r, "; fewer than %" PRId64 " are not judged", t->failure_min);
 	else
-		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)n[FACT_FAILURES] * 100 / (double)n[FACT_ATTEMPTS], r->limit);
+		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%",
+		    (double)n[FACT_FAILURES] * 100 / (double)n[FACT_ATTEMPTS], r->limit);
 	if (failed != NULL && queue_failed_text(failed, why)[0] != '\0')
 		add_text(r, "; %s", why);
 }
@@ -87,7 +88,8 @@ static void duration_text(const struct reason *r)
 	if (r->value < 0)
 		add_text(r, "%s more than %s", r->what, units_format_duration(r->limit, limit));
 	else
-		add_text(r, "%s %s, the limit is %s", r->what, units_elapsed(r->value, text), units_format_duration(r->limit, limit));
+		add_text(r, "%s %s, the limit is %s", r->what, units_elapsed(r->value, text),
+		    units_format_duration(r->limit, limit));
 }
 
 static void paused_text(const struct reason *r)
@@ -106,7 +108,8 @@ static void growth_text(const struct reason *r)
 	const struct growth *g = &metrics_of(r->q)->growth;
 
 	if (g->span_ms > 0)
-		add_text(r, "will not catch up: %.1f arrivals a minute, %.1f completions; ", growth_a_minute(g, g->came), growth_a_minute(g, g->left));
+		add_text(r, "will not catch up: %.1f arrivals a minute, %.1f completions; ",
+		    growth_a_minute(g, g->came), growth_a_minute(g, g->left));
 	if (g->last.size > 0)
 		add_text(r, "%" PRId64 " messages wait; ", g->last.size);
 	duration_text(r);
@@ -136,7 +139,8 @@ static void bounds_text(const struct reason *r)
 
 static void aside_text(const struct reason *r)
 {
-	add_text(r, "%" PRId64 " %s; the newest has %" PRId64 " bytes; %s", r->value, r->what, aside_of(r->q)->size, aside_of(r->q)->why);
+	add_text(r, "%" PRId64 " %s; the newest has %" PRId64 " bytes; %s", r->value, r->what, aside_of(r->q)->size,
+	    aside_of(r->q)->why);
 }
 
 /* ---- the figures ---- */
@@ -151,7 +155,8 @@ static int64_t sum_known(int64_t a, int64_t b)
 static int64_t growth_to_judge_ms(const struct sweeper_queue *q, const struct conf_thresholds *t)
 {
 	return gauge_of(q)->facts.n[FACT_PAUSED] > 0 ? 0 :
-	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != QUEUE_HEALTHY, t->growth_max_ms);
+	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != QUEUE_HEALTHY,
+	    t->growth_max_ms);
 }
 
 /* A pause for which no message waits does no harm yet, but an operator may have forgotten it. */
@@ -165,8 +170,8 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 /*
  * The only list of the figures beside their enum. Each row has
  *	name		in reports
- *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), n (its
- *			facts) and t (its thresholds)
+ *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s
+ *			(sweeper), q (queue), n (its facts) and t (its thresholds)
  *	degraded, unhealthy, looks	health_rule.h
  *	text, what	the function that writes the reason, and its words
  *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
@@ -174,28 +179,36 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 #define NONE HEALTH_NO_LIMIT
 #define CODES(X) \
 	X(HEALTH_INGRESS, "ingress", n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
-	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
-	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
-	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, t->stuck_max_critical, 1, \
-	    count_text, "messages are stuck", NULL) \
-	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
+	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, \
+	    "messages are in flight", NULL) \
+	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, \
+	    count_text, "dead letters", NULL) \
+	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, \
+	    t->stuck_max_critical, 1, count_text, "messages are stuck", NULL) \
+	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, \
+	    "messages are delayed", NULL) \
 	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
 	    t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
 	    duration_text, "the oldest message has waited for", "no old message waits") \
-	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
-	    "the backlog does not grow, or the queue is paused") \
+	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, \
+	    "the backlog has grown for", "the backlog does not grow, or the queue is paused") \
 	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
 	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
-	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, orphans_text, \
-	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
-	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", "the queue is not paused") \
-	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
-	    "the archive refuses no dead letters") \
+	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, \
+	    orphans_text, "registrations and messages without an owner that lives", \
+	    "each registration and message has an owner that lives") \
+	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", \
+	    "the queue is not paused") \
+	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, \
+	    "dead letters stay, since the archive takes none", "the archive refuses no dead letters") \
 	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
-	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", "dead letters are within the bounds") \
-	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, what_text, \
-	    "processes of a dead supervisor may still run: its messages may run twice", "no process of a dead supervisor runs") \
-	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them", "no message is set aside")
+	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
+	    "dead letters are within the bounds") \
+	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
+	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
+	    "no process of a dead supervisor runs") \
+	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, \
+	    "set aside, since Redis refuses to move them", "no message is set aside")
 
 #define ONE(...) + 1
 _Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");
@@ -207,7 +220,8 @@ static const char *const names[HEALTH_HOLDS] = {
 
 /* ---- the holds ---- */
 
-/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table above comes first, then the first hold of this code. */
+/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table above comes first, then the first hold
+ * of this code. */
 static int code_of_hold(enum hold hold)
 {
 	const char *name = holds_table[hold].code;
@@ -240,13 +254,15 @@ static void measure_holds(const struct health_holds *holds, struct health_figure
 
 		if (code < HEALTH_HOLDS || code == HEALTH_CODES)
 			continue;
-		figures[code].limit = (struct health_limit){ unhealthy ? HEALTH_NO_LIMIT : 0, unhealthy ? 0 : HEALTH_NO_LIMIT, 1 };
+		figures[code].limit = (struct health_limit){ unhealthy ? HEALTH_NO_LIMIT : 0,
+		    unhealthy ? 0 : HEALTH_NO_LIMIT, 1 };
 		if (holds->counts[i] && !has_own_code(&holds->now[i]))
 			figures[code].value = 1;
 	}
 }
 
-/* In the words of `quredis status`, without times: the report is read later. Each other hold has a reason of its own. */
+/* In the words of `quredis status`, without times: the report is read later. Each other hold has a reason of its
+ * own. */
 static void hold_text(const struct reason *r, enum hold first)
 {
 	const struct health_holds *holds = &health_of(r->q)->holds;
@@ -262,7 +278,8 @@ static void hold_text(const struct reason *r, enum hold first)
 	}
 	holds_explain_alone(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text);
 	if (judged->hold == HOLD_BREAKER)
-		add_text(r, "the breaker is open: %s%s", text, judged->shut ? "" : "; workers test the handler at least every 30 s");
+		add_text(r, "the breaker is open: %s%s", text,
+		    judged->shut ? "" : "; workers test the handler at least every 30 s");
 	else
 		add_text(r, "%s", text);
 }
@@ -284,7 +301,8 @@ size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CO
 
 	for (int level = QUEUE_UNHEALTHY; level > QUEUE_HEALTHY; level--)
 		for (int i = 0; i < HEALTH_CODES; i++) {
-			int code = (i + HEALTH_HOLDS) % HEALTH_CODES;		/* holds first: a figure may exceed its limit because of one */
+			/* holds first: a figure may exceed its limit because of one */
+			int code = (i + HEALTH_HOLDS) % HEALTH_CODES;
 
 			if ((int)h->checks[code].level == level)
 				list[n++] = (enum health_code)code;
@@ -292,12 +310,14 @@ size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CO
 	return n;
 }
 
-void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES])
+void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q,
+    struct health_figure figures[HEALTH_CODES])
 {
 	const struct conf_thresholds *t = gauge_thresholds(s, q);
 	const int64_t *n = gauge_of(q)->facts.n;
 
-#define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = (struct health_figure){ figure, { degraded, unhealthy, looks } };
+#define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = \
+    (struct health_figure){ figure, { degraded, unhealthy, looks } };
 	CODES(FIGURE)
 	measure_holds(&health_of(q)->holds, figures);
 }
@@ -323,7 +343,8 @@ static void add_recovery(const struct reason *r, const struct health_check *c)
 		add_text(r, "; it must fall to nine tenths of the limit at %d looks", HEALTH_CALM_LOOKS);
 }
 
-const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
+const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code,
+    char out[HEALTH_TEXT_SIZE])
 {
 	static const struct {
 		void (*text)(const struct reason *r);

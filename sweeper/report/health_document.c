@@ -1,15 +1,16 @@
 /*
- * The report of one queue: a field of quredis:health, which `quredis health --json` shows. Names and shape are stable. Ages are
- * in seconds. Unknown values are left out.
+ * The report of one queue: a field of quredis:health, which `quredis health --json` shows. Names and shape are stable.
+ * Ages are in seconds. Unknown values are left out.
  *
- *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms", "interval_ms", "node",
+ *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms",
+ *	"interval_ms", "node",
  *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
- *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; while it runs: why
- *	  it has no workers, or fewer than it should,
- *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value",
- *	  "limit", "text" } ],
- *	  and the figures of FACT_OF_QUEUE in common/facts/table.h, in the objects "ingress", "transit", "escape", "delayed",
- *	  "workers", "rates" with their "minute": RFC 3339, "failures", "growth", "orphans"; and "paused".
+ *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; while
+ *	  it runs: why it has no workers, or fewer than it should,
+ *	  "reasons", the worst first: [ { "code", "status", "recovering": the figure does not exceed the limit any more,
+ *	  "value", "limit", "text" } ],
+ *	  and the figures of FACT_OF_QUEUE in common/facts/table.h, in the objects "ingress", "transit", "escape",
+ *	  "delayed", "workers", "rates" with their "minute": RFC 3339, "failures", "growth", "orphans"; and "paused".
  *	  "failures" also has "classes", "latest" and "text": common/queue/failed.h }
  */
 #include "sweeper/report/health.h"
@@ -34,8 +35,10 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 	char text[HEALTH_TEXT_SIZE];
 
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_codes_name(list[i]),
-		    "status", queue_health_names[h->checks[list[i]].level], "recovering", health_codes_is_recovering(h, list[i]),
+		json_array_append_new(all,
+		    json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_codes_name(list[i]),
+		    "status", queue_health_names[h->checks[list[i]].level], "recovering",
+		    health_codes_is_recovering(h, list[i]),
 		    "value", (json_int_t)h->figures[list[i]].value, "limit", (json_int_t)health_codes_limit(h, list[i]),
 		    "text", health_codes_text(s, q, list[i], text)));
 	return all;
@@ -50,10 +53,11 @@ static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_q
 		return;
 	json_object_set_new(o, "state", json_string(holds_table[worst->hold].name));
 	if (worst->hold == HOLD_NONE && holds_understaffed(q->board, health_slots(s), s->child->board) != NULL)
-		json_object_set_new(o, "reason", json_string(holds_understaffed(q->board, health_slots(s), s->child->board)));
+		json_object_set_new(o, "reason",
+		    json_string(holds_understaffed(q->board, health_slots(s), s->child->board)));
 	else if (worst->hold != HOLD_NONE)	/* NULL, and left out: the text of another process is torn */
-		json_object_set_new(o, "reason", json_string(holds_explain(s->child->board, q->board, health_slots(s), worst,
-		    q->conf, 0, text)));
+		json_object_set_new(o, "reason",
+		    json_string(holds_explain(s->child->board, q->board, health_slots(s), worst, q->conf, 0, text)));
 }
 
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q)

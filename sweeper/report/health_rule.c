@@ -6,7 +6,8 @@ static enum queue_health_level above(int64_t value, int64_t degraded, int64_t un
 	return value > unhealthy ? QUEUE_UNHEALTHY : value > degraded ? QUEUE_DEGRADED : QUEUE_HEALTHY;
 }
 
-/* Nine tenths of the limit, rounded up. The limits 0 and 1 stay as they are, so there only the number of looks counts. */
+/* Nine tenths of the limit, rounded up. The limits 0 and 1 stay as they are, so there only the number of looks
+ * counts. */
 static int64_t calm_limit(int64_t limit)
 {
 	return limit == HEALTH_NO_LIMIT ? limit : limit - limit / 10;

@@ -8,11 +8,12 @@
 #include "common/queue/queue.h"
 
 /*
- * The rule that decides whether a queue is healthy. Pure: figures and limits are parameters. Each figure has a level of its own
- * with hysteresis, so that a figure close to its limit does not make the status flap:
+ * The rule that decides whether a queue is healthy. Pure: figures and limits are parameters. Each figure has a level of
+ * its own with hysteresis, so that a figure close to its limit does not make the status flap:
  *	worse	as soon as it exceeds a limit, or has exceeded it at so many looks in a row
  *	better	at the second look in a row at which it is no more than nine tenths of that limit (rounded up);
- *		then the new level is the worse of those that the two looks allow. Until then a figure that does not exceed the limit recovers
+ *		then the new level is the worse of those that the two looks allow. Until then a figure that does not
+ *		exceed the limit recovers
  * An unknown figure leaves its level unchanged. The status of the queue is the worst level.
  */
 #define HEALTH_CALM_LOOKS 2	/* looks in a row before a level becomes better */
@@ -28,7 +29,8 @@ struct health_check {		/* zeroed: healthy */
 	enum queue_health_level allowed;	/* while falling: the worst level that these looks allow */
 };
 
-/* Percent, rounded up, so that it exceeds a limit if the rate does. 0: fewer attempts than `least`, which prove nothing; -1: attempts are not known (-1). */
+/* Percent, rounded up, so that it exceeds a limit if the rate does. 0: fewer attempts than `least`, which prove
+ * nothing; -1: attempts are not known (-1). */
 int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least);
 
 /* True: a look with this value would ask for a worse level than the present one. */

@@ -1,6 +1,6 @@
 /*
- * Decides when queues are measured, and when figures are sent: health at its interval, statsd and the Prometheus file at
- * theirs. Only queues that this sweeper leads are measured, a few in each turn.
+ * Decides when queues are measured, and when figures are sent: health at its interval, statsd and the Prometheus file
+ * at theirs. Only queues that this sweeper leads are measured, a few in each turn.
  */
 #include "sweeper/report/metrics.h"
 
@@ -74,7 +74,8 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 bool metrics_is_fresh(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->connection.up && lead_is_ours(q) && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms < FRESH_LOOKS * interval_ms(s);
+	return s->connection.up && lead_is_ours(q) && gauge_of(q)->at_ms > 0 &&
+	    now_ms - gauge_of(q)->taken_ms < FRESH_LOOKS * interval_ms(s);
 }
 
 /* Runs also without a connection, and sends what is known. */
@@ -93,7 +94,8 @@ static void send_figures(struct sweeper *s, int64_t now_ms)
 		statsd_send(s, now_ms);
 }
 
-const struct task metrics_task = { .name = "figures", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted, .urgent = health_is_outdated,
-    .steady = true,
-	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state), .free = free_state,
+const struct task metrics_task = { .name = "figures", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted,
+    .urgent = health_is_outdated, .steady = true,
+	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state),
+	    .free = free_state,
 	.own_size = sizeof(struct metrics), .free_own = free_own };

@@ -57,6 +57,7 @@ void textfile_look(struct sweeper *s, int64_t now_ms);
 #define STATSD_PACKET_MAX 1432		/* fits into one Ethernet frame */
 void statsd_send(struct sweeper *s, int64_t now_ms);
 void statsd_look(struct sweeper *s, int64_t now_ms);
-void statsd_failed(struct sweeper *s, const struct sweeper_queue *q, const struct failed_batch *batch);	/* at once, if the address is known */
+/* at once, if the address is known */
+void statsd_failed(struct sweeper *s, const struct sweeper_queue *q, const struct failed_batch *batch);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The report of this node for consoles on other hosts, written every ten seconds from the scoreboard. Names and shape are
- * stable:
+ * The report of this node for consoles on other hosts, written every ten seconds from the scoreboard. Names and shape
+ * are stable:
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
@@ -32,7 +32,8 @@
 
 static json_t *running_row(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
 {
-	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
+	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots),
+	    .generation = slot_generation(slot) };
 	struct slot_text_seen p = slot_text_read(&slot->progress);
 	char name[INCARNATION_SIZE];
 	json_t *row, *progress;
@@ -51,7 +52,8 @@ static json_t *running_rows(struct sweeper *s, int64_t now_ms)
 
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
 		const struct slot *slot = &s->child->board->slots[i];
-		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1, started = atomic_load(&slot->started_ms);
+		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1,
+		    started = atomic_load(&slot->started_ms);
 		const struct sweeper_queue *q = NULL;
 
 		if (queue >= 0 && queue < SCOREBOARD_QUEUES && started != 0 && now_ms - started >= RUNNING_MS)
@@ -141,7 +143,8 @@ struct queues {
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 };
 
-/* Adds the reason of a hold in the words of `quredis status`, and when a worker tries to connect, if all have lost Redis. */
+/* Adds the reason of a hold in the words of `quredis status`, and when a worker tries to connect, if all have lost
+ * Redis. */
 static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, const struct sweeper_queue *q,
     const struct queues *out, const struct judged *judged)
 {
@@ -155,7 +158,8 @@ static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, co
 		return;
 	}
 	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
-	json_object_set_new(row, "reason", json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
+	json_object_set_new(row, "reason",
+	    json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
 	if (w->next != NULL && w->connected == 0 && (judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS))
 		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
 }
@@ -182,8 +186,8 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		return;
 	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
-	row = json_pack("{s:s, s:s, s:o*, s:s*}", "name", q->keys.name, "state", holds_table[judged.hold].name, "also", names_of(judged.also),
-	    "undecided", holds_undecided(q->board));
+	row = json_pack("{s:s, s:s, s:o*, s:s*}", "name", q->keys.name, "state", holds_table[judged.hold].name, "also",
+	    names_of(judged.also), "undecided", holds_undecided(q->board));
 	if (f->n[FACT_BREAKER] > 0)
 		json_object_set_new(row, "cause",
 		    json_string(handler_cause_label(atomic_load(&q->board->workers.breaker.cause), cause)));
@@ -238,7 +242,8 @@ static void look_at_report(struct sweeper *s, struct node_report *own, const str
 	snprintf(ours, sizeof(ours), "%016" PRIx64, s->child->boot);
 	own->foreign = boot != NULL && strcmp(boot, ours) != 0 ? own->foreign + 1 : 0;
 	if (own->foreign == FOREIGN_LOOKS)
-		log_warning("node_shared", log_str("node", s->conf->supervisor.node), log_int("other", json_integer_value(json_object_get(o, "pid"))),
+		log_warning("node_shared", log_str("node", s->conf->supervisor.node),
+		    log_int("other", json_integer_value(json_object_get(o, "pid"))),
 		    log_str("advice", "another supervisor reports under this name: give each its own supervisor.node"));
 	json_decref(o);
 }
@@ -294,5 +299,6 @@ static void delete_report(struct sweeper *s)
 	connection_answer(s, &reply);
 }
 
-const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .unsealed = true, .run = run_node,
+const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .unsealed = true,
+    .run = run_node,
 	.settle = delete_report, .own_size = sizeof(struct node_report) };

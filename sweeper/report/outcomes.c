@@ -1,7 +1,8 @@
 /*
- * Asks every few seconds how many attempts succeeded and failed, so that health judges a queue soon after its messages begin to fail, whatever its
- * interval is. All queues share one write, of one command each. The counters are totals of all hosts (common/queue/stats.h). They only say when to
- * look: the look itself reads the figures of each minute of the window, so a wrong memory here costs one look, and no alarm.
+ * Asks every few seconds how many attempts succeeded and failed, so that health judges a queue soon after its messages
+ * begin to fail, whatever its interval is. All queues share one write, of one command each. The counters are totals of
+ * all hosts (common/queue/stats.h). They only say when to look: the look itself reads the figures of each minute of the
+ * window, so a wrong memory here costs one look, and no alarm.
  */
 #include "sweeper/report/outcomes.h"
 
@@ -15,7 +16,8 @@
 /* The state in a queue. Redis may go back in time, or may be another one: a total below the last one begins anew. */
 struct outcomes {
 	bool known;
-	struct queue_outcomes base, now;	/* totals when health judged last, or at the first answer; at the last answer */
+	/* totals when health judged last, or at the first answer; at the last answer */
+	struct queue_outcomes base, now;
 };
 
 static struct outcomes *outcomes_of(const struct sweeper_queue *q)
@@ -31,7 +33,8 @@ bool outcomes_alarm(const struct sweeper *s, const struct sweeper_queue *q)
 	int64_t failed = o->now.failed - o->base.failed;
 
 	return o->known && health_rule_is_worse(&h->checks[HEALTH_FAILURES],
-	    health_rule_failure_rate(failed, failed + o->now.done - o->base.done, t->failure_min), &h->figures[HEALTH_FAILURES].limit);
+	    health_rule_failure_rate(failed, failed + o->now.done - o->base.done, t->failure_min),
+	    &h->figures[HEALTH_FAILURES].limit);
 }
 
 void outcomes_judged(const struct sweeper_queue *q)
@@ -72,5 +75,6 @@ static enum task_end take_outcomes(struct sweeper *s, struct sweeper_queue *q, i
 	return TASK_DONE;
 }
 
-const struct task outcomes_task = { .name = "outcomes", .interval_ms = EVERY_MS, .budget = 1, .leads = true, .wanted = is_wanted, .ask = ask_outcomes,
+const struct task outcomes_task = { .name = "outcomes", .interval_ms = EVERY_MS, .budget = 1, .leads = true,
+    .wanted = is_wanted, .ask = ask_outcomes,
 	.take = take_outcomes, .steady = true, .state_size = sizeof(struct outcomes) };

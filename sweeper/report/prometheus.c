@@ -1,6 +1,6 @@
 /*
- * The page of metrics.textfile. Figures of a queue come only from the sweeper that leads it; figures of workers only from
- * their own supervisor. So a sum over all hosts counts everything once. Counters begin when the supervisor starts.
+ * The page of metrics.textfile. Figures of a queue come only from the sweeper that leads it; figures of workers only
+ * from their own supervisor. So a sum over all hosts counts everything once. Counters begin when the supervisor starts.
  */
 #include "sweeper/report/metrics.h"
 

@@ -1,8 +1,8 @@
 /*
- * Sends figures to statsd as datagrams: the last measurement of each queue that this sweeper leads, and the growth of the
- * counters of this supervisor's workers since the last datagram. It never waits and never sends again: a lost datagram is a
- * lost figure. Dots in the names of queues are replaced, because a dot would begin a new level of the metric's name. A
- * subprocess looks up the host name, since that may take long.
+ * Sends figures to statsd as datagrams: the last measurement of each queue that this sweeper leads, and the growth of
+ * the counters of this supervisor's workers since the last datagram. It never waits and never sends again: a lost
+ * datagram is a lost figure. Dots in the names of queues are replaced, because a dot would begin a new level of the
+ * metric's name. A subprocess looks up the host name, since that may take long.
  */
 #include <sys/wait.h>
 
@@ -28,7 +28,8 @@
 #define LOOKUP_AGAIN_MS 60000		/* after a failed lookup */
 #define LOOKUP_EVERY_MS 300000		/* the name may get another address */
 #define REFUSED_AGAIN_MS 5000		/* the name may have another address: localhost is ::1 and 127.0.0.1 */
-#define GOOD_ROUNDS 3			/* until a refusal counts as over: the kernel reports one only at the next datagram */
+/* until a refusal counts as over: the kernel reports one only at the next datagram */
+#define GOOD_ROUNDS 3
 #define LINE_MAX 256
 
 /* ---- state ---- */
@@ -126,7 +127,8 @@ void statsd_look(struct sweeper *s, int64_t now_ms)
 		d->ask_ms = now_ms + LOOKUP_EVERY_MS;
 	} else if (!d->connected) {
 		buffer_append(&d->asked.said, "", 1);
-		note_error(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
+		note_error(s, d->asked.said.len > 1 ? d->asked.said.data
+		    : "its address could not be looked up in time");
 	}
 }
 
@@ -227,7 +229,8 @@ void statsd_failed(struct sweeper *s, const struct sweeper_queue *q, const struc
 }
 
 /* sent: adds up what was sent for all queues */
-static void send_counters(struct statsd *d, const struct sweeper_queue *q, const struct queue_figures *counted, struct queue_figures *sent)
+static void send_counters(struct statsd *d, const struct sweeper_queue *q, const struct queue_figures *counted,
+    struct queue_figures *sent)
 {
 	struct queue_figures new;
 	char name[QUEUE_NAME_MAX + 1];
@@ -243,7 +246,8 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 	send_lag(d, q, name, &new);
 }
 
-/* Sends the number of purged messages of all queues, by the place of the messages. Messages that a dry run named have a counter of their own. */
+/* Sends the number of purged messages of all queues, by the place of the messages. Messages that a dry run named have a
+ * counter of their own. */
 static void send_purge(struct statsd *d, struct board_registry *r, const struct queue_figures *sent)
 {
 	uint64_t registrations = tally_claim(&r->left_sent, atomic_load(&r->left));

@@ -1,7 +1,8 @@
 /*
- * Writes the counts of workers and sweeper from the scoreboard to Redis, every few seconds and only if a figure changed, so a
- * message costs no command. If two sweepers of one master see the same growth, one of them writes it. The figures are
- * statistics: a write that was interrupted, because the sweeper was killed or the connection lost, may be missing.
+ * Writes the counts of workers and sweeper from the scoreboard to Redis, every few seconds and only if a figure
+ * changed, so a message costs no command. If two sweepers of one master see the same growth, one of them writes it. The
+ * figures are statistics: a write that was interrupted, because the sweeper was killed or the connection lost, may be
+ * missing.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -43,8 +44,8 @@ static void add_queue(struct sweeper *s, struct sweeper_queue *q, void *sums)
 }
 
 /*
- * The figures of all queues of the board. Past figures are read first: when a worker dies, its figures leave the slot before
- * they are added to the past, so none is counted twice.
+ * The figures of all queues of the board. Past figures are read first: when a worker dies, its figures leave the slot
+ * before they are added to the past, so none is counted twice.
  */
 struct queue_figures *tally_add_up(struct sweeper *s)
 {
@@ -71,11 +72,13 @@ uint64_t tally_claim(_Atomic uint64_t *claimed, uint64_t total)
 	return 0;
 }
 
-/* True: some figure about messages has grown. A reconnection alone is not worth a write, and a dry run writes nothing. */
+/* True: some figure about messages has grown. A reconnection alone is not worth a write, and a dry run writes
+ * nothing. */
 static bool is_news(const struct board_queue *q, const struct queue_figures *sum)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
-		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE && sum->n[i] > atomic_load(&q->reported.tallied[i]))
+		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE &&
+		    sum->n[i] > atomic_load(&q->reported.tallied[i]))
 			return true;
 	for (size_t i = 0; i < CLASS_FIGURES; i++)
 		if (classes_figure(&q->workers.classes, i).n > atomic_load(&q->reported.classes_tallied[i]))
@@ -103,7 +106,8 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum, struct c
 	return any;
 }
 
-static void give_back(struct board_queue *q, const struct queue_figures *done, const struct class_figure classes[CLASS_FIGURES])
+static void give_back(struct board_queue *q, const struct queue_figures *done,
+    const struct class_figure classes[CLASS_FIGURES])
 {
 	for (size_t i = 0; i < CLASS_FIGURES; i++)
 		atomic_fetch_sub(&q->reported.classes_tallied[i], classes[i].n);
@@ -189,5 +193,6 @@ static void free_own(struct sweeper *s)
 	free(r->sums);
 }
 
-const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .served = true, .run_queue = run_tally, .settle = settle_all,
+const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .served = true,
+    .run_queue = run_tally, .settle = settle_all,
 	.own_size = sizeof(struct round), .free_own = free_own };

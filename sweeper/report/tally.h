@@ -11,8 +11,8 @@ struct sweeper;
 struct queue_figures *tally_add_up(struct sweeper *s);
 
 /*
- * Claims the growth of a counter for the caller: returns total less *claimed, and sets *claimed to total. 0 if total is not above
- * *claimed: it may seem to fall while the master reaps a worker.
+ * Claims the growth of a counter for the caller: returns total less *claimed, and sets *claimed to total. 0 if total is
+ * not above *claimed: it may seem to fall while the master reaps a worker.
  */
 uint64_t tally_claim(_Atomic uint64_t *claimed, uint64_t total);
 

@@ -1,7 +1,7 @@
 /*
- * Writes the file that the node exporter of Prometheus reads. A subprocess writes it, since a disk may block, under another
- * name, and renames it, so that no reader sees half of it. The file is not synced: after a crash of the machine the next
- * round writes it again.
+ * Writes the file that the node exporter of Prometheus reads. A subprocess writes it, since a disk may block, under
+ * another name, and renames it, so that no reader sees half of it. The file is not synced: after a crash of the machine
+ * the next round writes it again.
  */
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -35,9 +35,9 @@ static int report_failure(int out, const char *path, const char *what)
 }
 
 /*
- * Opens the temporary file. Its name is fixed, so that no files are left over; the process that holds the lock is its only
- * writer. If the file was renamed between open and lock, it is the published file now and must not be changed. -1, and the
- * reason in *why
+ * Opens the temporary file. Its name is fixed, so that no files are left over; the process that holds the lock is its
+ * only writer. If the file was renamed between open and lock, it is the published file now and must not be changed. -1,
+ * and the reason in *why
  */
 static int open_temporary(const char *path, const char **why)
 {
@@ -129,7 +129,8 @@ void textfile_look(struct sweeper *s, int64_t now_ms)
 		return;
 	}
 	buffer_append(&t->writing.said, "", 1);
-	strlcpy(said, t->writing.said.len > 1 ? t->writing.said.data : "the process that writes it took too long, or was killed", sizeof(said));
+	strlcpy(said, t->writing.said.len > 1 ? t->writing.said.data
+	    : "the process that writes it took too long, or was killed", sizeof(said));
 	note_error(s, said);
 }
 
@@ -143,7 +144,8 @@ void textfile_write(struct sweeper *s, int64_t now_ms)
 	buffer_clear(&t->text);
 	prometheus_page(s, &t->text, now_ms);
 	temporary = alloc_format("%s.tmp", s->conf->metrics.textfile);
-	if (subprocess_start(&t->writing, work, &(struct job){ s->conf->metrics.textfile, temporary, &t->text }, TIMEOUT_MS, now_ms) == -1)
+	if (subprocess_start(&t->writing, work, &(struct job){ s->conf->metrics.textfile, temporary, &t->text },
+	    TIMEOUT_MS, now_ms) == -1)
 		note_error(s, strerror(errno));
 	free(temporary);
 }

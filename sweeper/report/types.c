@@ -1,7 +1,8 @@
 /*
- * Finds which key of a queue has the wrong type. Redis does not name the key in its error, so this task asks for the types of
- * all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also asks at the start and
- * every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until the key is repaired.
+ * Finds which key of a queue has the wrong type. Redis does not name the key in its error, so this task asks for the
+ * types of all keys while the queue has such an error, and shows the first wrong one on the scoreboard. It also asks at
+ * the start and every five minutes, because commands use some keys seldom: a wrong type is an error of this task, until
+ * the key is repaired.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ struct types_look {
 
 static bool is_shown(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return queue_error_in(queue_error_shown(s->child->board, q->board, &health_slots(s)->errors)) == QUEUE_ERROR_WRONG_TYPE;
+	return queue_error_in(queue_error_shown(s->child->board, q->board, &health_slots(s)->errors)) ==
+	    QUEUE_ERROR_WRONG_TYPE;
 }
 
 static int64_t redis_now_ms(const struct sweeper *s)
@@ -56,13 +58,16 @@ static enum task_end take_types(struct sweeper *s, struct sweeper_queue *q, int6
 	struct redis_reply reply;
 
 	for (size_t i = 0; i < look->wanted.n && s->redis.state != REDIS_CLOSED; i++)
-		if (connection_answer(s, &reply) == 0 && why[0] == '\0' && queue_type_is_wrong(&look->wanted.of[i], &reply))
-			snprintf(why, sizeof(why), "%s is a %s, but quredis needs a %s", look->wanted.of[i].key, reply.str, look->wanted.of[i].type);
+		if (connection_answer(s, &reply) == 0 && why[0] == '\0' &&
+		    queue_type_is_wrong(&look->wanted.of[i], &reply))
+			snprintf(why, sizeof(why), "%s is a %s, but quredis needs a %s", look->wanted.of[i].key,
+			    reply.str, look->wanted.of[i].type);
 	queue_types_free(&look->wanted);
 	if (s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;	/* without the answers that are lost no key is known to be right */
 	core_publish_why(q, QUEUE_ERROR_WRONG_TYPE, why);
-	look->next_ms = why[0] == '\0' ? now_ms + TYPES_MS : now_ms;	/* look again in EVERY_MS, until the key is repaired */
+	/* look again in EVERY_MS, until the key is repaired */
+	look->next_ms = why[0] == '\0' ? now_ms + TYPES_MS : now_ms;
 	if (why[0] == '\0')
 		return TASK_DONE;
 	if (is_shown(s, q) && !task_fails(q, &types_task))
@@ -78,6 +83,6 @@ static void free_look(struct sweeper_queue *q)
 	queue_types_free(&look->wanted);
 }
 
-const struct task types_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true, .served = true, .ask = ask_types,
-    .take = take_types, .steady = true,
+const struct task types_task = { .name = "types", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true,
+    .served = true, .ask = ask_types, .take = take_types, .steady = true,
     .state_size = sizeof(struct types_look), .free = free_look };

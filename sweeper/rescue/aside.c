@@ -1,6 +1,7 @@
 /*
- * Messages that Redis refused to move, and that their workers set aside. The sweeper shows how many there are, and returns them to
- * ingress once an hour, where they run again, marked as redelivered. If Redis still refuses to move them, they are set aside again.
+ * Messages that Redis refused to move, and that their workers set aside. The sweeper shows how many there are, and
+ * returns them to ingress once an hour, where they run again, marked as redelivered. If Redis still refuses to move
+ * them, they are set aside again.
  */
 #include "sweeper/rescue/aside.h"
 
@@ -14,7 +15,8 @@
 #include "sweeper/rescue/rescue.h"
 
 #define LOOK_MS 10000
-#define RETURN_MS (60 * 60 * 1000)	/* rarely, since each return costs a run of their handlers. The first return is at the start or reload */
+/* rarely, since each return costs a run of their handlers. The first return is at the start or reload */
+#define RETURN_MS (60 * 60 * 1000)
 
 /* Takes size and reason from the newest record. */
 static void read_record(struct aside *a, const struct redis_reply *records)
@@ -76,7 +78,8 @@ static int read_list(struct sweeper *s, struct sweeper_queue *q, bool *readable)
 	return 0;
 }
 
-/* Renames the list to the bare rescue list, which rescue.c empties. If that is interrupted, any sweeper continues it. */
+/* Renames the list to the bare rescue list, which rescue.c empties. If that is interrupted, any sweeper continues
+ * it. */
 static int give_back_list(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	char *rescue = queue_bare_rescue_key(&q->keys);
@@ -116,5 +119,6 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return q->recovered;
 }
 
-const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .configured = true, .wanted = is_wanted, .run_queue = run_aside,
+const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .configured = true,
+    .wanted = is_wanted, .run_queue = run_aside,
 	.state_size = sizeof(struct aside) };

@@ -1,8 +1,8 @@
 /*
- * Kills the processes that handlers of dead supervisors left running, before their messages run again. After five rounds that
- * left some alive, the queues open with an alarm, and the rounds continue until none is left. common/base/leftovers.h defines
- * what a leftover is. One round serves all boots together, since any user who may write to Redis can register any number of
- * dead boots.
+ * Kills the processes that handlers of dead supervisors left running, before their messages run again. After five
+ * rounds that left some alive, the queues open with an alarm, and the rounds continue until none is left.
+ * common/base/leftovers.h defines what a leftover is. One round serves all boots together, since any user who may write
+ * to Redis can register any number of dead boots.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,19 +101,22 @@ static void raise_alarm(const struct dead_supervisor *b, const char *name)
 	for (size_t i = 0; i < b->last.nlisted; i++) {
 		const struct leftover *l = &b->last.listed[i];
 
-		log_error("leftover_alive", log_str("incarnation", name), log_int("process", l->pid), log_int("uid", (int64_t)l->uid),
+		log_error("leftover_alive", log_str("incarnation", name), log_int("process", l->pid),
+		    log_int("uid", (int64_t)l->uid),
 		    log_str("reason", l->error != 0 ? strerror(l->error) : "SIGKILL did not end it"));
 	}
 	log_error("leftovers_alive", log_str("incarnation", name), log_int("count", (int64_t)count_alive(b)),
 	    log_str("reason", reason_of(b)),
-	    log_str("advice", b->last.error != 0 ? "queues are open: handlers of that supervisor may still work on messages that run again" :
+	    log_str("advice", b->last.error != 0
+	    ? "queues are open: handlers of that supervisor may still work on messages that run again" :
 	    "queues are open: end these processes by hand, they may work on messages that run again"));
 }
 
 /* Takes the result of a round for this boot. */
 static void take_round(struct dead_supervisor *b, const struct cgroup_dead *group, const struct leftovers *found)
 {
-	bool alarm = b->state == BOOT_ALARM, clean = group->left == 0 && found->alive == 0 && !found->breeding && found->error == 0;
+	bool alarm = b->state == BOOT_ALARM,
+	    clean = group->left == 0 && found->alive == 0 && !found->breeding && found->error == 0;
 	size_t killed = group->killed + found->killed;
 	char name[INCARNATION_SIZE];
 
@@ -123,8 +126,10 @@ static void take_round(struct dead_supervisor *b, const struct cgroup_dead *grou
 	if (!alarm && killed > 0)
 		log_warning("handlers_killed", log_str("incarnation", name), log_int("count", (int64_t)killed));
 	if (!alarm && b->rounds == 0 && group->held)
-		log_warning("cgroup_held", log_str("incarnation", name), log_str("cgroup", group->name), log_int("count", (int64_t)group->left),
-		    log_str("reason", "another process holds its lock, so its supervisor may be alive: nothing in it was killed"));
+		log_warning("cgroup_held", log_str("incarnation", name), log_str("cgroup", group->name),
+		    log_int("count", (int64_t)group->left),
+		    log_str("reason",
+		    "another process holds its lock, so its supervisor may be alive: nothing in it was killed"));
 	if (clean) {
 		b->state = BOOT_GONE;
 		if (alarm)
@@ -190,8 +195,10 @@ int dead_supervisors_end(struct sweeper *s, const char *incarnation)
 	if (b->state != BOOT_KILLING)
 		return 0;
 	/* The text names no process: each round may find others, and a changed text would be logged again. */
-	connection_set_error(s, QUEUE_ERROR_LEFTOVERS, b->last.error != 0 ? "the processes of a dead supervisor cannot be looked for" :
-	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" : "processes of a dead supervisor do not end");
+	connection_set_error(s, QUEUE_ERROR_LEFTOVERS,
+	    b->last.error != 0 ? "the processes of a dead supervisor cannot be looked for" :
+	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed"
+	    : "processes of a dead supervisor do not end");
 	return -1;
 }
 
@@ -215,5 +222,6 @@ static void free_own(struct sweeper *s)
 	}
 }
 
-const struct task dead_supervisors_task = { .name = "dead_supervisors", .interval_ms = 10000, .budget = 1, .run = run_dead_supervisors,
+const struct task dead_supervisors_task = { .name = "dead_supervisors", .interval_ms = 10000, .budget = 1,
+    .run = run_dead_supervisors,
 	.own_size = sizeof(struct boots), .free_own = free_own };

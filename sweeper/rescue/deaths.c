@@ -1,6 +1,6 @@
 /*
- * Deaths that the master reports. The sweeper answers a report only when all trays of all incarnations of the dead worker are
- * empty. If the sweeper dies before, the master sends the report to the next one.
+ * Deaths that the master reports. The sweeper answers a report only when all trays of all incarnations of the dead
+ * worker are empty. If the sweeper dies before, the master sends the report to the next one.
  */
 #include <sys/socket.h>
 
@@ -101,7 +101,8 @@ struct group {
 
 static int compare_deaths(const void *a, const void *b)
 {
-	const struct child_death *x = &(*(struct death *const *)a)->reported, *y = &(*(struct death *const *)b)->reported;
+	const struct child_death *x = &(*(struct death *const *)a)->reported,
+	    *y = &(*(struct death *const *)b)->reported;
 
 	if (x->slot != y->slot)
 		return x->slot < y->slot ? -1 : 1;
@@ -124,7 +125,8 @@ static struct group group_of(struct sweeper *s, const char *queue)
 	return g;
 }
 
-/* The death of the process that had this name; NULL: of none. The processes of a slot follow each other, so their generations do not overlap. */
+/* The death of the process that had this name; NULL: of none. The processes of a slot follow each other, so their
+ * generations do not overlap. */
 static struct death *death_of(const struct sweeper *s, const struct group *g, const struct incarnation *i)
 {
 	size_t low = 0, high = g->n;
@@ -145,9 +147,11 @@ static struct death *death_of(const struct sweeper *s, const struct group *g, co
 	return g->of[low - 1];
 }
 
-static struct incarnation last_of(const struct sweeper *s, const struct child_death *reported, char name[INCARNATION_SIZE])
+static struct incarnation last_of(const struct sweeper *s, const struct child_death *reported,
+    char name[INCARNATION_SIZE])
 {
-	struct incarnation last = { .boot = s->child->boot, .slot = reported->slot, .generation = reported->generation };
+	struct incarnation last = { .boot = s->child->boot, .slot = reported->slot,
+	    .generation = reported->generation };
 
 	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
 	incarnation_format(&last, name);
@@ -187,11 +191,13 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 	queue_registered(&s->redis, name);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (reply.type == REDIS_STRING && queue_registered_parse(keys, s->conf->redis.prefix, name, reply.str, reply.len) == 0)
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, s->conf->redis.prefix, name, reply.str,
+	    reply.len) == 0)
 		return 0;
 	queue_keys_default(keys, s->conf->redis.prefix, name);
 	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
-	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
+	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default "
+	    "names are taken"));
 	return 0;
 }
 
@@ -252,5 +258,6 @@ static bool is_pending(const struct sweeper *s)
 	return !RB_EMPTY(deaths_of(s));
 }
 
-const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths, .each_turn = receive, .is_pending = is_pending,
+const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths,
+    .each_turn = receive, .is_pending = is_pending,
 	.own_size = sizeof(struct deaths), .free_own = free_own };

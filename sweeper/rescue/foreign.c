@@ -1,9 +1,9 @@
 /*
- * Queues that other hosts entered in the registry, and that are not configured here. If such a host dies, another host must
- * return the messages of its workers, although it does not serve the queue. So each round of looks (watch.c) includes a few of
- * those queues, in turn: a queue is added for the look, and the look removes it again unless it has found work. The registry
- * entry of a queue names its lists. If a look finds an owner without a lease, its host may be dead, with owners in many queues:
- * then the next turns go faster.
+ * Queues that other hosts entered in the registry, and that are not configured here. If such a host dies, another host
+ * must return the messages of its workers, although it does not serve the queue. So each round of looks (watch.c)
+ * includes a few of those queues, in turn: a queue is added for the look, and the look removes it again unless it has
+ * found work. The registry entry of a queue names its lists. If a look finds an owner without a lease, its host may be
+ * dead, with owners in many queues: then the next turns go faster.
  */
 #include "sweeper/rescue/foreign.h"
 
@@ -15,7 +15,8 @@
 #include "sweeper/rescue/watch.h"
 
 #define LOOKS 2			/* in a round, which takes half a lease */
-#define LOOKS_PER_WORKERS 8	/* one more look for so many workers of our own: to look at them costs more than these looks */
+/* one more look for so many workers of our own: to look at them costs more than these looks */
+#define LOOKS_PER_WORKERS 8
 #define LOOKS_ALARMED 50	/* looks per round after an owner without a lease was found */
 #define ALARMED_TURNS 2		/* the rest of this turn, and a whole one */
 
@@ -60,7 +61,8 @@ static bool look_at_entry(struct sweeper *s, const struct registered *e, int64_t
 {
 	struct queue_keys keys;
 
-	if (e->json == NULL || queue_registered_parse(&keys, s->conf->redis.prefix, e->name, e->json, strlen(e->json)) == -1) {
+	if (e->json == NULL || queue_registered_parse(&keys, s->conf->redis.prefix, e->name, e->json,
+	    strlen(e->json)) == -1) {
 		connection_set_error(s, QUEUE_ERROR_OTHER, "its entry in the registry names no lists");
 		registry_note_error(s, e->name);
 		return false;
@@ -115,4 +117,5 @@ static void free_own(struct sweeper *s)
 	registry_page_drop(&foreign_of(s)->page);
 }
 
-const struct task foreign_task = { .name = "foreign", .budget = 32, .run = run_foreign, .own_size = sizeof(struct foreign), .free_own = free_own };
+const struct task foreign_task = { .name = "foreign", .budget = 32, .run = run_foreign,
+    .own_size = sizeof(struct foreign), .free_own = free_own };

@@ -40,7 +40,8 @@ int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *cons
 		int64_t holding;
 
 		queue_holdings(&s->redis, &q->keys, &names[i], some);
-		if (connection_integer(s, &holding) == -1 || (holding > 0 && look_at_each(s, q, &names[i], some, gate) == -1))
+		if (connection_integer(s, &holding) == -1 ||
+		    (holding > 0 && look_at_each(s, q, &names[i], some, gate) == -1))
 			return -1;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * Reads the data by which a rescue judges the messages of a page: their lines, their notes in a shared queue, and the SHA1 of
- * messages that were read in part.
+ * Reads the data by which a rescue judges the messages of a page: their lines, their notes in a shared queue, and the
+ * SHA1 of messages that were read in part.
  */
 #include "sweeper/rescue/page.h"
 
@@ -63,7 +63,8 @@ static int read_notes(struct rescue_page *p)
 	return 0;
 }
 
-/* Only Redis can compute the SHA1 of a message that is read in part. It does so only if a note, a trial, a record or the log needs it. */
+/* Only Redis can compute the SHA1 of a message that is read in part. It does so only if a note, a trial, a record or
+ * the log needs it. */
 static bool wants_digest(const struct rescue_page *p, const struct held *h)
 {
 	struct held judged = *h;
@@ -77,8 +78,8 @@ static bool wants_digest(const struct rescue_page *p, const struct held *h)
 }
 
 /*
- * Sets the offsets for which Redis computes a SHA1: of the message, and of the payload if the id is made from it, because no
- * header has one. Each takes Redis 4 ms per MiB.
+ * Sets the offsets for which Redis computes a SHA1: of the message, and of the payload if the id is made from it,
+ * because no header has one. Each takes Redis 4 ms per MiB.
  */
 static size_t digests_of(const struct held *h, size_t from[QUEUE_DIGESTS])
 {

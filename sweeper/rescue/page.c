@@ -1,6 +1,7 @@
 /*
- * Returns a page of a dead owner's messages: each message goes back to where it was fetched from, or escapes. The payload of a
- * long message stays in Redis; only its ends are read here. rescue.c chooses the owner, and calls this file for each page.
+ * Returns a page of a dead owner's messages: each message goes back to where it was fetched from, or escapes. The
+ * payload of a long message stays in Redis; only its ends are read here. rescue.c chooses the owner, and calls this
+ * file for each page.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -19,7 +20,8 @@
 #include "sweeper/rescue/rescue.h"
 
 #define LOGGED_MAX 100		/* for one owner; the rest is logged at level debug */
-#define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: only hosts that serve it know the limit */
+/* of a queue that is not configured here: only hosts that serve it know the limit */
+#define RECOVERY_ATTEMPTS INT_MAX
 #define PAYLOAD_MAX 65536
 #define PAGE_BYTES (1 << 20)	/* bytes of a list that Redis reads for one page, unless one message is longer */
 #define UNREAD_MIN (16 << 20)	/* memory; the record of a smaller message has its SHA1, for which Redis must read it */
@@ -34,7 +36,8 @@ struct rescue_page *rescue_page_new(struct sweeper *s, struct sweeper_queue *q, 
 	p->q = q;
 	p->r = r;
 	p->owner = r->incarnation[0] == '\0' ? NULL : r->incarnation;
-	p->rescue = p->owner == NULL ? queue_bare_rescue_key(&q->keys) : queue_tray_key(&q->keys, p->owner, QUEUE_RESCUE);
+	p->rescue = p->owner == NULL ? queue_bare_rescue_key(&q->keys)
+	    : queue_tray_key(&q->keys, p->owner, QUEUE_RESCUE);
 	p->lease = queue_lease_key(&q->keys, p->owner);
 	return p;
 }
@@ -79,7 +82,8 @@ static bool escapes_aside(const struct rescue_page *p)
 	const struct task_error *t = &p->r->error;
 
 	return t->times >= REFUSALS_MAX &&
-	    (t->kind == QUEUE_ERROR_WRONG_TYPE || t->kind == QUEUE_ERROR_NO_PERMISSION || t->kind == QUEUE_ERROR_NO_COMMAND);
+	    (t->kind == QUEUE_ERROR_WRONG_TYPE || t->kind == QUEUE_ERROR_NO_PERMISSION ||
+	    t->kind == QUEUE_ERROR_NO_COMMAND);
 }
 
 /* Returns a view of the queue's keys, with the list and the log to which messages escape now. */
@@ -131,8 +135,10 @@ static void append_escape(const struct rescue_page *p, struct held *h)
 	record = record_of(p, &h->fate, h->class, why);
 	if (keys.shared)
 		queue_note_of(&note, &h->m, NULL);
-	queue_escape(&p->s->redis, &(struct queue_move){ .keys = &keys, .lease = p->lease, .lease_ms = 1, .from = p->rescue, .count = 1,
-	    .entry = &h->entry, .message = &h->m, .note = keys.shared ? &note : NULL, .record = record_to_escape(p, &record) });
+	queue_escape(&p->s->redis, &(struct queue_move){ .keys = &keys, .lease = p->lease, .lease_ms = 1,
+	    .from = p->rescue, .count = 1,
+	    .entry = &h->entry, .message = &h->m, .note = keys.shared ? &note : NULL,
+	    .record = record_to_escape(p, &record) });
 }
 
 static void append_return(const struct rescue_page *p, struct held *h)
@@ -167,7 +173,8 @@ void rescue_page_judge(const struct rescue_page *p, struct held *h)
 	h->fate = h->m.wrapper;
 	h->class = NULL;
 	if (h->m.doubtful)
-		h->class = MESSAGE_UNKNOWN_SEAL;	/* the secrets were read again: a worker could not run it either */
+		/* the secrets were read again: a worker could not run it either */
+		h->class = MESSAGE_UNKNOWN_SEAL;
 	else if (message_max(p) > 0 && len > message_max(p))
 		h->class = "TooLarge";		/* it never ran */
 	else if (rescue_judge(&h->fate, p->r->blame, is_tried(p->r, &h->m), p->tray, attempts))
@@ -184,8 +191,10 @@ static void log_message(const struct rescue_page *p, const struct held *h, bool 
 
 	if (h->class != NULL) {
 		describe_fate(p, h, why, sizeof(why));
-		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
-		    log_str("class", h->class), log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes), log_str("error", why));
+		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name),
+		    log_str("id", h->m.id),
+		    log_str("class", h->class), log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes),
+		    log_str("error", why));
 	} else {
 		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
 		    log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes));
@@ -198,8 +207,8 @@ static void log_message(const struct rescue_page *p, const struct held *h, bool 
 static void account(struct rescue_page *p, const struct held *h, bool record_failed)
 {
 	if (h->class != NULL && escapes_aside(p)) {
-		log_error("message_set_aside", log_str("queue", p->q->keys.name), log_str("id", h->m.id), log_int("size", h->size),
-		    log_str("at", "rescue"), log_str("error", p->r->error.text));
+		log_error("message_set_aside", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
+		    log_int("size", h->size), log_str("at", "rescue"), log_str("error", p->r->error.text));
 		return;
 	}
 	rescue_count(p->r, h->class != NULL);
@@ -210,8 +219,8 @@ static void account(struct rescue_page *p, const struct held *h, bool record_fai
 }
 
 /*
- * Takes all answers, since a command after a failed one may have succeeded. 0, QUEUE_CANNOT_TELL: another sweeper moved the message first, or Redis went
- * back in time. The next page shows what is left.
+ * Takes all answers, since a command after a failed one may have succeeded. 0, QUEUE_CANNOT_TELL: another sweeper moved
+ * the message first, or Redis went back in time. The next page shows what is left.
  */
 static int take_answers(struct rescue_page *p)
 {
@@ -243,7 +252,8 @@ static int return_page(struct rescue_page *p, const struct redis_reply *reply, i
 
 		queue_looked(reply, p->n, &looked);
 		h->shown = looked.head.len;
-		h->entry = (struct queue_entry){ .raw = looked.head.str, .len = looked.size, .of = entries - (int64_t)p->n,
+		h->entry = (struct queue_entry){ .raw = looked.head.str, .len = looked.size,
+		    .of = entries - (int64_t)p->n,
 			.tail = looked.size > looked.head.len ? looked.tail.str : NULL };
 	}
 	rc = rescue_page_learn(p);
@@ -267,7 +277,8 @@ static bool is_page(const struct redis_reply *reply)
 		struct queue_looked looked;
 
 		queue_looked(reply, i, &looked);
-		if (looked.size > looked.head.len && (looked.head.len != QUEUE_BY_VALUE_MAX || looked.tail.len != QUEUE_ENTRY_ENDS))
+		if (looked.size > looked.head.len &&
+		    (looked.head.len != QUEUE_BY_VALUE_MAX || looked.tail.len != QUEUE_ENTRY_ENDS))
 			return false;
 	}
 	return n != SIZE_MAX;
@@ -275,7 +286,8 @@ static bool is_page(const struct redis_reply *reply)
 
 static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 {
-	const struct queue_look l = { .key = p->rescue, .most = weight->page, .bytes = PAGE_BYTES, .shown = QUEUE_BY_VALUE_MAX, .ends = QUEUE_ENTRY_ENDS };
+	const struct queue_look l = { .key = p->rescue, .most = weight->page, .bytes = PAGE_BYTES,
+	    .shown = QUEUE_BY_VALUE_MAX, .ends = QUEUE_ENTRY_ENDS };
 	struct redis_reply reply;
 
 	queue_look(&p->s->redis, &l);
@@ -313,7 +325,8 @@ static int take_unread(struct rescue_page *p, struct unread *out)
 	return connection_unexpected(p->s);
 }
 
-static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, struct unread *out)
+static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record,
+    struct unread *out)
 {
 	const struct queue_keys keys = keys_to_escape(p);
 
@@ -322,11 +335,12 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 }
 
 /*
- * The same for a message that is alone in its list and has no wrapper: its list becomes the escape list. No script reads the message, which would
- * take Redis four times as long as to send it; the sweeper requests the message and reads only the beginning of the answer. out->len 0: nothing
- * moved, and the caller uses ask_to_escape().
+ * The same for a message that is alone in its list and has no wrapper: its list becomes the escape list. No script
+ * reads the message, which would take Redis four times as long as to send it; the sweeper requests the message and
+ * reads only the beginning of the answer. out->len 0: nothing moved, and the caller uses ask_to_escape().
  */
-static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight *weight, const struct record *record, struct unread *out)
+static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight *weight, const struct record *record,
+    struct unread *out)
 {
 	const struct queue_keys keys = keys_to_escape(p);
 	char begin[MESSAGE_WRAPPER_BEGIN_LEN];
@@ -342,8 +356,10 @@ static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight
 	return take_unread(p, out);
 }
 
-/* Fills record and why, its error message. Only Redis knows the size of the message: the script puts it before why. NULL: no record is written. */
-static const struct record *record_of_unread(const struct rescue_page *p, const struct held *h, char *why, size_t size, struct record *record)
+/* Fills record and why, its error message. Only Redis knows the size of the message: the script puts it before why.
+ * NULL: no record is written. */
+static const struct record *record_of_unread(const struct rescue_page *p, const struct held *h, char *why, size_t size,
+    struct record *record)
 {
 	const struct record *wanted;
 
@@ -360,8 +376,8 @@ static const struct record *record_of_unread(const struct rescue_page *p, const 
 }
 
 /*
- * Moves a message to escape without reading its payload. It reads the beginning if that may be a wrapper, which must not get
- * into escape. 1: it escaped; 0: no message is too large; -1: error.
+ * Moves a message to escape without reading its payload. It reads the beginning if that may be a wrapper, which must
+ * not get into escape. 1: it escaped; 0: no message is too large; -1: error.
  */
 static int let_large_escape(struct rescue_page *p, const struct queue_weight *weight)
 {
@@ -415,7 +431,8 @@ int rescue_page_return(struct rescue_page *p)
 		return connection_unexpected(p->s);
 	if (weight.entries == 0)
 		return 0;
-	/* By its memory the message may be too large. An allocation is at most a quarter larger than its contents, so only the length is certain. */
+	/* By its memory the message may be too large. An allocation is at most a quarter larger than its contents, so
+	 * only the length is certain. */
 	large = message_max(p) > 0 && weight.first > message_max(p) / 3 * 4 + 65536;
 	rc = large ? let_large_escape(p, &weight) : 0;
 	if (rc == 0)

@@ -24,7 +24,9 @@ struct rescue_page {
 	int64_t tray;		/* messages that lay in the tray; -1: not known */
 	size_t n;
 	struct held {
-		struct queue_entry entry;	/* views into an answer that lives until the moves are sent. The left end of the list when its move runs */
+		/* views into an answer that lives until the moves are sent. The left end of the list when its move
+		 * runs */
+		struct queue_entry entry;
 		size_t shown;			/* bytes in entry.raw */
 		struct message m;		/* raw as in entry */
 		int64_t size;			/* bytes without the wrapper */
@@ -41,7 +43,8 @@ int rescue_page_return(struct rescue_page *p);
 
 /* Decides about one message of the page: sets fate, and class if it must escape. */
 void rescue_page_judge(const struct rescue_page *p, struct held *h);
-/* Reads all that rescue_page_judge() needs, for each message of `held`. 0: done; 1: the list has changed meanwhile, and is read again; -1: error. */
+/* Reads all that rescue_page_judge() needs, for each message of `held`. 0: done; 1: the list has changed meanwhile, and
+ * is read again; -1: error. */
 int rescue_page_learn(struct rescue_page *p);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A pulse is a write by the sweeper. If Redis accepts it, other hosts could renew their leases at that moment, too. Its answers also
- * say which server it is and what its clock shows. After a pulse the sweeper looks for owners without a lease (watch.c); common/queue/dead.c
- * decides from pulses and looks whether such an owner is dead.
+ * A pulse is a write by the sweeper. If Redis accepts it, other hosts could renew their leases at that moment, too. Its
+ * answers also say which server it is and what its clock shows. After a pulse the sweeper looks for owners without a
+ * lease (watch.c); common/queue/dead.c decides from pulses and looks whether such an owner is dead.
  */
 #include "sweeper/rescue/pulse.h"
 
@@ -57,8 +57,8 @@ static void recover_queue(struct sweeper *s, struct sweeper_queue *q, void *unus
 
 /*
  * Redis restarted or was promoted, or another server answers. Its state may be from before our start: the bare list may
- * hold messages, and scratch keys of a rehearsal may exist. So the sweeper recovers both as at the start. The looks find
- * messages in trays.
+ * hold messages, and scratch keys of a rehearsal may exist. So the sweeper recovers both as at the start. The looks
+ * find messages in trays.
  */
 static void notice_server(struct sweeper *s, const struct redis_identity *now)
 {
@@ -74,8 +74,8 @@ static void notice_server(struct sweeper *s, const struct redis_identity *now)
 }
 
 /*
- * Also the first request on each connection, so that the sweeper knows the server before it looks there. -1: refused (s->connection.error), or the
- * connection is lost
+ * Also the first request on each connection, so that the sweeper knows the server before it looks there. -1: refused
+ * (s->connection.error), or the connection is lost
  */
 static int send_pulse(struct sweeper *s)
 {
@@ -106,8 +106,8 @@ static int send_pulse(struct sweeper *s)
 }
 
 /*
- * Sends a pulse every second turn and looks at the owners after it; if Redis refuses the pulse it does not look. In the turns
- * between, it sends one only if a look has missed an owner, since the pulses must be at most half a lease apart.
+ * Sends a pulse every second turn and looks at the owners after it; if Redis refuses the pulse it does not look. In the
+ * turns between, it sends one only if a look has missed an owner, since the pulses must be at most half a lease apart.
  */
 static bool run_pulse(struct sweeper *s, int budget, int64_t now_ms)
 {
@@ -119,5 +119,6 @@ static bool run_pulse(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-const struct task pulse_task = { .name = "pulse", .per_lease = 4, .budget = 1, .unsealed = true, .run = run_pulse, .connected = send_pulse,
+const struct task pulse_task = { .name = "pulse", .per_lease = 4, .budget = 1, .unsealed = true, .run = run_pulse,
+    .connected = send_pulse,
 	.own_size = sizeof(struct pulses) };

@@ -1,16 +1,18 @@
 /*
- * The recovery of a queue at the start of a sweeper. Workers may not fetch before it is over, for two reasons: newer messages must not
- * overtake messages in the trays of a dead predecessor, and in a queue with wrong keys or rights messages would lose attempts. The core
- * repeats each stage with a back-off until it succeeds:
+ * The recovery of a queue at the start of a sweeper. Workers may not fetch before it is over, for two reasons: newer
+ * messages must not overtake messages in the trays of a dead predecessor, and in a queue with wrong keys or rights
+ * messages would lose attempts. The core repeats each stage with a back-off until it succeeds:
  *
  *	KEYS	the keys have the types that quredis gives them; the queue is entered in the registry
- *	RIGHTS	a rehearsal runs each script once on scratch keys, so that a missing right shows before a message depends on it
- *	OWNERS	rescues begin for all owners that held our lock before: their supervisor is dead for certain, and what its handlers
- *		left running is killed first. The bare list is returned, too
+ *	RIGHTS	a rehearsal runs each script once on scratch keys, so that a missing right shows before a message
+ *		depends on it
+ *	OWNERS	rescues begin for all owners that held our lock before: their supervisor is dead for certain, and what
+ *		its handlers left running is killed first. The bare list is returned, too
  *	LISTS	waits until these rescues are over, reads the pause flag, and lets the gate open
  *
- * A successor after a reload recovers again, but the gate stays as it is: its predecessor opened it. If a pulse shows that another server answers, or
- * the same one in an earlier state, the task repeats RIGHTS and the rescue of the bare list while the queue stays open (recover_changed()).
+ * A successor after a reload recovers again, but the gate stays as it is: its predecessor opened it. If a pulse shows
+ * that another server answers, or the same one in an earlier state, the task repeats RIGHTS and the rescue of the bare
+ * list while the queue stays open (recover_changed()).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,7 +73,8 @@ static int check_types(struct sweeper *s, struct sweeper_queue *q)
 	for (size_t i = 0; i < wanted.n && rc == 0; i++) {
 		rc = connection_answer(s, &reply);
 		if (rc == 0 && error[0] == '\0' && queue_type_is_wrong(&wanted.of[i], &reply))
-			snprintf(error, sizeof(error), "WRONGTYPE key %s is a %s, expected a %s", wanted.of[i].key, reply.str, wanted.of[i].type);
+			snprintf(error, sizeof(error), "WRONGTYPE key %s is a %s, expected a %s", wanted.of[i].key,
+			    reply.str, wanted.of[i].type);
 	}
 	queue_types_free(&wanted);
 	if (rc == 0 && error[0] != '\0') {
@@ -89,9 +92,9 @@ static int recover_keys(struct sweeper *s, struct sweeper_queue *q)
 /* ---- rights ---- */
 
 /*
- * True: the error does not show a missing right. At maxmemory the rehearsal cannot run, but the scripts that matter then are
- * allowed. If the server refuses BRPOPLPUSH, a worker uses BLMOVE. "No such key": a supervisor with the same node name
- * rehearsed at the same moment.
+ * True: the error does not show a missing right. At maxmemory the rehearsal cannot run, but the scripts that matter
+ * then are allowed. If the server refuses BRPOPLPUSH, a worker uses BLMOVE. "No such key": a supervisor with the same
+ * node name rehearsed at the same moment.
  */
 static bool says_nothing(const struct sweeper *s)
 {
@@ -133,8 +136,8 @@ static int recover_rights(struct sweeper *s, struct sweeper_queue *q)
 /* ---- owners ---- */
 
 /*
- * Begins the rescues. Owners that were marked dead before are rescued again only if a message arrived late: there may be
- * thousands of them.
+ * Begins the rescues. Owners that were marked dead before are rescued again only if a message arrived late: there may
+ * be thousands of them.
  */
 static int add_owners(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
     const struct queue_worker *workers, size_t n, void *unused)
@@ -216,8 +219,8 @@ static int recover_lists(struct sweeper *s, struct sweeper_queue *q)
 static void end_recovery(struct sweeper *s, struct sweeper_queue *q)
 {
 	atomic_store(&q->board->sweeper.recovered, RECOVERED_ALL);
-	log_info("queue_recovered", log_str("queue", q->keys.name), log_int("rescued", (int64_t)rescues_of(q)->returned),
-	    log_int("escaped", (int64_t)rescues_of(q)->escaped));
+	log_info("queue_recovered", log_str("queue", q->keys.name),
+	    log_int("rescued", (int64_t)rescues_of(q)->returned), log_int("escaped", (int64_t)rescues_of(q)->escaped));
 	sweeper_queue_set_recovered(s, q);
 }
 
@@ -274,5 +277,6 @@ static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, in
 	return !q->recovered && recovery_of(q)->stage == RECOVER_LISTS && !rescue_gates(q);
 }
 
-const struct task recover_task = { .name = "recover", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted, .urgent = is_urgent, .run_queue = run_recover,
+const struct task recover_task = { .name = "recover", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted,
+    .urgent = is_urgent, .run_queue = run_recover,
 	.step = stage_name, .state_size = sizeof(struct recovery) };

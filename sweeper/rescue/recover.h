@@ -13,8 +13,9 @@ struct sweeper_queue;
 bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w);
 
 /*
- * Another server answers, or the server may have returned to an earlier state. The sweeper rehearses the queue again if it is
- * configured here, which also removes scratch keys that this state contains, and returns the bare list again. The queue stays open.
+ * Another server answers, or the server may have returned to an earlier state. The sweeper rehearses the queue again if
+ * it is configured here, which also removes scratch keys that this state contains, and returns the bare list again. The
+ * queue stays open.
  */
 void recover_changed(struct sweeper_queue *q);
 

@@ -1,18 +1,19 @@
 /*
- * Returns the messages of a dead owner to where they were fetched from; a message whose workers died of it too often escapes. Other files decide
- * which owner is dead: recover.c, deaths.c, watch.c.
+ * Returns the messages of a dead owner to where they were fetched from; a message whose workers died of it too often
+ * escapes. Other files decide which owner is dead: recover.c, deaths.c, watch.c.
  *
- * A rescue goes on in bounded steps until all trays are empty. Each step begins with the owner's rescue list and returns a page of it (page.c). When
- * that list is empty, the step fences the trays: it renames each of them to the rescue list, so the owner, if it lives after all, finds its tray gone
- * and cannot settle a message that others may already run. If nothing was left in any tray, the owner is marked dead in its registration, and
- * the rescue is over.
+ * A rescue goes on in bounded steps until all trays are empty. Each step begins with the owner's rescue list and
+ * returns a page of it (page.c). When that list is empty, the step fences the trays: it renames each of them to the
+ * rescue list, so the owner, if it lives after all, finds its tray gone and cannot settle a message that others may
+ * already run. If nothing was left in any tray, the owner is marked dead in its registration, and the rescue is over.
  *
- * No state of this is only in memory. The list of rescues here says what to do next, but each step reads Redis first and is one script or one
- * rename that checks what it moves. So a sweeper that is killed at any point is followed by one that begins at the top, and two sweepers that rescue
- * the same owner at once share the work. Redis may also have executed a step whose answer was lost: repeating it finds nothing to move.
+ * No state of this is only in memory. The list of rescues here says what to do next, but each step reads Redis first
+ * and is one script or one rename that checks what it moves. So a sweeper that is killed at any point is followed by
+ * one that begins at the top, and two sweepers that rescue the same owner at once share the work. Redis may also have
+ * executed a step whose answer was lost: repeating it finds nothing to move.
  *
- * Each rescue has an error and a back-off of its own, so a tray of the wrong type, or a page that breaks the connection each time,
- * holds up no other owner.
+ * Each rescue has an error and a back-off of its own, so a tray of the wrong type, or a page that breaks the connection
+ * each time, holds up no other owner.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -133,7 +134,8 @@ static struct rescue_times *times_of(struct rescues *all, const struct rescue *r
 	return strcmp(r->why, "reported") == 0 ? &all->reported : &all->others;
 }
 
-/* The sweeper changes `why`, `gate` and `error` of a rescue only between take_out() and put_in(), since they decide its tree and the two counts. */
+/* The sweeper changes `why`, `gate` and `error` of a rescue only between take_out() and put_in(), since they decide its
+ * tree and the two counts. */
 static void take_out(struct rescues *all, struct rescue *r)
 {
 	assert(all->gates >= r->gate && all->failing >= (r->error.times >= TASK_ERROR_PERSISTS));
@@ -163,7 +165,8 @@ static struct rescue *begin(struct rescues *all, const char *incarnation, const 
 	return r;
 }
 
-struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate)
+struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame,
+    bool gate)
 {
 	struct rescues *all = rescues_of(q);
 	struct rescue *r = rescue_find(q, incarnation);
@@ -180,7 +183,8 @@ struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, cons
 	return r;
 }
 
-struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate)
+struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why,
+    enum blame blame, bool gate)
 {
 	bool blameless = who->stopping || who->died_at_ms != 0 || who->superseded;
 	struct rescue *r = rescue_add(q, who->incarnation, why, blameless ? BLAME_NOBODY : blame, gate);
@@ -277,9 +281,9 @@ static void log_done(const struct rescue_page *p)
 }
 
 /*
- * Checks the lease again, for an owner that is dead because its lease was missing. Since then the sweeper may have connected to
- * another server, on which the owner lives, or to one that returned to an earlier state. On one connection a missing lease does
- * not come back. 1: the owner has a lease; 0: it is dead here, too; -1: error.
+ * Checks the lease again, for an owner that is dead because its lease was missing. Since then the sweeper may have
+ * connected to another server, on which the owner lives, or to one that returned to an earlier state. On one connection
+ * a missing lease does not come back. 1: the owner has a lease; 0: it is dead here, too; -1: error.
  */
 static int check_lease(struct rescue_page *p)
 {
@@ -353,8 +357,9 @@ static void sort_anew(struct sweeper *s, struct sweeper_queue *q)
 }
 
 /*
- * Makes only this rescue wait, also if the connection was lost: other owners and queues go on. A list of another type holds up the gate only for
- * TASK_ERROR_PERSISTS failures. The rescue then continues until the key is repaired; what it returns may come after newer messages.
+ * Makes only this rescue wait, also if the connection was lost: other owners and queues go on. A list of another type
+ * holds up the gate only for TASK_ERROR_PERSISTS failures. The rescue then continues until the key is repaired; what it
+ * returns may come after newer messages.
  */
 static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct rescue *r, int64_t now_ms)
 {
@@ -406,7 +411,8 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 	return ended || next_ready(q, now_ms) != NULL ? TASK_MORE : TASK_DONE;
 }
 
-/* A sweeper that finishes still rescues what its master has reported. The next sweeper, or another host, begins all other rescues again. */
+/* A sweeper that finishes still rescues what its master has reported. The next sweeper, or another host, begins all
+ * other rescues again. */
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct rescues *all = rescues_of(q);
@@ -414,5 +420,6 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return !RB_EMPTY(&all->reported) || (!RB_EMPTY(&all->others) && !core_is_finishing(s));
 }
 
-const struct task rescue_task = { .name = "rescue", .interval_ms = LOOK_MS, .budget = 4, .finishing = true, .wanted = is_wanted, .run_queue = run_rescue,
+const struct task rescue_task = { .name = "rescue", .interval_ms = LOOK_MS, .budget = 4, .finishing = true,
+    .wanted = is_wanted, .run_queue = run_rescue,
 	.state_size = sizeof(struct rescues), .free = free_all };

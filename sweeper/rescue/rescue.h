@@ -61,20 +61,25 @@ bool rescue_gates(const struct sweeper_queue *q);	/* the queue opens only when s
 bool rescue_keeps_failing(const struct sweeper_queue *q);	/* one of the queue's rescues keeps failing */
 
 /* Adds a rescue, unless the owner has one. A rescue that the master reported goes first. */
-struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate);
-/* The same for a registered owner. If its registration shows that its death must charge no message, blame is ignored. */
-struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame,
+    bool gate);
+/* The same for a registered owner. If its registration shows that its death must charge no message, blame is
+ * ignored. */
+struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why,
+    enum blame blame, bool gate);
 
-/* Adds the rescue of the bare list. fence: also returns the messages of the list itself, not only those of its rescue list. */
+/* Adds the rescue of the bare list. fence: also returns the messages of the list itself, not only those of its rescue
+ * list. */
 void rescue_add_bare(struct sweeper_queue *q, const char *why, enum blame blame, bool fence, bool gate);
-/* Begins a rescue of each of these dead owners whose trays hold messages again. gate: before the queue is opened. -1: as connection_answer() */
+/* Begins a rescue of each of these dead owners whose trays hold messages again. gate: before the queue is opened. -1:
+ * as connection_answer() */
 int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate);
 void rescue_count(struct rescue *r, bool escaped);	/* one of its messages went back, or escaped */
 
 /*
- * Decides what the death charges to a message (docs/design.md, "What a death charges"), and writes the new counts into w, which goes
- * back with it. tried: the message was on trial. tray: how many messages the dead owner's trays held; -1: not known. True: no
- * attempts are left, and the message escapes.
+ * Decides what the death charges to a message (docs/design.md, "What a death charges"), and writes the new counts into
+ * w, which goes back with it. tried: the message was on trial. tray: how many messages the dead owner's trays held; -1:
+ * not known. True: no attempts are left, and the message escapes.
  */
 bool rescue_judge(struct wrapper *w, enum blame blame, bool tried, int64_t tray, int recovery_attempts);
 

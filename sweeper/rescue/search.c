@@ -1,8 +1,9 @@
 /*
- * The search for leftovers of dead boots, in the process that may do it. A sweeper that gave up root's rights cannot read the environment of handlers of
- * other users, nor kill them. So the process from which it comes forks once more before that: a child that keeps these two rights and hears
- * nothing but numbers. It computes tokens and names of groups from its own copy of the lock's key, so nothing that its
- * sweeper says can make it touch a process that has not the token of this lock file.
+ * The search for leftovers of dead boots, in the process that may do it. A sweeper that gave up root's rights cannot
+ * read the environment of handlers of other users, nor kill them. So the process from which it comes forks once more
+ * before that: a child that keeps these two rights and hears nothing but numbers. It computes tokens and names of
+ * groups from its own copy of the lock's key, so nothing that its sweeper says can make it touch a process that has not
+ * the token of this lock file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -107,7 +108,8 @@ _Noreturn void search_serve(const struct child *child, int fd)
 	_exit(CHILD_EXIT_DONE);		/* the sweeper has ended */
 }
 
-static void ask_search(const struct child *child, enum search_kind kind, const uint64_t *boots, void *results, size_t n, size_t size)
+static void ask_search(const struct child *child, enum search_kind kind, const uint64_t *boots, void *results, size_t n,
+    size_t size)
 {
 	int fd = child->search_fd;
 

@@ -1,19 +1,21 @@
 /*
- * Looks for owners that are dead and that no master reports: those of supervisors that held our lock before, of hosts that vanished, and dead
- * names of living workers.
+ * Looks for owners that are dead and that no master reports: those of supervisors that held our lock before, of hosts
+ * that vanished, and dead names of living workers.
  *
- * Twice a lease a round wakes this task for each queue: it reads the registrations of the queue and asks for the leases of all owners that should
- * have one. A missing lease proves nothing by itself: Redis may have refused the renewals, may not have answered, or may have returned to an earlier
- * state; or the worker is cut off while Redis answers the sweeper. So the first look that misses a lease only creates an `absence`. The owner is dead
- * if later looks miss its lease, too, for as long as its patience, while pulses show that it could have renewed the lease all the time
- * (common/queue/dead.c decides). Any doubt starts that time anew. If the lease is missing for long without such a proof, the owner is `undecided`:
- * the log, status and health say why the sweeper does not return its messages.
+ * Twice a lease a round wakes this task for each queue: it reads the registrations of the queue and asks for the leases
+ * of all owners that should have one. A missing lease proves nothing by itself: Redis may have refused the renewals,
+ * may not have answered, or may have returned to an earlier state; or the worker is cut off while Redis answers the
+ * sweeper. So the first look that misses a lease only creates an `absence`. The owner is dead if later looks miss its
+ * lease, too, for as long as its patience, while pulses show that it could have renewed the lease all the time
+ * (common/queue/dead.c decides). Any doubt starts that time anew. If the lease is missing for long without such a
+ * proof, the owner is `undecided`: the log, status and health say why the sweeper does not return its messages.
  *
- * Three kinds of owners need no such proof: an owner under our own lock whose supervisor is gone, a worker that the master has reaped, and a
- * name that a living worker of ours has left. The task also checks the trays of owners that are marked dead for late messages
- * (rescue_add_late()), and forgets these owners after an hour.
+ * Three kinds of owners need no such proof: an owner under our own lock whose supervisor is gone, a worker that the
+ * master has reaped, and a name that a living worker of ours has left. The task also checks the trays of owners that
+ * are marked dead for late messages (rescue_add_late()), and forgets these owners after an hour.
  *
- * A sweeper writes into Redis whose messages it returns. This task finds a note that outlives its sweeper, and takes its rescue over.
+ * A sweeper writes into Redis whose messages it returns. This task finds a note that outlives its sweeper, and takes
+ * its rescue over.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -34,10 +36,13 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define OWN_PATIENCE_MS 120000	/* at least: the master reports the death of its own workers, and back-off may keep a living one from Redis for a while */
+/* at least: the master reports the death of its own workers, and back-off may keep a living one from Redis for a
+ * while */
+#define OWN_PATIENCE_MS 120000
 #define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
 #define FORGET_MS (60 * 60 * 1000)
-#define OWNERS_PER_MS 2		/* after a look at 10,000 registrations no other one for 5 s: looks take some percent of the time at most */
+/* after a look at 10,000 registrations no other one for 5 s: looks take some percent of the time at most */
+#define OWNERS_PER_MS 2
 
 /* Some of the registered workers; name is an array for requests about all of them. */
 struct owners {
@@ -48,7 +53,8 @@ struct owners {
 
 static struct owners owners_new(size_t most)
 {
-	return (struct owners){ alloc_zero(most + 1, sizeof(struct queue_worker *)), alloc_zero(most + 1, sizeof(char *)), 0 };
+	return (struct owners){ alloc_zero(most + 1, sizeof(struct queue_worker *)),
+	    alloc_zero(most + 1, sizeof(char *)), 0 };
 }
 
 static void owners_add(struct owners *o, const struct queue_worker *w)
@@ -97,7 +103,8 @@ static int by_name(const void *a, const void *b)
 /* The absence from the last look, or a new one. */
 static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *q, const struct queue_worker *w)
 {
-	int64_t own_ms = s->conf->supervisor.lease_ms, theirs_ms = w->lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : w->lease_ms;
+	int64_t own_ms = s->conf->supervisor.lease_ms,
+	    theirs_ms = w->lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : w->lease_ms;
 	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms }, *known;
 
 	strlcpy(a.incarnation, w->incarnation, sizeof(a.incarnation));
@@ -111,7 +118,8 @@ static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *
 /* True: the owner is a worker of this master; *i is its name, parsed. */
 static bool is_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
 {
-	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
+	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 &&
+	    i->slot < SCOREBOARD_SLOTS;
 }
 
 static void log_undecided(const struct sweeper_queue *q, struct absence *a, int64_t now_ms)
@@ -123,9 +131,9 @@ static void log_undecided(const struct sweeper_queue *q, struct absence *a, int6
 }
 
 /*
- * Returns how long the owner may be without a lease. A worker of this master that was cut off takes over the trays of its last
- * name when it comes back, so that name may be without a lease for longer. An older name, and a worker of another master, have
- * one lease.
+ * Returns how long the owner may be without a lease. A worker of this master that was cut off takes over the trays of
+ * its last name when it comes back, so that name may be without a lease for longer. An older name, and a worker of
+ * another master, have one lease.
  */
 static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w, int64_t lease_ms)
 {
@@ -140,7 +148,8 @@ static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w
  * A look found no lease. The master reports its own dead workers, so a worker that it did not report is alive, and the
  * messages that it left under this name are not charged.
  */
-static void note_missing_lease(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
+static void note_missing_lease(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w,
+    int64_t asked_ms, struct absence *now, size_t *n)
 {
 	struct absence a = absence_of(s, q, w);
 	int64_t patience_ms = patience_of(s, w, a.lease_ms);
@@ -158,7 +167,8 @@ static void note_missing_lease(struct sweeper *s, struct sweeper_queue *q, const
 }
 
 /* Some owner of this group has no lease: asks Redis for the lease of each. */
-static int ask_each(struct sweeper *s, struct sweeper_queue *q, const struct owners *group, struct absence *now, size_t *n)
+static int ask_each(struct sweeper *s, struct sweeper_queue *q, const struct owners *group, struct absence *now,
+    size_t *n)
 {
 	int64_t asked_ms = clock_boottime_ms(), present;
 	int rc = 0;
@@ -226,11 +236,12 @@ static int forget_owners(struct sweeper *s, struct sweeper_queue *q, const struc
 /* ---- rescues that were interrupted ---- */
 
 /*
- * A sweeper notes in Redis whose messages it returns, and deletes the note at the end. A note about the bare list, or about an
- * owner that is not registered any more, is the only trace of an interrupted rescue. The sweeper that wrote it may be alive, so
- * it is taken over only if the second look finds it, too.
+ * A sweeper notes in Redis whose messages it returns, and deletes the note at the end. A note about the bare list, or
+ * about an owner that is not registered any more, is the only trace of an interrupted rescue. The sweeper that wrote it
+ * may be alive, so it is taken over only if the second look finds it, too.
  */
-static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply *reply, const struct queue_worker *workers, size_t n)
+static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply *reply,
+    const struct queue_worker *workers, size_t n)
 {
 	char **names;
 	size_t found = queue_rescues_parse(reply, &names), broken_off = 0;
@@ -251,8 +262,8 @@ static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply 
 /* ---- one queue ---- */
 
 /*
- * A worker of this master that died, or settled everything and exited. Its messages were returned, or it had none. If it has
- * messages now, Redis has returned to an earlier state, or another server answers.
+ * A worker of this master that died, or settled everything and exited. Its messages were returned, or it had none. If
+ * it has messages now, Redis has returned to an earlier state, or another server answers.
  */
 static bool is_buried(const struct sweeper *s, const struct queue_worker *w)
 {
@@ -261,7 +272,8 @@ static bool is_buried(const struct sweeper *s, const struct queue_worker *w)
 	return is_own(s, w, &i) && i.generation <= atomic_load(&s->child->board->master.buried[i.slot]);
 }
 
-/* A living worker of this master has another name now, and reports that no message fetched under this name runs any more. */
+/* A living worker of this master has another name now, and reports that no message fetched under this name runs any
+ * more. */
 static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w)
 {
 	const struct slot *slot;
@@ -274,7 +286,8 @@ static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w
 }
 
 /* Adds the owner to the dead ones, to those that should have a lease, or to neither. */
-static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, struct owners *living, struct owners *dead)
+static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, struct owners *living,
+    struct owners *dead)
 {
 	if (rescue_find(q, w->incarnation) != NULL)
 		return 0;
@@ -340,7 +353,8 @@ static enum task_end run_watch(struct sweeper *s, struct sweeper_queue *q, int b
 		return rc == -1 ? TASK_FAILED : TASK_DONE;
 	if (rc == -1)
 		registry_note_error(s, q->keys.name);
-	return RB_EMPTY(&rescues_of(q)->by_name) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off ? TASK_REMOVE : TASK_DONE;
+	return RB_EMPTY(&rescues_of(q)->by_name) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off
+	    ? TASK_REMOVE : TASK_DONE;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -350,14 +364,15 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 /*
- * A worker of this master has reconnected under a new name: messages under its older names need not wait for the next round.
- * Each connection may lead to another server, with other names on it.
+ * A worker of this master has reconnected under a new name: messages under its older names need not wait for the next
+ * round. Each connection may lead to another server, with other names on it.
  */
 static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
 	const struct watch *w = watch_of(q);
 
-	return now_ms >= w->next_ms && renamed(q) != 0 && (renamed(q) != w->renamed_seen || s->redis.connection != w->renamed_connection);
+	return now_ms >= w->next_ms && renamed(q) != 0 &&
+	    (renamed(q) != w->renamed_seen || s->redis.connection != w->renamed_connection);
 }
 
 static void free_state(struct sweeper_queue *q)
@@ -365,7 +380,8 @@ static void free_state(struct sweeper_queue *q)
 	free(watch_of(q)->absences);
 }
 
-const struct task watch_task = { .name = "workers", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .queues = 32, .wanted = is_wanted, .urgent = is_urgent,
+const struct task watch_task = { .name = "workers", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .queues = 32,
+    .wanted = is_wanted, .urgent = is_urgent,
 	.run_queue = run_watch, .state_size = sizeof(struct watch), .free = free_state };
 
 /* Begins a round only when the last one is over: otherwise the sweeper might never look at the queues at its end. */

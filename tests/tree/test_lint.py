@@ -163,8 +163,9 @@ def test_files_are_as_editorconfig_says():
     ("x.c", b"int a;", "final newline"), ("x.c", b"int a;\r\n", "line end"), ("x.c", b"int a; \n", "blank at the end"),
     ("x.c", b"        int a;\n", "indent"), ("x.c", b"/* \xff */\n", "charset"), ("x.lua", b"\treturn 1\n", "indent"),
     ("x.py", b"if a:\n\tb\n", "indent"), ("x.py", b"# " + b"x" * 160 + b"\n", "long"), ("x.h", b"\t" * 20 + b"int a;\n", "long"),
-    ("x.md", b"a \n", "blank at the end")])
+    ("worker/x.c", b"/* " + b"x" * 120 + b" */\n", "long"), ("x.md", b"a \n", "blank at the end")])
 def test_other_styles_are_seen(tmp, name, text, rule):
     shutil.copy(ROOT / ".editorconfig", tmp)
+    (tmp / name).parent.mkdir(exist_ok=True)
     (tmp / name).write_bytes(text)
     assert [r for _, _, r in style_breaches(tmp, [name])] == [rule]
