@@ -28,6 +28,7 @@ extern const struct task operations_task;
 struct running {
 	struct subprocess process;
 	char id[QUEUE_OPERATION_ID_SIZE];	/* "": free */
+	bool stopping;				/* TERM was sent: a second one would kill it before it lets go */
 };
 
 struct operations {
@@ -86,6 +87,7 @@ static void start(struct sweeper *s, struct sweeper_queue *q, const char *id, in
 		return;
 	}
 	strlcpy(r->id, id, sizeof(r->id));
+	r->stopping = false;
 	log_info("operation_started", log_str("queue", q->keys.name), log_str("operation", id),
 	    log_int("child", r->process.pid));
 }
@@ -175,16 +177,45 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return (operations_of(q)->there || task_fails(q, &operations_task)) && q->conf->dead_letter.enabled;
 }
 
-/* The next leader continues. */
+/* The next leader continues. True: none is under way any more */
 static bool let_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	struct operations *o = operations_of(q);
 
 	(void)s;
-	for (size_t i = 0; i < AT_ONCE; i++)
-		if (subprocess_runs(&o->running[i].process))
-			kill(o->running[i].process.pid, SIGTERM);
+	for (size_t i = 0; i < AT_ONCE; i++) {
+		struct running *r = &o->running[i];
+
+		if (subprocess_runs(&r->process) && !r->stopping)
+			r->stopping = kill(r->process.pid, SIGTERM) == 0;
+	}
 	return !reap(q, now_ms);
+}
+
+/* ---- the end of the sweeper ---- */
+
+struct ending {
+	bool done;			/* after the order to finish: no process is under way any more */
+};
+
+static void let_go_of(struct sweeper *s, struct sweeper_queue *q, void *now_ms)
+{
+	if (!let_go(s, q, *(int64_t *)now_ms))
+		((struct ending *)task_own(s, &operations_task))->done = false;
+}
+
+/* A sweeper that ends kills its processes, and nobody would continue their operations before the end of their hold. */
+static void let_go_at_end(struct sweeper *s, int64_t now_ms)
+{
+	if (!core_is_finishing(s))
+		return;
+	((struct ending *)task_own(s, &operations_task))->done = true;
+	sweeper_queues_each(s, let_go_of, &now_ms);
+}
+
+static bool is_pending(const struct sweeper *s)
+{
+	return core_is_finishing(s) && !((const struct ending *)task_own(s, &operations_task))->done;
 }
 
 static void free_operations(struct sweeper_queue *q)
@@ -198,4 +229,5 @@ static void free_operations(struct sweeper_queue *q)
 const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1,
     .leads = true, .configured = true,
 	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go,
-	    .state_size = sizeof(struct operations), .free = free_operations };
+	.each_turn = let_go_at_end, .is_pending = is_pending, .own_size = sizeof(struct ending),
+	.state_size = sizeof(struct operations), .free = free_operations };

@@ -114,6 +114,58 @@ def test_killed_ten_times_it_acts_on_each_once(service, redis):
     d.stop()
 
 
+class SlowOperation(Tap):
+    """Holds up the operation's process for a while, from `begins` on: the sweeper then has several turns before it lets go."""
+
+    def __init__(self):
+        self.begins, self.times = False, 0
+
+    def request(self, pair, words):
+        if b":operation" not in pair.name or not self.begins or self.times:
+            return None
+        self.times += 1
+        return 2
+
+
+@pytest.fixture
+def slow_service(quredisd, redis, redis_proxy, handler):
+    Queue(redis.client())
+    q, wanted = fill(redis.client())
+    tap = SlowOperation()
+    d = quredisd(redis=redis_proxy(redis, tap), queues=[queue("mail", handler("exit 0"))], health={"enabled": True}, supervisor={"lease": "5s"})
+    assert d.quredis("pause", "mail").code == 0
+    wait_for(lambda: q.client.exists(LEAD), 60)
+    assert d.quredis(*SLOW, "--no-wait").code == 0
+    wait_for(lambda: moved(q) > 5, 60)
+    return q, wanted, d, tap
+
+
+def holder(q):
+    """Of the only operation; b"": it is let go."""
+    value, = (v for k, v in q.client.hgetall(f"{q.escape}:operations").items() if k.endswith(b":holder"))
+    return value
+
+
+def test_a_process_whose_lead_is_taken_away_lets_go(slow_service):
+    q, wanted, d, tap = slow_service
+    tap.begins = True
+    wait_for(lambda: tap.times, 60)
+    q.client.set(LEAD, "elsewhere.0000000000000000")
+    d.wait_event("operation_ended", timeout=60, exit=0)
+    assert holder(q) == b"" and moved(q) < len(wanted)
+    q.client.delete(LEAD)
+    wait_for(lambda: moved(q) == len(wanted) and not listed(d), 60)
+    assert come_back(q) == wanted and d.stop() == 0
+
+
+def test_a_sweeper_that_ends_lets_its_operations_go(slow_service):
+    q, wanted, d, tap = slow_service
+    tap.begins = True
+    wait_for(lambda: tap.times, 60)
+    assert d.stop() == 0
+    assert d.events("operation_ended")[-1]["exit"] == "0" and holder(q) == b"" and 0 < moved(q) < len(wanted)
+
+
 def test_a_result_is_that_of_a_command_that_does_the_work(service):
     q, wanted, d = service
     results = []
