@@ -12,11 +12,11 @@
 #define INDENT 2		/* of further lines */
 #define SUGGESTIONS_MAX 3
 
-static struct buffer *keeper;		/* NULL: lines go to standard error */
+static struct buffer *kept_lines;	/* NULL: lines go to standard error */
 
-void notice_keep(struct buffer *kept)
+void notice_keep(struct buffer *lines)
 {
-	keeper = kept;
+	kept_lines = lines;
 }
 
 /* Names of keys and errors of Redis are untrusted: control characters in them must not reach the terminal. */
@@ -27,8 +27,8 @@ void notice_print_args(const char *prefix, const char *fmt, va_list ap)
 	if (vasprintf(&text, fmt, ap) == -1)
 		return;
 	shown = visible_line(text);
-	if (keeper != NULL) {
-		buffer_format(keeper, "%s%s\n", prefix, shown);
+	if (kept_lines != NULL) {
+		buffer_format(kept_lines, "%s%s\n", prefix, shown);
 	} else {
 		fflush(stdout);
 		fputs(prefix, stderr);

@@ -8,10 +8,10 @@
  * in it are made visible. */
 void notice_print(const char *prefix, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void notice_print_args(const char *prefix, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-/* From now on these lines go to `kept` instead, each with a newline: for a process without a terminal. NULL: to
+/* From now on these lines go to `lines` instead, each with a newline: for a process without a terminal. NULL: to
  * standard error again */
 struct buffer;
-void notice_keep(struct buffer *kept);
+void notice_keep(struct buffer *lines);
 /* Prints one line on standard output, for people: what a command did. Control characters in it are made visible. */
 void notice_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
