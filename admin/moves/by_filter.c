@@ -89,7 +89,7 @@ static int print_result(struct by_filter *b)
 		if (r.says)
 			print_outcome(b, &r);
 		b->a->status = r.status;
-		rc = operation_told(&b->w.op) == -1 || r.status != EX_OK ? -1 : 1;
+		rc = operation_forget_result(&b->w.op) == -1 || r.status != EX_OK ? -1 : 1;
 	}
 	work_report_free(&r);
 	return rc;

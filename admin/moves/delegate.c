@@ -212,7 +212,7 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 	if (ended == -1 && there && wanted)
 		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it",
 		    op->verb, t->w->a->keys.name, op->id);
-	if (ended != 0 && !there && operation_told(op) == -1)
+	if (ended != 0 && !there && operation_forget_result(op) == -1)
 		return -1;
 	if (ended != 0)
 		return ended;

@@ -104,11 +104,11 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	return o->bound[0] != '\0';
 }
 
-int operation_told(struct operation *o)
+int operation_forget_result(struct operation *o)
 {
 	int64_t removed;
 
-	queue_operation_told(&o->a->redis, &o->a->keys, o->id);
+	queue_operation_forget_result(&o->a->redis, &o->a->keys, o->id);
 	return admin_integer(o->a, &removed, o->a->keys.operations);
 }
 

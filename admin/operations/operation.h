@@ -58,7 +58,7 @@ void operation_begin_anew(struct operation *o);
 /* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process
  * holds it, or an error of Redis */
 int operation_forget_earlier(struct operation *o);
-int operation_told(struct operation *o);	/* a command has read the result. -1: error of Redis */
+int operation_forget_result(struct operation *o);	/* a command has read the result. -1: error of Redis */
 /* ms: the time since a process worked on it. -1: error of Redis */
 int operation_idle(struct operation *o, int64_t *ms);
 /* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */

@@ -132,7 +132,7 @@ bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[
 	return true;
 }
 
-void queue_operation_told(struct redis *r, const struct queue_keys *k, const char *id)
+void queue_operation_forget_result(struct redis *r, const struct queue_keys *k, const char *id)
 {
 	char *field = alloc_format("%s:%s", id, field_names[OPERATION_RESULT]);
 

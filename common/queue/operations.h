@@ -58,7 +58,7 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder,
     int64_t hold_ms, int64_t done, enum queue_operation_field field, const char *value);
 /* forgets its result, which a command has read -> INTEGER */
-void queue_operation_told(struct redis *r, const struct queue_keys *k, const char *id);
+void queue_operation_forget_result(struct redis *r, const struct queue_keys *k, const char *id);
 /* -> INTEGER 1: its holder is asked to stop; 2: no process works on it, and no sweeper will; 0: there is no such
  * operation */
 void queue_operation_stop(struct redis *r, const struct queue_keys *k, const char *id);
