@@ -20,36 +20,53 @@ void output_init(struct output *o, FILE *file, bool json, enum colour_choice col
 
 /* ---- columns of figures ---- */
 
-/* Finds the next figure, from f on, that has a column in this table. FACTS: there is none. */
+/* Finds the next one, from f on, that has a column in this table: first counters, then, from COUNTERS on, figures.
+ * FIGURES_END: there is none. */
+#define FIGURES_END (COUNTERS + FACTS)
 static int next_figure(const struct column *c, int f)
 {
 	unsigned table = c->kind >> 16;
 
+	while (f < COUNTERS && (counters_table[f].in & table) == 0)
+		f++;
 	/* `ls` measures what its row names; its lengths stand beside the keys, so they have no title. */
-	while (f < FACTS && (facts_table[f].in & table) == 0 && (table != IN_LS || facts_table[f].listed == NULL))
+	while (f >= COUNTERS && f < FIGURES_END && (facts_table[f - COUNTERS].in & table) == 0 &&
+	    (table != IN_LS || facts_table[f - COUNTERS].listed == NULL))
 		f++;
 	return f;
 }
 
 static struct column column_of(const struct column *c, int f)
 {
-	const struct fact_words *w = &facts_table[f];
+	const struct fact_words *w;
 
+	if (f < COUNTERS)
+		return (struct column){ NULL, counters_table[f].title,
+		    COLUMN_NUMBER | YIELDS(counters_table[f].yields) };
+	w = &facts_table[f - COUNTERS];
 	return (struct column){ w->listed, (w->in & c->kind >> 16) != 0 ? w->title : NULL,
 		(w->type == FACT_FLAG ? COLUMN_STATE : w->rare ? COLUMN_NUMBER : COLUMN_FIGURE) | YIELDS(w->yields) };
+}
+
+static struct cell cell_of(const struct cell *given, int f)
+{
+	if (f >= COUNTERS)
+		return given->facts == NULL ? cell_none() : cell_fact(given->facts, (enum fact)(f - COUNTERS));
+	return given->counted == NULL || given->counted->n[f] == COUNTERS_UNKNOWN ? cell_none()
+	    : cell_int((int64_t)given->counted->n[f]);
 }
 
 static void expand_columns(struct output *o, const struct column *columns, size_t n)
 {
 	o->given = columns;
 	o->ngiven = n;
-	o->columns = o->expanded = alloc_zero(n + FACTS, sizeof(*o->expanded));
+	o->columns = o->expanded = alloc_zero(n + FIGURES_END, sizeof(*o->expanded));
 	o->ncolumns = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (column_kind(&columns[i]) != COLUMN_FIGURES)
 			o->expanded[o->ncolumns++] = columns[i];
 		else
-			for (int f = 0; (f = next_figure(&columns[i], f)) < FACTS; f++)
+			for (int f = 0; (f = next_figure(&columns[i], f)) < FIGURES_END; f++)
 				o->expanded[o->ncolumns++] = column_of(&columns[i], f);
 	}
 }
@@ -64,9 +81,8 @@ static struct cell *expand_cells(const struct output *o, const struct cell *give
 		if (column_kind(&o->given[i]) != COLUMN_FIGURES)
 			cells[n++] = given[i];
 		else
-			for (int f = 0; (f = next_figure(&o->given[i], f)) < FACTS; f++)
-				cells[n++] =
-				    given[i].facts == NULL ? cell_none() : cell_fact(given[i].facts, (enum fact)f);
+			for (int f = 0; (f = next_figure(&o->given[i], f)) < FIGURES_END; f++)
+				cells[n++] = cell_of(&given[i], f);
 	}
 	return cells;
 }

@@ -24,7 +24,7 @@ enum column_kind {	/* how it gives way if the line is too long; layout.c */
 	COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
 	COLUMN_TEXT,	/* a reason or an error: continues on further lines */
 	COLUMN_LINE,	/* a message: gets the rest of a line, and is cut */
-	COLUMN_FIGURES	/* stands for a column for each figure of a table */
+	COLUMN_FIGURES	/* stands for a column for each counter and each figure of a table */
 };
 struct column {
 	const char *key;	/* of the member in JSON; NULL: left out */
@@ -63,7 +63,8 @@ struct cell {
 	size_t len;		/* BYTES */
 	int64_t value;
 	struct json_t *json;
-	const struct facts *facts;
+	const struct facts *facts;	/* FACTS; NULL: none is known */
+	const struct queue_figures *counted;	/* FACTS; NULL: none is known */
 };
 
 struct output;
@@ -139,6 +140,10 @@ static inline struct cell cell_elapsed(int64_t ms) { return (struct cell){ .type
 static inline struct cell cell_ago(int64_t ms) { return (struct cell){ .type = CELL_AGO, .value = ms }; }
 static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
 static inline struct cell cell_facts(const struct facts *f) { return (struct cell){ .type = CELL_FACTS, .facts = f }; }
+static inline struct cell cell_figures(const struct queue_figures *counted, const struct facts *f)
+{
+	return (struct cell){ .type = CELL_FACTS, .counted = counted, .facts = f };
+}
 static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
 static inline struct cell cell_count(int64_t n) { return n < 0 ? cell_none() : cell_int(n); }	/* n < 0: not known */
 static inline struct cell cell_fact(const struct facts *f, enum fact fact)

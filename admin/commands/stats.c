@@ -169,32 +169,20 @@ static char *percentile_text(int64_t ms)
 
 static void show_table(struct admin *a, const struct stats *all, size_t n)
 {
-	static const enum counter shown[] =
-	    { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
-		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
-	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
-	struct column columns[1 + nitems(shown) + nitems(percents) + 1] = { { NULL, "Queue", COLUMN_NAME } };
-	struct cell cells[nitems(columns)];
-	char *texts[nitems(percents)], why[QUEUE_FAILED_TEXT_SIZE];
-	static const unsigned yields[nitems(columns)] = { 0, 7, 11, 10, 6, 0, 4, 3, 2, 1, 5, 8, 9 };
+	static const struct column columns[] =
+	    { { NULL, "Queue", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_STATS) },
+		{ NULL, "p50", COLUMN_NUMBER | YIELDS(5) }, { NULL, "p90", COLUMN_NUMBER | YIELDS(8) },
+		{ NULL, "p99", COLUMN_NUMBER | YIELDS(9) }, { NULL, "Failures", COLUMN_TEXT } };
 
-	for (size_t i = 0; i < nitems(shown); i++)
-		columns[1 + i] = (struct column){ NULL, counters_table[shown[i]].name,
-		    COLUMN_NUMBER | YIELDS(yields[1 + i]) };
-	for (size_t i = 0; i < nitems(percents); i++)
-		columns[1 + nitems(shown) + i] =
-		    (struct column){ NULL, titles[i], COLUMN_NUMBER | YIELDS(yields[1 + nitems(shown) + i]) };
-	columns[nitems(columns) - 1] = (struct column){ NULL, "Failures", COLUMN_TEXT };
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
-		cells[0] = cell_str(all[q].keys->name);
-		for (size_t i = 0; i < nitems(shown); i++)
-			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
+		char *texts[nitems(percents)], why[QUEUE_FAILED_TEXT_SIZE];
+
 		for (size_t i = 0; i < nitems(percents); i++)
-			cells[1 + nitems(shown) + i] =
-			    cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
-		cells[nitems(cells) - 1] = cell_str(queue_failed_text(&all[q].failed, why)[0] == '\0' ? NULL : why);
-		output_row(&a->output, cells);
+			texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i]));
+		output_row(&a->output, (struct cell[]){ cell_str(all[q].keys->name), cell_figures(&all[q].sum, NULL),
+		    cell_str(texts[0]), cell_str(texts[1]), cell_str(texts[2]),
+		    cell_str(queue_failed_text(&all[q].failed, why)[0] == '\0' ? NULL : why) });
 		for (size_t i = 0; i < nitems(percents); i++)
 			free(texts[i]);
 	}
@@ -253,7 +241,8 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 	json_t *count;
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (counters_are_in_redis(i) && f->output->terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0)
+		if (counters_are_in_redis(i) && f->output->terminal && !counters_table[i].usual &&
+		    s->sum.n[i] == 0)
 			zeros++;
 		else if (counters_are_in_redis(i))
 			add_figure(f, counters_table[i].name, cell_int((int64_t)s->sum.n[i]), counters_table[i].text);

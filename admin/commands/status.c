@@ -93,25 +93,25 @@ static void say_supervisor(const json_t *s)
 
 static void show_queues(struct admin *a, const json_t *queues)
 {
-	const struct column columns[] = {
+	static const struct column columns[] = {
 		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
-		    { NULL, facts_table[FACT_WANTED].title, COLUMN_NUMBER | YIELDS(3) },
-		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(6) }, { NULL, "Done", COLUMN_NUMBER | YIELDS(2) },
-		    { NULL, "Failed", COLUMN_NUMBER | YIELDS(5) },
-		{ NULL, "Escaped", COLUMN_NUMBER | YIELDS(4) },
-		    { NULL, facts_table[FACT_RESTARTS].title, COLUMN_NUMBER | YIELDS(1) },
-		{ NULL, "Reason", COLUMN_TEXT },
+		{ NULL, NULL, FIGURES_OF(IN_STATUS) }, { NULL, "Alive", COLUMN_NUMBER | YIELDS(14) },
+		{ NULL, NULL, FIGURES_OF(IN_STATUS_END) }, { NULL, "Reason", COLUMN_TEXT },
 	};
 	const json_t *q;
 	size_t i;
 
 	output_begin(&a->output, columns, nitems(columns));
 	json_array_foreach(queues, i, q) {
-		const json_t *w = json_object_get(q, "workers"), *c = json_object_get(q, "counters");
+		const json_t *w = json_object_get(q, "workers");
+		struct queue_figures counted;
+		struct facts f = facts_unknown();
 
-		output_row(&a->output, (struct cell[]){ text_of(q, "name"), text_of(q, "state"), number_of(w, "wanted"),
-		    number_of(w, "alive"), number_of(c, "done"), number_of(c, "failed"), number_of(c, "escaped"),
-		    number_of(q, "restarts"), text_of(q, "reason") });
+		counters_read(&counted, q);
+		facts_read(&f, FACT_OF_HOST, q, 0);
+		f.n[FACT_WANTED] = admin_count_in(w, "wanted");
+		output_row(&a->output, (struct cell[]){ text_of(q, "name"), text_of(q, "state"), cell_facts(&f),
+		    number_of(w, "alive"), cell_figures(&counted, &f), text_of(q, "reason") });
 	}
 	if (a->output.terminal && i > 0)
 		output_line(&a->output, "counted since the supervisor started; quredis stats counts for all hosts");

@@ -1,5 +1,5 @@
 /* The counters and histograms of a queue: their names, and how each document and metric shows them. */
-#include "common/facts/counters.h"
+#include "common/facts/facts.h"
 
 #include <math.h>
 

@@ -13,22 +13,32 @@
  *	its name in Redis and in every document, metric and table
  *	the kind of quredis_purged_total and of statsd's quredis.purge that it also counts; NULL: none
  *	its meaning, for operators
+ *	usual: it counts what most messages do, so that 0 says something, too; the charts of the console show its course
+ *	title, in, yields: of its column, as in facts.h
  * The order is that of the words on the scoreboard, and of all tables.
  */
 #define COUNTERS_TABLE(X) \
-	X(FETCHED, "fetched", NULL, "messages that workers fetched") \
-	X(DONE, "done", NULL, "messages that were done") \
-	X(FAILED, "failed", NULL, "failed attempts") \
-	X(RETRIED, "retried", NULL, "messages that were delayed for a retry") \
-	X(ESCAPED, "escaped", NULL, "messages that became dead letters") \
+	X(FETCHED, "fetched", NULL, "messages that workers fetched", \
+	    .usual = true, .title = "Fetched", .in = IN_STATS, .yields = 7) \
+	X(DONE, "done", NULL, "messages that were done", \
+	    .usual = true, .title = "Done", .in = IN_STATUS_END | IN_STATS, .yields = 10) \
+	X(FAILED, "failed", NULL, "failed attempts", \
+	    .usual = true, .title = "Failed", .in = IN_STATUS_END | IN_STATS, .yields = 12) \
+	X(RETRIED, "retried", NULL, "messages that were delayed for a retry", \
+	    .usual = true, .title = "Retried", .in = IN_STATS, .yields = 6) \
+	X(ESCAPED, "escaped", NULL, "messages that became dead letters", \
+	    .usual = true, .title = "Escaped", .in = IN_STATUS_END | IN_STATS, .yields = 13) \
 	X(TIMED_OUT, "timed_out", NULL, "failed attempts that ran too long") \
-	X(HANDED_BACK, "handed_back", NULL, "messages moved back to ingress: no attempt was counted") \
-	X(REDELIVERED, "redelivered", NULL, "fetched messages that may have run before") \
+	X(HANDED_BACK, "handed_back", NULL, "messages moved back to ingress: no attempt was counted", \
+	    .title = "Handed back", .in = IN_STATS, .yields = 2) \
+	X(REDELIVERED, "redelivered", NULL, "fetched messages that may have run before", \
+	    .title = "Redelivered", .in = IN_STATS, .yields = 1) \
 	X(CLAIM_LOST, "claim_lost", NULL, "messages that another process took in flight") \
 	X(UNRUNNABLE, "unrunnable", NULL, "handlers that could not be executed") \
 	X(RECONNECTED, "reconnected", NULL, "connections of workers to Redis") \
 	X(STRAY_ANSWERS, "stray_answers", NULL, "lines like answers of handlers, to no job") \
-	X(EXPIRED, "expired", NULL, "escaped: waited longer than their ttl") \
+	X(EXPIRED, "expired", NULL, "escaped: waited longer than their ttl", \
+	    .title = "Expired", .in = IN_STATS, .yields = 4) \
 	X(EXPIRED_WAITING, "expired_waiting", NULL, "of the expired: no worker had fetched them") \
 	X(PURGED, "purged", "ingress", "escaped: too old for purge") \
 	X(PURGED_DELAYED, "purged_delayed", "delayed", "of the purged: they were delayed") \
@@ -47,8 +57,10 @@
 	X(PURGED_DONE, "purged_done", "done", "entries of the history that purge removed") \
 	X(TRANSIT_OLD, "transit_old", "transit", "messages in flight for too long; they stayed") \
 	X(WOULD_PURGE, "would_purge", "dry_run", "what purge would remove without dry_run") \
-	X(RESCUED, "rescued", NULL, "messages of dead workers that were returned") \
-	X(DUE, "due", NULL, "delayed messages that were moved to ingress") \
+	X(RESCUED, "rescued", NULL, "messages of dead workers that were returned", \
+	    .title = "Rescued", .in = IN_STATS, .yields = 3) \
+	X(DUE, "due", NULL, "delayed messages that were moved to ingress", \
+	    .usual = true) \
 	X(ARCHIVED, "archived", NULL, "dead letters removed after they were archived") \
 	X(DISCARDED, "discarded", NULL, "dead letters removed without an archive") \
 	X(ORPHANED, "orphaned", "orphaned", "orphaned records that were removed") \
@@ -61,7 +73,13 @@ enum counter {
 	COUNTERS
 };
 
-struct counter_words { const char *name, *purged, *text; };
+struct counter_words {
+	const char *name, *purged, *text;
+	bool usual;
+	const char *title;		/* NULL: no table has a column of it */
+	unsigned in;
+	int yields;
+};
 extern const struct counter_words counters_table[COUNTERS];
 
 /* Redis has no counter of a dry run, which changes nothing. */

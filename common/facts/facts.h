@@ -24,9 +24,12 @@ enum fact_type {
 	FACT_LEFT		/* ms until something happens, from the time of the report */
 };
 
-/* Tables of commands. Each has a column for the figures whose row names it, in the order of the rows. END: behind a
- * column that is no figure. */
-enum fact_table { IN_LS = 1, IN_TOP = 2, IN_HEALTH = 4, IN_HEALTH_END = 8, IN_NODES = 16, IN_NODES_END = 32 };
+/* Tables of commands. Each has a column for the counters and figures whose row names it, in the order of the rows. END:
+ * behind a column that is no figure. */
+enum fact_table {
+	IN_LS = 1, IN_TOP = 2, IN_HEALTH = 4, IN_HEALTH_END = 8, IN_NODES = 16, IN_NODES_END = 32,
+	IN_STATUS = 64, IN_STATUS_END = 128, IN_STATS = 256
+};
 
 #include "common/facts/table.h"
 

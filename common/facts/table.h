@@ -77,7 +77,7 @@
 	    .title = "Paused", .in = IN_LS, .yields = 10, \
 	    .text = "the queue is paused") \
 	X(WANTED, .scope = FACT_OF_HOST, .key = "wanted", \
-	    .title = "Workers", .in = IN_NODES, .yields = 11, \
+	    .title = "Workers", .in = IN_NODES | IN_STATUS, .yields = 11, \
 	    .text = "workers that the configuration wants") \
 	X(STARTING, .scope = FACT_OF_HOST, .object = "workers", .key = "starting", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "starting", .text = "workers that start") \
@@ -96,7 +96,7 @@
 	X(STOPPING, .scope = FACT_OF_HOST, .object = "workers", .key = "stopping", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "stopping", .text = "workers that stop") \
 	X(RESTARTS, .scope = FACT_OF_HOST, .key = "restarts", .metric = METRIC_WORKER_RESTARTS, \
-	    .title = "Restarts", .in = IN_NODES_END, .yields = 9, .rare = true, \
+	    .title = "Restarts", .in = IN_NODES_END | IN_STATUS_END, .yields = 9, .rare = true, \
 	    .text = "workers started in place of dead ones") \
 	X(BREAKER, .scope = FACT_OF_HOST, .key = "breaker", .type = FACT_FLAG, .metric = METRIC_BREAKER_OPEN, \
 	    .text = "the breaker is open") \

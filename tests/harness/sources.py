@@ -218,7 +218,7 @@ def record_fields():
 
 
 def counters():
-    return re.findall(r'^\tX\([A-Z_]+, "(\w+)"', (ROOT / "common/facts/counters.h").read_text(), re.M)
+    return [row["name"] for row in counter_rows()]
 
 
 def metrics():
@@ -227,13 +227,24 @@ def metrics():
     return {name: row for row, name in rows}
 
 
+def _rows(path):
+    """Each row of a table X(NAME, …): the name, the text behind it, and a dict of the columns that it sets by their names."""
+    rows = re.split(r"\bX\(([A-Z_]+), ", (ROOT / path).read_text())
+    for name, row in zip(rows[1::2], rows[2::2]):
+        cells = re.findall(r'\.(\w+) = (?:"([^"]*)"|(\w+(?: \| \w+)*))', row)
+        yield name, row, {k: text or word for k, text, word in cells}
+
+
 def facts():
     """The rows of the table of figures: a dict of the columns that each row sets, with "metric" as the name of the metric."""
     names = {row: name for name, row in metrics().items()}
-    rows = re.split(r"\bX\(([A-Z_]+), ", (ROOT / "common/facts/table.h").read_text())
-    cells = [re.findall(r'\.(\w+) = (?:"([^"]*)"|(\w+(?: \| \w+)*))', row) for row in rows[2::2]]
-    found = [{"id": name, **{k: text or word for k, text, word in of}} for name, of in zip(rows[1::2], cells)]
+    found = [{"id": name, **cells} for name, _, cells in _rows("common/facts/table.h")]
     return [{**f, "metric": names[f["metric"].removeprefix("METRIC_")]} if "metric" in f else f for f in found]
+
+
+def counter_rows():
+    """The rows of the table of counters, in the same form."""
+    return [{"id": name, "name": re.match('"(\\w+)"', row)[1], **cells} for name, row, cells in _rows("common/facts/counters.h")]
 
 
 def health_codes():

@@ -1,4 +1,4 @@
-"""Every figure of the table of facts says the same on each of its faces: reports, lists, both pages of metrics, and statsd."""
+"""Every figure and counter says the same on each of its faces: reports, lists, both pages of metrics, and statsd."""
 import json
 import re
 
@@ -9,6 +9,7 @@ from harness import queue, sources, wait_for
 from .test_metrics import Statsd, parse
 
 FACTS = sources.facts()
+COUNTERS = sources.counter_rows()
 OF_QUEUE = [f for f in FACTS if "scope" not in f]
 OF_HOST = [f for f in FACTS if f.get("scope") == "FACT_OF_HOST"]
 # Redis answers here; and two looks that are a minute apart are for test_health.py.
@@ -24,6 +25,8 @@ def test_the_table_is_read():
                "listed": "ingress_size", "statsd": "quredis.health.queue.*.size", "title": "Ingress", "in": "IN_HEALTH | IN_TOP", "yields": "15",
                "text": "messages that wait"}
     assert FACTS[0] == by_hand
+    assert len(COUNTERS) > 30 and COUNTERS[1] == \
+        {"id": "DONE", "name": "done", "usual": "true", "title": "Done", "in": "IN_STATUS_END | IN_STATS", "yields": "10"}
 
 
 def member(document, fact):
@@ -43,8 +46,8 @@ def sample(page, fact, name, node=None):
 
 
 def table(text):
-    """Queue -> title -> text, of a table for people."""
-    part = next(part for part in text.split("\n\n") if " Ingress " in part)
+    """First cell of a row -> title -> text, of the first table for people."""
+    part = next(part for part in text.split("\n\n") if re.match(r"\s*(Name|Node|Queue)  ", part))
     titles, *rows = [re.split("  +", line.strip()) for line in part.splitlines()]
     return {row[0]: dict(zip(titles, row)) for row in rows}
 
@@ -69,10 +72,34 @@ class Faces:
             return json.loads(d.quredis(*words, "--json").out)
         self.health = {q["queue"]: q for q in answer("health")["queues"]}
         self.host = {q["name"]: q for n in answer("nodes") for q in n.get("queues", [])}
+        self.counted = {command: {q["name"]: q["counters"] for q in rows} for command, rows in
+                        (("status --json", answer("status")["queues"]), ("stats --json", answer("stats")))}
         self.listed = {q["name"]: q for q in answer("ls")}
         self.file, self.console = parse(textfile.read_text()), parse(console.ask("/metrics").body.decode())
         self.gauges = dict(statsd.take().gauges)
-        self.tables = {f"IN_{words[0].upper()}": table(d.quredis(*words).out) for words in (["ls"], ["health"], ["top", "--once"])}
+        self.tables = {f"IN_{words[0].upper()}": table(d.quredis(*words).out) for words in
+                       (["ls"], ["health"], ["top", "--once"], ["nodes"], ["status"], ["stats"])}
+
+    def shown_in(self, row):
+        return {face for face in self.tables if face in row.get("in", "").replace("_END", "").split(" | ")}
+
+    def of_node(self, fact):
+        """face -> the sum over the queues of the host."""
+        return {"reports": sum(member(q, fact) or 0 for q in self.host.values()),
+                "IN_NODES": in_table(fact, self.tables["IN_NODES"]["here"][fact["title"]])}
+
+    def count(self, counter, name):
+        """face -> value, of the faces that must have the counter."""
+        said = {face: queues[name].get(counter["name"]) for face, queues in self.counted.items()}
+        for face, page in (("file", self.file), ("console", self.console)):
+            said[face] = page.get(("quredis_messages_total", ("event", counter["name"]), ("queue", name)))
+        for face in self.shown_in(counter):
+            said[face] = int(self.tables[face][name][counter["title"]])
+        if counter["id"] == "RECONNECTED":     # no outcome of a message, and not worth a write to Redis
+            return {"status --json": said["status --json"]}
+        if counter["id"] == "WOULD_PURGE":     # not in Redis
+            del said["stats --json"], said["console"]
+        return said
 
     def said(self, fact, name):
         """face -> value, of the faces that must have the figure."""
@@ -81,9 +108,8 @@ class Faces:
         if "metric" in fact:
             said["file"] = sample(self.file, fact, name)
             said["console"] = sample(self.console, fact, name, "here" if fact in OF_HOST else None)
-        for face, rows in self.tables.items():
-            if any(of.startswith(face) for of in fact.get("in", "").split(" | ")):
-                said[face] = in_table(fact, rows[name][fact["title"]])
+        for face in self.shown_in(fact) - {"IN_NODES"}:
+            said[face] = in_table(fact, self.tables[face][name][fact["title"]])
         if fact.get("type") == "FACT_SOME":     # reports leave a 0 out
             said = {face: value or 0 for face, value in said.items()}
         if fact.get("type") == "FACT_LEFT" and report is not None:
@@ -129,7 +155,10 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
         def same():
             faces = Faces(d, web, tmp / "q.prom", statsd)
             said = [(f, q, faces.said(f, q)) for f in FACTS for q in ("mail", "held", "broken")]
-            wrong[:] = [(f["id"], q, values) for f, q, values in said if not agree(f, values)]
+            nodes = [(f, "here", faces.of_node(f)) for f in FACTS if "IN_NODES" in faces.shown_in(f)]
+            wrong[:] = [(f["id"], q, values) for f, q, values in said + nodes if not agree(f, values)]
+            counts = [(k["id"], q, faces.count(k, q)) for k in COUNTERS for q in ("mail", "held", "broken")]
+            wrong.extend(row for row in counts if len(set(row[2].values())) > 1)
             seen.update(f["id"] for f, _, values in said if values["report"] is not None)
             return not wrong and {f["id"] for f in FACTS} - seen <= NOT_HERE and faces.listed["held"]["paused"]
 

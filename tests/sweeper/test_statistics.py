@@ -152,7 +152,7 @@ def test_stats(redis, quredisd, handler, quredis):
     last = json.loads(d.quredis("stats", "mail", "--since", "10m", "--json").out)
     assert last["counters"] == mail["counters"] and sum(m["counters"].get("done", 0) for m in last["minutes"]) == 3
     table = d.quredis("stats").out.splitlines()
-    assert table[0].split()[:6] == ["Queue", "fetched", "done", "failed", "retried", "escaped"]
+    assert table[0].split()[:6] == ["Queue", "Fetched", "Done", "Failed", "Retried", "Escaped"]
     assert table[1].split()[:6] == ["mail", "4", "3", "1", "0", "1"] and table[2].split() == ["idle"] + 9 * ["0"] + 4 * ["-"]
     assert any(line.split() == ["done", "3"] for line in d.quredis("stats", "mail").out.splitlines())
     assert d.stop() == 0

@@ -220,30 +220,48 @@ TEST(test_figures_do_not_come_and_go)
 		       "  mail         0       -\n");
 }
 
-/* Each table has the figures whose rows name it: title and value of each, in their order. */
+/* Finds title and value behind this place of the text, and returns the place of the title. */
+static char *find_column(char *in, const char *title, int64_t n)
+{
+	char value[32];
+
+	assert_non_null(in = strstr(in, title));
+	snprintf(value, sizeof(value), " %lld ", (long long)n);
+	assert_true(n < 0 || strstr(in, value) != NULL);
+	return in;
+}
+
+/* Each table has the counters and figures whose rows name it: title and value of each, in their order. */
 TEST(test_figures_make_columns)
 {
-	static const unsigned tables[] = { IN_LS, IN_TOP, IN_HEALTH, IN_HEALTH_END, IN_NODES, IN_NODES_END, IN_NODES | IN_NODES_END };
+	static const unsigned tables[] = { IN_LS, IN_TOP, IN_HEALTH, IN_HEALTH_END, IN_NODES, IN_NODES_END, IN_NODES | IN_NODES_END,
+		IN_STATUS, IN_STATUS_END, IN_STATS };
 	size_t shown = 0;
 
 	for (size_t t = 0; t < nitems(tables); t++) {
 		const struct column of[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(tables[t]) }, { NULL, "Reason", COLUMN_TEXT } };
 		struct output o = open_output(false, SIZE_MAX);
 		struct facts f = facts_unknown();
-		char value[32], *rest;
+		struct queue_figures counted = {0};
+		char *rest;
 
+		for (int i = 0; i < COUNTERS; i++)
+			counted.n[i] = 2000000 + (uint64_t)i;
 		for (int i = 0; i < FACTS; i++)
 			f.n[i] = facts_table[i].type == FACT_COUNT || facts_table[i].type == FACT_SOME ? 1000000 + i : -1;
 		output_begin(&o, of, nitems(of));
-		output_row(&o, (struct cell[]){ cell_str("mail"), cell_facts(&f), cell_str("why") });
+		output_row(&o, (struct cell[]){ cell_str("mail"), cell_figures(&counted, &f), cell_str("why") });
 		output_end(&o, true);
 		fclose(o.file);
 		rest = text;
+		for (int i = 0; i < COUNTERS; i++)
+			if ((counters_table[i].in & tables[t]) != 0) {
+				rest = find_column(rest, counters_table[i].title, (int64_t)counted.n[i]);
+				shown++;
+			}
 		for (int i = 0; i < FACTS; i++)
 			if ((facts_table[i].in & tables[t]) != 0) {
-				assert_non_null(rest = strstr(rest, facts_table[i].title));
-				snprintf(value, sizeof(value), " %lld ", (long long)f.n[i]);
-				assert_true(f.n[i] < 0 || strstr(rest, value) != NULL);
+				rest = find_column(rest, facts_table[i].title, f.n[i]);
 				shown++;
 			}
 		assert_non_null(rest = strstr(rest, "  Reason\n  mail"));
@@ -252,7 +270,9 @@ TEST(test_figures_make_columns)
 	}
 	for (int i = 0; i < FACTS; i++)
 		assert_true(facts_table[i].in == 0 || facts_table[i].title != NULL);
-	assert_true(shown > 15);
+	for (int i = 0; i < COUNTERS; i++)
+		assert_true((counters_table[i].in == 0) == (counters_table[i].title == NULL));
+	assert_true(shown > 30);
 }
 
 TEST(test_states_have_colours)
