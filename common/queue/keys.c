@@ -157,13 +157,19 @@ void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const c
 		o->trays[i] = queue_tray_key(k, incarnation, i);
 }
 
+static void free_fetches(struct owner_commands *c)
+{
+	redis_command_free(&c->fetch);
+	redis_command_free(&c->fetch_now);
+}
+
 void queue_owner_free(struct queue_owner *o)
 {
 	free(o->incarnation);
 	free(o->lease);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		free(o->trays[i]);
-		redis_command_free(&o->commands[i].fetch);
+		free_fetches(&o->commands[i]);
 		redis_command_free(&o->commands[i].done);
 	}
 	*o = (struct queue_owner){0};
@@ -177,6 +183,8 @@ void queue_owner_count_moved(struct queue_owner *o, int tray)
 void queue_owner_use_blmove(struct queue_owner *o)
 {
 	o->blmove = true;
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		free_fetches(&o->commands[i]);
 }
 
 void incarnation_format(const struct incarnation *i, char out[INCARNATION_SIZE])

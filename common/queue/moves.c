@@ -58,7 +58,6 @@ static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block
 	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress,
 	    o->trays[tray], block.text);
 	c->block_ms = block_ms;
-	c->blmove = o->blmove;
 }
 
 void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms)
@@ -69,18 +68,19 @@ void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block
 		queue_fetch_batch(r, o, tray, 1);
 		return;
 	}
-	if (c->fetch.bytes == NULL || c->block_ms != block_ms || c->blmove != o->blmove)
+	if (c->fetch.bytes == NULL || c->block_ms != block_ms)
 		format_blocking_fetch(o, tray, block_ms);
 	redis_append_command(r, &c->fetch, 1);
 }
 
-void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n)
+void queue_fetch_batch(struct redis *r, struct queue_owner *o, int tray, int n)
 {
-	struct redis_command c = {0};
+	struct redis_command *fetch = &o->commands[tray].fetch_now;
 
-	redis_format(&c, o->blmove ? "LMOVE %s %s RIGHT LEFT" : "RPOPLPUSH %s %s", o->keys->ingress, o->trays[tray]);
-	redis_append_command(r, &c, n);
-	redis_command_free(&c);
+	if (fetch->bytes == NULL)
+		redis_format(fetch, o->blmove ? "LMOVE %s %s RIGHT LEFT" : "RPOPLPUSH %s %s", o->keys->ingress,
+		    o->trays[tray]);
+	redis_append_command(r, fetch, n);
 }
 
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)

@@ -186,9 +186,8 @@ struct queue_owner {
 	bool blmove;
 	/* private to queue/moves.c: formatted commands, to save time for each message */
 	struct owner_commands {
-		struct redis_command fetch, done;
+		struct redis_command fetch, fetch_now, done;
 		int64_t block_ms;	/* block_ms for which fetch was formatted */
-		bool blmove;
 	} commands[QUEUE_TRAYS];
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
@@ -200,7 +199,7 @@ void queue_owner_use_blmove(struct queue_owner *o);		/* the server refuses BRPOP
 /* -> STRING the message, or NIL after block_ms. block_ms 0: RPOPLPUSH, which does not wait */
 void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms);
 /* The same n times, without waiting: n answers. */
-void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n);
+void queue_fetch_batch(struct redis *r, struct queue_owner *o, int tray, int n);
 /* The same, by a script that Redis allows at maxmemory; never waits. */
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
 /*

@@ -33,8 +33,12 @@ TEST(fetch_moves_the_oldest_into_the_tray, moves_setup)
 
 TEST(a_batch_is_fetched_in_order_and_answered_one_by_one, moves_setup)
 {
+	char lmove[128];
+	struct redis_reply stats;
+
 	for (int i = 0; i < 2; i++) {
-		owner.blmove = i == 1;
+		if (i == 1)
+			queue_owner_use_blmove(&owner);
 		REDIS(&server, "LPUSH i a b");
 		queue_fetch_batch(&server.r, &owner, 0, 3);
 		assert_string_equal(private_redis_answer(&server).str, "a");
@@ -44,7 +48,9 @@ TEST(a_batch_is_fetched_in_order_and_answered_one_by_one, moves_setup)
 		queue_done(&server.r, &owner, 0);
 		assert_int_equal(private_redis_answer(&server).integer, 1);
 	}
-	owner.blmove = false;
+	stats = REDIS(&server, "INFO commandstats");
+	assert_true(redis_info_value(stats.str, stats.len, "cmdstat_lmove", lmove, sizeof(lmove)));
+	assert_ptr_equal(strstr(lmove, "calls=3,"), lmove);
 }
 
 TEST(fetch_at_maxmemory, moves_setup)
