@@ -5,20 +5,24 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <nettle/base16.h>
 #include <nettle/base64.h>
 
 #include "common/base/encode.h"
 
 #include "common/base/alloc.h"
 
+static const char hexadecimal[] = "0123456789abcdef";
+
 void encode_sha1_end(struct sha1_ctx *hash, char out[ENCODE_SHA1_SIZE])
 {
 	uint8_t digest[SHA1_DIGEST_SIZE];
 
 	sha1_digest(hash, sizeof(digest), digest);
-	base16_encode_update(out, sizeof(digest), digest);
-	out[BASE16_ENCODE_LENGTH(sizeof(digest))] = '\0';
+	for (size_t i = 0; i < sizeof(digest); i++) {
+		*out++ = hexadecimal[digest[i] >> 4];
+		*out++ = hexadecimal[digest[i] & 15];
+	}
+	*out = '\0';
 }
 
 void encode_sha1(const void *data, size_t len, char out[ENCODE_SHA1_SIZE])

@@ -20,15 +20,13 @@ static inline char *put_text(char *at, const char *text)
 
 static inline char *put_number(char *at, uint64_t n)
 {
-	char digits[PUT_NUMBER_MAX], *p = digits + sizeof(digits);
-	size_t len;
+	char *end = at + 1;
 
-	do
+	for (uint64_t rest = n; rest >= 10; rest /= 10)
+		end++;
+	for (char *p = end; p > at; n /= 10)
 		*--p = (char)('0' + n % 10);
-	while ((n /= 10) > 0);
-	len = (size_t)(digits + sizeof(digits) - p);
-	memcpy(at, p, len);
-	return at + len;
+	return end;
 }
 
 static inline char *put_signed(char *at, int64_t n)

@@ -1,7 +1,25 @@
 /* Durations and sizes: what is accepted, with which value, and how it is written. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "common/base/nitems.h"
+#include "common/base/put.h"
 #include "common/base/units.h"
 #include "tests/unit/unit.h"
+
+TEST(numbers_are_put_without_printf)
+{
+	static const int64_t numbers[] = { 0, 9, 10, 99, 100, 1700000000123, INT64_MAX, -1, -10, INT64_MIN };
+	char text[1 + PUT_NUMBER_MAX + 1], printed[sizeof(text)];
+
+	for (size_t i = 0; i < nitems(numbers); i++) {
+		*put_signed(text, numbers[i]) = '\0';
+		snprintf(printed, sizeof(printed), "%" PRId64, numbers[i]);
+		assert_string_equal(text, printed);
+	}
+	*put_number(text, UINT64_MAX) = '\0';
+	assert_string_equal(text, "18446744073709551615");
+}
 
 TEST(duration_reads_each_unit)
 {
