@@ -99,13 +99,14 @@ int admission_count(const struct worker *w)
 {
 	/* a probe, or a handler that starts up */
 	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);
-	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING),
-	    room = w->starter.runner->room(w) - waiting;
+	int n = one ? 1 : pacing_size(&w->pacing), waiting, room;
 
 	if (tray_none_in_flight(&w->trays))
 		return n;
+	waiting = tray_count(&w->trays, ITEM_WAITING);
 	if (n > 1 && waiting < n && !pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us))
 		return n;
+	room = w->starter.runner->room(w) - waiting;
 	return room < w->pacing.batch ? room : w->pacing.batch;
 }
 
@@ -153,8 +154,13 @@ static const struct {
 	[WORKER_NO_TRAY] = { while_no_tray_is_empty, SLOT_SETTLING, false },
 };
 
+/*
+ * Every turn pays for these walks. The compiler unrolls them, and then calls the functions of the constant table
+ * directly.
+ */
 struct admission admission_judge(const struct worker *w)
 {
+#pragma GCC unroll 16
 	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++) {
 		int64_t ends_ms = holds[hold].ends_ms(w);
 
@@ -166,6 +172,7 @@ struct admission admission_judge(const struct worker *w)
 
 bool admission_lets_work(const struct worker *w)
 {
+#pragma GCC unroll 16
 	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++)
 		if (holds[hold].hands_back && holds[hold].ends_ms(w) != NO_HOLD)
 			return false;

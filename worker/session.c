@@ -165,11 +165,16 @@ void session_renew_incarnation(struct worker *w, const char *why)
 	w->session.registered = false;
 }
 
+static bool expects_answer(const struct session *s)
+{
+	return s->answers.first != s->answers.next;
+}
+
 /* True only if the worker expects no other answer: a fetch under way would fill a tray of the old name. */
 static bool may_register(const struct worker *w)
 {
 	return w->session.redis.state == REDIS_READY && !w->session.registered && !w->session.renewing &&
-	    w->session.answers.first == w->session.answers.next;
+	    !expects_answer(&w->session);
 }
 
 /* The worker also renews its lease while it reads the trays: a large message can make that long. */
@@ -419,10 +424,10 @@ void session_io(struct worker *w, int64_t now_ms)
 	}
 	while ((rc = redis_take(&w->session.redis, &reply)) == 1)
 		dispatch(w, &reply, now_ms);
-	if (rc == 0 && is_refused(w)) {
+	if (rc == 0 && expects_answer(&w->session) && is_refused(w)) {
 		forget_asked(w);
 		retry_not_before(&w->session.retry, now_ms);	/* nothing is wrong with Redis: no back-off */
-	} else if (rc == -1 && w->session.answers.first != w->session.answers.next) {	/* bytes that are no answer */
+	} else if (rc == -1 && expects_answer(&w->session)) {	/* bytes that are no answer */
 		lose(w, now_ms);
 	}
 }

@@ -198,13 +198,17 @@ static int64_t start_at_ms(const struct worker *w, int64_t now_ms)
 	return w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : 0;
 }
 
+static bool queue_lets_start(const struct worker *w)
+{
+	return admission_lets_work(w) && (w->pacing.probing || breaker_until_ms(w->env->board) == 0);
+}
+
 void starter_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
-	bool may_start = admission_lets_work(w) && (w->pacing.probing || breaker_until_ms(w->env->board) == 0);
 	int waiting = tray_count(&w->trays, ITEM_WAITING);
 
-	if (waiting > 0 && !may_start) {
+	if (waiting > 0 && !queue_lets_start(w)) {
 		settle_relieve(w, none);
 		return;
 	}
