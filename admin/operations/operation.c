@@ -53,6 +53,19 @@ static bool is_place(const char *id)
 	return strcmp(id, "-") == 0 || record_id_valid(id);
 }
 
+/* It goes on at one of its records, or behind the last: any other place would take what it does not mean, or end it
+ * early. */
+static bool is_place_of(const struct operation *o, const char *id)
+{
+	char behind[RECORD_ID_SIZE];
+
+	if (strcmp(id, o->since) == 0)
+		return true;
+	record_id_next(o->bound, behind);
+	return record_id_valid(id) && queue_record_id_compare(id, behind) <= 0 &&
+	    (!record_id_valid(o->since) || queue_record_id_compare(id, o->since) >= 0);
+}
+
 /* -1: the answer has no fields */
 static int take_fields(struct operation *o, const struct redis_reply *reply, size_t from)
 {
@@ -79,7 +92,7 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	free(o->result);
 	o->result = alloc_string(text[OPERATION_RESULT]);
 	o->is_damaged = o->bound[0] != '\0' &&
-	    (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place(o->next));
+	    (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place_of(o, o->next));
 	return 0;
 }
 

@@ -308,3 +308,14 @@ def test_a_dry_run_stops_nothing(forged, quredis, held):
         {"queue": "mail", "id": ID, "running": held, "dry_run": True}
     assert quredis("operations", "mail", "--stop", "0" * 16, "--dry-run").code == 66
     assert dumps(q.client) == before
+
+
+@pytest.mark.parametrize("since, goes_on", [("-", "9999999999999-0"), ("5-0", "4-0")], ids=["behind", "before"])
+def test_a_place_outside_its_records_is_damage(forged, quredis, since, goes_on):
+    """Behind them it would be called complete, and before them take what it does not mean."""
+    q, write = forged
+    newest = q.client.xrevrange(q.log, count=1)[0][0].decode()
+    write(what=WHAT, options='{"class":"Mine"}', since=since, bound=newest, next=goes_on, begun=str(now_ms()))
+    r = quredis(*MINE)
+    assert r.code == 65 and "is damaged: --anew discards it" in r.err and q.client.llen(q.escape) == 3, r
+    assert quredis(*MINE, "--anew").code == 0 and q.client.llen(q.escape) == 0
