@@ -104,6 +104,8 @@ static int list_queue(struct admin *a, const struct queue_keys *k, int64_t now_m
 	for (const char *what; n < LISTED_MOST && queue_operations_listed(&reply, n, ids[n], &what);)
 		n++;
 	for (size_t i = 0; i < n; i++) {
+		if (ids[i][0] == '\0')
+			continue;
 		queue_operation_read(&a->redis, k, ids[i]);
 		if (admin_reply(a, &reply, k->operations) == -1)
 			return -1;

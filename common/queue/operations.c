@@ -124,9 +124,9 @@ bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[
 		return false;
 	field = redis_element(&pairs, 2 * i);
 	value = redis_element(&pairs, 2 * i + 1);
-	len = field.type == REDIS_STRING ? strcspn(field.str, ":") : 0;
+	len = field.type == REDIS_STRING ? strspn(field.str, "0123456789abcdef") : 0;
 	id[0] = '\0';
-	if (len > 0 && len < QUEUE_OPERATION_ID_SIZE)
+	if (len == QUEUE_OPERATION_ID_SIZE - 1 && field.str[len] == ':')
 		snprintf(id, QUEUE_OPERATION_ID_SIZE, "%.*s", (int)len, field.str);
 	*text = value.type == REDIS_STRING ? value.str : "";
 	return true;

@@ -319,3 +319,11 @@ def test_a_place_outside_its_records_is_damage(forged, quredis, since, goes_on):
     r = quredis(*MINE)
     assert r.code == 65 and "is damaged: --anew discards it" in r.err and q.client.llen(q.escape) == 3, r
     assert quredis(*MINE, "--anew").code == 0 and q.client.llen(q.escape) == 0
+
+
+@pytest.mark.parametrize("id_", ["", "x", "--all", "a:b", "A" * 16, "a" * 15, "a" * 17])
+def test_what_has_no_id_of_quredis_is_no_operation(redis, quredis, id_):
+    q = Queue(redis.client())
+    q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:what": "dlq retry", f"{id_}:bound": "1-0", f"{id_}:wanted": "run"})
+    r = quredis("--json", "operations")
+    assert (r.code, json.loads(r.out)) == (0, []), r
