@@ -65,9 +65,11 @@ static char *error_of(const char *result)
 	return line;
 }
 
+#define GIVEN_MOST 1000		/* of a text that any program may have written */
+
 static struct cell cell_given(const char *text)
 {
-	return text == NULL || text[0] == '\0' ? cell_none() : cell_bytes(text, strlen(text));
+	return text == NULL || text[0] == '\0' ? cell_none() : cell_bytes(text, strnlen(text, GIVEN_MOST));
 }
 
 static void show_row(struct admin *a, const struct queue_keys *k, const char *id,

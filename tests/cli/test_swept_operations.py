@@ -327,3 +327,11 @@ def test_what_has_no_id_of_quredis_is_no_operation(redis, quredis, id_):
     q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:what": "dlq retry", f"{id_}:bound": "1-0", f"{id_}:wanted": "run"})
     r = quredis("--json", "operations")
     assert (r.code, json.loads(r.out)) == (0, []), r
+
+
+def test_a_long_text_of_another_program_is_cut(forged, quredis):
+    q, write = forged
+    write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" * 1000000 + " 1", held=str(now_ms() + 3600000))
+    r = quredis("--json", "operations", "mail")
+    row, = json.loads(r.out)
+    assert row["by"] == "x" * 1000 and row["process"] == "y" * 1000
