@@ -216,11 +216,9 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 		return -1;
 	if (ended != 0)
 		return ended;
-	if (!there && t->seen != NULL)
-		return admin_fail(t->w->a, EX_TEMPFAIL,
-		    "the %s has ended, and the command that began it has read its result", op->verb);
 	if (!there)
-		return operation_lost(op);
+		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: another command has read its "
+		    "result, or Redis went back to an earlier state", op->verb);
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
 		return end_stopped(t);
 	if (text[OPERATION_HOLDER][0] != '\0')

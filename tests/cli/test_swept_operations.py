@@ -335,3 +335,15 @@ def test_a_long_text_of_another_program_is_cut(forged, quredis):
     r = quredis("--json", "operations", "mail")
     row, = json.loads(r.out)
     assert row["by"] == "x" * 1000 and row["process"] == "y" * 1000
+
+
+def test_a_command_whose_result_is_gone_says_that_it_cannot_tell(redis):
+    """Another command has read it, or Redis went back: to run the command again might begin another operation."""
+    q, wanted = Queue(redis.client()), fill(redis.client())[1]
+    q.client.set(LEAD, "old.0000000000000000")
+    child = begin(redis.url, *RETRY)
+    wait_for(lambda: b"run" in q.client.hvals(f"{q.escape}:operations"), 60)
+    q.client.delete(f"{q.escape}:operations")
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 75 and out == "" and "cannot tell how the retry ended" in err and "run the command again" not in err, err
+    assert moved(q) == 0
