@@ -18,29 +18,6 @@
 #define REASONS_MOST 32
 #define REASON_COLUMNS 640
 
-/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. The check "supervisor" finds
- * all holds. */
-static const struct { const char *code, *check, *begins; } found_by[] = {
-	{ "paused", "paused", "" },
-	{ "error", "types", "" },
-	{ "bounds", "bounds", "" },
-	{ "orphans", "registrations", "" },
-	{ "orphans", "lost", "" },
-};
-
-/* The command that shows more of a reason: its words before and after the name of the queue. The text of any other
- * reason says enough. */
-static const struct { const char *code, *before, *after; } shown_by[] = {
-	{ "ingress", "trend", " --since 6h" },
-	{ "oldest_age", "trend", " --since 6h" },
-	{ "growth", "trend", " --since 6h" },
-	{ "transit", "peek", " transit" },
-	{ "stuck", "peek", " transit" },
-	{ "delayed", "peek", " delayed" },
-	{ "dead_letters", "dlq stats", "" },
-	{ "failures", "stats", "" },
-};
-
 #define START "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs"
 
 /* ---- the reasons of one report ---- */
@@ -59,6 +36,8 @@ static bool has_found(const struct doctor *d, const struct queue_check *q, const
 {
 	const struct finding *f;
 
+	if (check == NULL)
+		return false;
 	STAILQ_FOREACH(f, &d->findings.list, next)
 		if (f->severity != SEVERITY_OK && strcmp(f->check, check) == 0 && is_about(f, q) &&
 		    strncmp(f->what, begins, strlen(begins)) == 0)
@@ -66,16 +45,31 @@ static bool has_found(const struct doctor *d, const struct queue_check *q, const
 	return false;
 }
 
-/* NULL: none. */
+/* NULL: another version wrote the report, or it is the code of a hold. */
+static const struct code_words *words_of(const char *code)
+{
+	for (size_t i = 0; i < HEALTH_HOLDS; i++)
+		if (strcmp(codes_table[i].name, code) == 0)
+			return &codes_table[i];
+	return NULL;
+}
+
+/* NULL: none. The check "supervisor" finds all holds. */
 static const char *check_that_found(const struct doctor *d, const struct queue_check *q, const char *code)
 {
-	for (size_t i = 0; i < nitems(found_by); i++)
-		if (strcmp(found_by[i].code, code) == 0 && has_found(d, q, found_by[i].check, found_by[i].begins))
-			return found_by[i].check;
-	for (int hold = HOLD_NONE + 1; hold < HOLDS; hold++)
-		if (holds_table[hold].code != NULL && strcmp(holds_table[hold].code, code) == 0 &&
-		    has_found(d, q, "supervisor", holds_table[hold].name))
+	const struct code_words *w = words_of(code);
+
+	for (size_t i = 0; w != NULL && i < nitems(w->checks); i++)
+		if (has_found(d, q, w->checks[i], ""))
+			return w->checks[i];
+	for (const struct hold_words *h = holds_table; h < holds_table + HOLDS; h++) {
+		if (h->code == NULL || strcmp(h->code, code) != 0)
+			continue;
+		if (has_found(d, q, h->check, ""))
+			return h->check;
+		if (has_found(d, q, "supervisor", h->name))
 			return "supervisor";
+	}
 	return NULL;
 }
 
@@ -96,6 +90,7 @@ static void take_reason(struct reasons *all, const struct doctor *d, const struc
 	const char *code = json_string_value(json_object_get(reason, "code")),
 	    *status = json_string_value(json_object_get(reason, "status"));
 	const char *text = json_string_value(json_object_get(reason, "text")), *check;
+	const struct code_words *words;
 
 	if (code == NULL || status == NULL || text == NULL)
 		return;
@@ -105,10 +100,10 @@ static void take_reason(struct reasons *all, const struct doctor *d, const struc
 		return;
 	}
 	append_once(&all->texts, visible(text, strlen(text), REASON_COLUMNS));
-	for (size_t i = 0; i < nitems(shown_by); i++)
-		if (strcmp(shown_by[i].code, code) == 0)
-			append_once(&all->commands,
-			    alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
+	words = words_of(code);
+	if (words != NULL && words->before != NULL)
+		append_once(&all->commands,
+		    alloc_format("quredis %s %s%s", words->before, q->keys.name, words->after));
 	all->worst = severity_of(status) > all->worst ? severity_of(status) : all->worst;
 }
 

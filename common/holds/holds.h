@@ -6,6 +6,7 @@
 
 #include "common/board/board.h"
 #include "common/conf/conf.h"
+#include "common/holds/codes.h"
 
 /*
  * A hold is a reason why a queue does not fetch, or not all that it should. One function judges it from the scoreboard,
@@ -44,6 +45,7 @@ struct hold_words {
 	const char *text;		/* what it means, where no reason is known */
 	/* of the reason in the health of the queue; several holds may share one. NULL: none */
 	const char *code;
+	const char *check;		/* of doctor that finds the cause, besides "supervisor"; NULL: none */
 	/*
 	 * Such a queue is unhealthy; otherwise it is degraded. `level` is for colours and doctor: the breaker is
 	 * HOLD_BAD, but only degrades, since it probes and loses nothing.
@@ -62,6 +64,19 @@ struct hold_words {
 extern const struct hold_words holds_table[HOLDS];
 bool holds_end_by_themselves(enum hold hold);	/* within seconds, as a rule */
 enum hold holds_by_name(const char *name);	/* HOLDS: this version knows no such state */
+
+/* Those of codes.h first. After them stand the holds: code HEALTH_HOLDS + hold is 1 while that lasts for longer than it
+ * may. Holds that share a code share the place of the first one. */
+enum health_code {
+#define X(id, ...) HEALTH_##id,
+	CODES_TABLE(X)
+#undef X
+	HEALTH_HOLDS,
+	HEALTH_CODES = HEALTH_HOLDS + HOLDS
+};
+extern const struct code_words codes_table[HEALTH_HOLDS];
+enum health_code holds_code(enum hold hold);		/* HEALTH_CODES: it has none */
+const char *holds_code_name(enum health_code code);	/* "ingress", "breaker", …; NULL: a place that is not used */
 
 /* ---- judge.c ---- */
 

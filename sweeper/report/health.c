@@ -101,8 +101,8 @@ static void resume_from(struct health *h, const struct queue_health *last)
 		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
 			continue;
 		for (int c = 0; c < HEALTH_CODES; c++)
-			if (health_codes_name((enum health_code)c) != NULL &&
-			    strcmp(code, health_codes_name((enum health_code)c)) == 0 &&
+			if (holds_code_name((enum health_code)c) != NULL &&
+			    strcmp(code, holds_code_name((enum health_code)c)) == 0 &&
 			    queue_health_level_of(status) > QUEUE_HEALTHY)
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
 	}

@@ -8,31 +8,8 @@
 #include "sweeper/report/health_rule.h"
 #include "sweeper/core/core.h"
 
-/*
- * The figures that are judged. health_codes.c has a row for each: its name, its value and limits, its text. After them
- * stand the holds, whose rows are in common/holds/table.c.
- */
-enum health_code {
-	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
-	HEALTH_DELAYED,		/* messages */
-	HEALTH_OLDEST_AGE,	/* ms: of the oldest message in ingress */
-	HEALTH_GROWTH,		/* ms: for so long more messages have come than left; growth_ms() */
-	HEALTH_FAILURES,	/* percent of the attempts that failed, rounded up: health_rule_failure_rate() */
-	HEALTH_ORPHANS,		/* registrations without a lease, and messages without a living owner */
-	HEALTH_PAUSED,		/* ms */
-	HEALTH_ARCHIVE,		/* 1: dead letters must leave, and the archive accepts none */
-	HEALTH_BOUNDS,		/* 1: there are more dead letters than the bounds allow, and nothing can remove them */
-	HEALTH_LEFTOVERS,	/* processes of a dead supervisor that did not die */
-	HEALTH_ASIDE,		/* messages that Redis refused to move */
-	/* + enum hold: 1: the hold lasts for longer than it may. Holds that share a code share the place of the first
-	 * one */
-	HEALTH_HOLDS,
-	HEALTH_CODES = HEALTH_HOLDS + HOLDS
-};
 /* The workers of all queues, for the judge of holds: read at the start of this turn, valid until the next. */
 const struct hold_slots *health_slots(const struct sweeper *s);
-
-const char *health_codes_name(enum health_code code);	/* "ingress", "breaker", …; NULL: a place that is not used */
 
 struct health_figure {
 	int64_t value;			/* -1: not known */

@@ -168,9 +168,8 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 /* ---- the table ---- */
 
 /*
- * The only list of the figures beside their enum. Each row has
- *	name		in reports
- *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s
+ * A row for each of common/holds/codes.h. It has
+ *	figure		in the unit of that row; -1: not known. It and the limits are expressions of s
  *			(sweeper), q (queue), n (its facts) and t (its thresholds)
  *	degraded, unhealthy, looks	health_rule.h
  *	text, what	the function that writes the reason, and its words
@@ -178,63 +177,42 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
  */
 #define NONE HEALTH_NO_LIMIT
 #define CODES(X) \
-	X(HEALTH_INGRESS, "ingress", n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
-	X(HEALTH_TRANSIT, "transit", n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, \
+	X(HEALTH_INGRESS, n[FACT_INGRESS_SIZE], t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
+	X(HEALTH_TRANSIT, n[FACT_TRANSIT_SIZE], t->transit_max, NONE, 1, count_text, \
 	    "messages are in flight", NULL) \
-	X(HEALTH_DEAD_LETTERS, "dead_letters", n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, \
+	X(HEALTH_DEAD_LETTERS, n[FACT_ESCAPE_SIZE], t->dlq_max_warning, t->dlq_max_critical, 1, \
 	    count_text, "dead letters", NULL) \
-	X(HEALTH_STUCK, "stuck", sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, \
+	X(HEALTH_STUCK, sum_known(n[FACT_INGRESS_STUCK], n[FACT_TRANSIT_STUCK]), t->stuck_max_warning, \
 	    t->stuck_max_critical, 1, count_text, "messages are stuck", NULL) \
-	X(HEALTH_DELAYED, "delayed", n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, \
+	X(HEALTH_DELAYED, n[FACT_DELAYED_SIZE], t->delayed_max, NONE, 1, delayed_text, \
 	    "messages are delayed", NULL) \
-	X(HEALTH_OLDEST_AGE, "oldest_age", n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
+	X(HEALTH_OLDEST_AGE, n[FACT_INGRESS_SIZE] == 0 ? 0 : n[FACT_INGRESS_OLDEST], \
 	    t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
 	    duration_text, "the oldest message has waited for", "no old message waits") \
-	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, \
+	X(HEALTH_GROWTH, growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, \
 	    "the backlog has grown for", "the backlog does not grow, or the queue is paused") \
-	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
+	X(HEALTH_FAILURES, health_rule_failure_rate(n[FACT_FAILURES], n[FACT_ATTEMPTS], t->failure_min), \
 	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
-	X(HEALTH_ORPHANS, "orphans", sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, \
+	X(HEALTH_ORPHANS, sum_known(n[FACT_ORPHAN_REGISTRATIONS], n[FACT_ORPHAN_MESSAGES]), 0, NONE, 2, \
 	    orphans_text, "registrations and messages without an owner that lives", \
 	    "each registration and message has an owner that lives") \
-	X(HEALTH_PAUSED, "paused", n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", \
+	X(HEALTH_PAUSED, n[FACT_PAUSED], paused_limit_ms(t, n), NONE, 1, paused_text, "paused for", \
 	    "the queue is not paused") \
-	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, \
+	X(HEALTH_ARCHIVE, archiver_fails(q), 0, NONE, 1, archive_text, \
 	    "dead letters stay, since the archive takes none", "the archive refuses no dead letters") \
-	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
+	X(HEALTH_BOUNDS, bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
 	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
 	    "dead letters are within the bounds") \
-	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
+	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \
-	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, \
+	X(HEALTH_ASIDE, aside_of(q)->n, 0, NONE, 1, aside_text, \
 	    "set aside, since Redis refuses to move them", "no message is set aside")
 
 #define ONE(...) + 1
 _Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");
 
-static const char *const names[HEALTH_HOLDS] = {
-#define NAME(code, name, ...) [code] = (name),
-	CODES(NAME)
-};
-
 /* ---- the holds ---- */
-
-/* The place of the code of a hold; HEALTH_CODES: it has none. A row of the table above comes first, then the first hold
- * of this code. */
-static int code_of_hold(enum hold hold)
-{
-	const char *name = holds_table[hold].code;
-	int code = 0, first = HOLD_NONE + 1;
-
-	if (name == NULL)
-		return HEALTH_CODES;
-	while (code < HEALTH_HOLDS && strcmp(names[code], name) != 0)
-		code++;
-	while (code == HEALTH_HOLDS && (holds_table[first].code == NULL || strcmp(holds_table[first].code, name) != 0))
-		first++;
-	return code < HEALTH_HOLDS ? code : HEALTH_HOLDS + first;
-}
 
 /* Processes of dead supervisors and the archive have codes of their own. */
 static bool has_own_code(const struct judged *judged)
@@ -249,7 +227,7 @@ static void measure_holds(const struct health_holds *holds, struct health_figure
 	for (int code = HEALTH_HOLDS; code < HEALTH_CODES; code++)
 		figures[code] = (struct health_figure){ 0, { HEALTH_NO_LIMIT, HEALTH_NO_LIMIT, 1 } };
 	for (int i = 0; i < HOLDS; i++) {
-		int code = code_of_hold((enum hold)i);
+		int code = (int)holds_code((enum hold)i);
 		bool unhealthy = holds_table[i].unhealthy;
 
 		if (code < HEALTH_HOLDS || code == HEALTH_CODES)
@@ -270,7 +248,7 @@ static void hold_text(const struct reason *r, enum hold first)
 	char text[HOLD_TEXT_SIZE];
 
 	for (int i = (int)first; i < HOLDS; i++)
-		if (holds->now[i].reason != NULL && code_of_hold((enum hold)i) == HEALTH_HOLDS + (int)first)
+		if (holds->now[i].reason != NULL && (int)holds_code((enum hold)i) == HEALTH_HOLDS + (int)first)
 			judged = &holds->now[i];
 	if (judged == NULL || r->q->board == NULL) {
 		add_text(r, "%s", holds_table[first].text);
@@ -285,15 +263,6 @@ static void hold_text(const struct reason *r, enum hold first)
 }
 
 /* ---- all codes ---- */
-
-const char *health_codes_name(enum health_code code)
-{
-	enum hold hold = (enum hold)(code - HEALTH_HOLDS);
-
-	if (code < HEALTH_HOLDS)
-		return names[code];
-	return code_of_hold(hold) == (int)code ? holds_table[hold].code : NULL;
-}
 
 size_t health_codes_list(const struct health *h, enum health_code list[HEALTH_CODES])
 {
@@ -316,7 +285,7 @@ void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q
 	const struct conf_thresholds *t = gauge_thresholds(s, q);
 	const int64_t *n = gauge_of(q)->facts.n;
 
-#define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = \
+#define FIGURE(code, figure, degraded, unhealthy, looks, ...) figures[code] = \
     (struct health_figure){ figure, { degraded, unhealthy, looks } };
 	CODES(FIGURE)
 	measure_holds(&health_of(q)->holds, figures);
@@ -350,7 +319,7 @@ const char *health_codes_text(const struct sweeper *s, const struct sweeper_queu
 		void (*text)(const struct reason *r);
 		const char *what, *over;
 	} rows[HEALTH_HOLDS] = {
-#define TEXT(code, name, figure, degraded, unhealthy, looks, text, what, over) [code] = { text, what, over },
+#define TEXT(code, figure, degraded, unhealthy, looks, text, what, over) [code] = { text, what, over },
 		CODES(TEXT)
 	};
 	const struct health *h = health_of(q);

@@ -36,7 +36,7 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(all,
-		    json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_codes_name(list[i]),
+		    json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", holds_code_name(list[i]),
 		    "status", queue_health_names[h->checks[list[i]].level], "recovering",
 		    health_codes_is_recovering(h, list[i]),
 		    "value", (json_int_t)h->figures[list[i]].value, "limit", (json_int_t)health_codes_limit(h, list[i]),

@@ -58,14 +58,14 @@ static void write_reasons(struct page *p, const struct sweeper_queue *q)
 {
 	for (int i = 0; p->s->conf->health.enabled && i < HEALTH_CODES; i++)
 		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
-			write_sample(p, q, health_codes_name((enum health_code)i), health_of(q)->checks[i].level);
+			write_sample(p, q, holds_code_name((enum health_code)i), health_of(q)->checks[i].level);
 }
 
 static void write_recovering(struct page *p, const struct sweeper_queue *q)
 {
 	for (int i = 0; p->s->conf->health.enabled && i < HEALTH_CODES; i++)
 		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
-			write_sample(p, q, health_codes_name((enum health_code)i),
+			write_sample(p, q, holds_code_name((enum health_code)i),
 			    health_codes_is_recovering(health_of(q), (enum health_code)i));
 }
 

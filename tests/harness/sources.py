@@ -249,7 +249,7 @@ def counter_rows():
 
 def health_codes():
     """Those of figures, and those of holds, of which several may share one."""
-    figures = re.findall(r'X\(HEALTH_\w+, "(\w+)"', (ROOT / "sweeper/report/health_codes.c").read_text())
+    figures = [row["name"] for _, _, row in _rows("common/holds/codes.h")]
     return list(dict.fromkeys(figures + [row["code"] for row in holds() if "code" in row]))
 
 

@@ -1,33 +1,33 @@
-"""Codes of health that other files name, since they show such a reason in a way of its own, exist."""
+"""What the table of codes of health names exists, and so do the codes that other files name."""
 import re
 
 import pytest
 
 from harness import ROOT, sources
 
-NAMED = {       # file -> each pattern finds a list of codes, or one
-    "admin/doctor/health.c": (r"\} found_by\[\] = \{(.*?)\n\};", r"\} shown_by\[\] = \{(.*?)\n\};"),
-    "admin/web/metrics.c": (r"HEALTH, write_reason, (\"\w+\") ",),
-    "admin/web/assets/page_overview.js": (r"OF_DEAD_LETTERS = \[(.*?)\]",),
-}
+CODES = (ROOT / "common/holds/codes.h").read_text()
+HOLDS = (ROOT / "common/holds/table.c").read_text()
+CHECKS = set(re.findall(r"\b(?:SYSTEM|QUEUE)\((\w+), ", (ROOT / "admin/doctor/checks.h").read_text()))
 
 
-def codes_in(text, patterns):
-    """Of each row of a list only the first string is a code, unless the list has no rows."""
-    found = set()
-    for pattern in patterns:
-        lists = re.findall(pattern, text, re.S)
-        assert lists, pattern
-        for one in lists:
-            found.update(re.findall(r'\{ "(\w+)"', one) or re.findall(r'"(\w+)"', one))
-    return found
+def named(codes, holds):
+    """The checks, commands and pages of the tables."""
+    checks = {c for row in re.findall(r"\.checks = \{(.*?)\}", codes) for c in re.findall(r'"(\w+)"', row)}
+    commands, pages = (set(re.findall(rf'\.{column} = "([^"]+)"', codes)) for column in ("before", "page"))
+    return checks | set(re.findall(r'\.check = "(\w+)"', holds)), commands, pages
 
 
-@pytest.mark.parametrize("path", NAMED)
-def test_codes_exist(path):
-    assert codes_in((ROOT / path).read_text(), NAMED[path]) - set(sources.health_codes()) == set()
+def test_links_exist():
+    checks, commands, pages = named(CODES, HOLDS)
+    assert len(checks) == 5 and checks <= CHECKS
+    assert len(commands) == 4 and all(any(shown.startswith(c + " ") for shown in sources.commands()) for c in commands)
+    assert pages and all(f'["{page}", "#' in (ROOT / "admin/web/assets/console.js").read_text() for page in pages)
 
 
-def test_a_wrong_code_is_seen():
-    text = (ROOT / "admin/doctor/health.c").read_text().replace('{ "growth",', '{ "grown",')
-    assert codes_in(text, NAMED["admin/doctor/health.c"]) - set(sources.health_codes()) == {"grown"}
+def test_a_wrong_check_is_seen():
+    assert named(CODES.replace('"lost"', '"lots"'), HOLDS)[0] - CHECKS == {"lots"}
+
+
+@pytest.mark.parametrize("code", re.findall(r'HEALTH, write_reason, "(\w+)"', (ROOT / "admin/web/metrics.c").read_text()))
+def test_codes_exist(code):
+    assert code in sources.health_codes()
