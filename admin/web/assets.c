@@ -1,4 +1,4 @@
-/* The files of the pages are part of the binary: no request can read any other file. */
+/* The files of the pages are part of the binary, or made from its tables: no request can read any other file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,17 +48,35 @@ static const char *type_of(const char *path)
 	return "application/octet-stream";
 }
 
-/* The entity tag of a file, computed at its first use. */
-static const char *tag_of(size_t file)
-{
-	static char tags[nitems(files)][44];
-	char sum[ENCODE_SHA1_SIZE];
+struct content {
+	const char *path, *data;
+	size_t len;
+	char tag[ENCODE_SHA1_SIZE + 2];		/* the entity tag, computed at the first use */
+};
 
-	if (tags[file][0] == '\0') {
-		encode_sha1(files[file].start, (size_t)(files[file].end - files[file].start), sum);
-		snprintf(tags[file], sizeof(tags[file]), "\"%s\"", sum);
+/* No file of the folder has the name of the generated one. NULL: there is no such file. */
+static struct content *find_content(const char *path)
+{
+	static struct content all[nitems(files) + 1];
+
+	for (size_t i = 0; i < nitems(all); i++) {
+		bool made = i == nitems(files);
+		struct content *c = &all[i];
+
+		if (strcmp(made ? "words.js" : files[i].path, path) != 0)
+			continue;
+		if (c->path == NULL) {
+			char sum[ENCODE_SHA1_SIZE];
+
+			c->path = made ? "words.js" : files[i].path;
+			c->data = made ? web_words()->data : files[i].start;
+			c->len = made ? web_words()->len : (size_t)(files[i].end - files[i].start);
+			encode_sha1(c->data, c->len, sum);
+			snprintf(c->tag, sizeof(c->tag), "\"%s\"", sum);
+		}
+		return c;
 	}
-	return tags[file];
+	return NULL;
 }
 
 static bool is_known(const struct web_call *call, const char *tag)
@@ -71,19 +89,17 @@ static bool is_known(const struct web_call *call, const char *tag)
 void web_asset(struct web_call *call)
 {
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req));
-	const char *asked = path == NULL || path[0] == '\0' || strcmp(path, "/") == 0 ? "index.html" : path + 1;
+	const struct content *c =
+	    find_content(path == NULL || path[0] == '\0' || strcmp(path, "/") == 0 ? "index.html" : path + 1);
 
-	for (size_t i = 0; i < nitems(files); i++) {
-		if (strcmp(files[i].path, asked) != 0)
-			continue;
-		web_answer_header(call, "ETag", tag_of(i));
-		web_answer_header(call, "Cache-Control", "no-cache");
-		if (is_known(call, tag_of(i)))
-			web_answer(call, 304, NULL, NULL, 0);
-		else
-			web_answer(call, 200, type_of(files[i].path), files[i].start,
-			    (size_t)(files[i].end - files[i].start));
+	if (c == NULL) {
+		web_call_not_found(call);
 		return;
 	}
-	web_call_not_found(call);
+	web_answer_header(call, "ETag", c->tag);
+	web_answer_header(call, "Cache-Control", "no-cache");
+	if (is_known(call, c->tag))
+		web_answer(call, 304, NULL, NULL, 0);
+	else
+		web_answer(call, 200, type_of(c->path), c->data, c->len);
 }

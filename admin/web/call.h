@@ -85,6 +85,8 @@ void web_command_failure(const struct web_job *job, struct buffer *document);
 void web_session_begin(struct web_call *call);	/* web/access.c */
 void web_session_end(struct web_call *call);
 void web_asset(struct web_call *call);
+struct buffer;
+const struct buffer *web_words(void);		/* words.js; borrowed, it never changes */
 void web_live(struct web_call *call);
 void web_ready(struct web_call *call);
 void web_metrics(struct web_call *call);

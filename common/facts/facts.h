@@ -48,6 +48,7 @@ struct fact_words {
 	const char *label;		/* the last label of its sample; NULL: none */
 	const char *listed;		/* its member in `quredis ls --json`, which measures it again; NULL: none */
 	const char *title;		/* of its column; NULL: no table has one */
+	const char *heading;		/* of its column in the console; NULL: the title */
 	unsigned in;			/* the tables that have it: bits of enum fact_table */
 	int yields;			/* its rank where the terminal is too narrow: YIELDS() */
 	bool rare;			/* 0 as a rule: while all are 0, the column goes first */
@@ -72,6 +73,7 @@ void facts_write(struct json_t *report, enum fact_scope scope, const struct fact
 /* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the
  * report was written */
 void facts_read(struct facts *f, enum fact_scope scope, const struct json_t *report, int64_t age_ms);
+struct json_t *facts_tables_json(unsigned in);	/* new: the commands whose tables these are; NULL: there is none */
 void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `quredis ls --json` */
 
 /* ---- metrics ---- */

@@ -8,21 +8,21 @@
 	X(INGRESS_SIZE, .object = "ingress", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "ingress", \
 	    .listed = "ingress_size", .statsd = "quredis.health.queue.*.size", \
 	    .title = "Ingress", .in = IN_HEALTH | IN_TOP, .yields = 15, \
-	    .text = "messages that wait") \
+	    .heading = "Waiting", .text = "messages that wait") \
 	X(INGRESS_OLDEST, .object = "ingress", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "ingress", .statsd = "quredis.health.queue.*.oldest_age", \
 	    .title = "Oldest", .in = IN_HEALTH | IN_TOP, .yields = 7, \
 	    .text = "for how long the oldest one has waited") \
 	X(INGRESS_AVERAGE, .object = "ingress", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
-	    .label = "ingress", .text = "for how long messages have waited on average") \
+	    .label = "ingress", .heading = "Average age", .text = "for how long messages have waited on average") \
 	X(INGRESS_STUCK, .object = "ingress", .key = "stuck_count", .metric = METRIC_STUCK, .label = "ingress", \
-	    .text = "messages that have waited for health.thresholds.stuck_age") \
+	    .heading = "Stuck", .text = "messages that have waited for health.thresholds.stuck_age") \
 	X(TRANSIT_SIZE, .object = "transit", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "transit", \
 	    .listed = "transit_size", .statsd = "quredis.health.queue.*.in_work", \
 	    .title = "Transit", .in = IN_HEALTH | IN_TOP, .yields = 13, \
-	    .text = "messages in flight") \
+	    .heading = "In flight", .text = "messages in flight") \
 	X(TRANSIT_OLDEST, .object = "transit", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
-	    .label = "transit", .text = "how long the longest run has lasted") \
+	    .label = "transit", .heading = "Longest in flight", .text = "how long the longest run has lasted") \
 	X(TRANSIT_AVERAGE, .object = "transit", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
 	    .label = "transit", .text = "how long runs have lasted on average") \
 	X(TRANSIT_STUCK, .object = "transit", .key = "stuck_count", .metric = METRIC_STUCK, .label = "transit", \
@@ -30,7 +30,7 @@
 	X(ESCAPE_SIZE, .object = "escape", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "escape", \
 	    .listed = "escape_size", .statsd = "quredis.dlq.*.size", \
 	    .title = "Escape", .in = IN_HEALTH | IN_TOP, .yields = 14, \
-	    .text = "dead letters") \
+	    .heading = "Dead letters", .text = "dead letters") \
 	X(ESCAPE_OLDEST, .object = "escape", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "escape", .text = "how old the oldest dead letter is") \
 	X(ESCAPE_AVERAGE, .object = "escape", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
@@ -49,17 +49,20 @@
 	    .text = "workers without messages in flight") \
 	X(RATE_DONE, .object = "rates", .key = "done", \
 	    .title = "Done/min", .in = IN_HEALTH_END, .yields = 5, \
-	    .text = "messages done in the last whole minute") \
-	X(RATE_FAILED, .object = "rates", .key = "failed", .text = "attempts that failed in that minute") \
-	X(RATE_RETRIED, .object = "rates", .key = "retried", .text = "messages delayed for a retry in that minute") \
+	    .heading = "Done a minute", .text = "messages done in the last minute") \
+	X(RATE_FAILED, .object = "rates", .key = "failed", \
+	    .heading = "Failed a minute", .text = "attempts that failed in the last minute") \
+	X(RATE_RETRIED, .object = "rates", .key = "retried", \
+	    .text = "messages delayed for a retry in the last minute") \
 	X(RATE_ESCAPED, .object = "rates", .key = "escaped", \
-	    .text = "messages that became dead letters in that minute") \
-	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in that minute") \
+	    .text = "messages that became dead letters in the last minute") \
+	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in the last minute") \
 	X(RATE_RESCUED, .object = "rates", .key = "rescued", \
-	    .text = "messages of dead workers returned in that minute") \
+	    .text = "messages of dead workers returned in the last minute") \
 	X(ENQUEUED, .object = "rates", .key = "enqueued", .text = "messages pushed in a minute, estimated") \
 	X(ATTEMPTS, .object = "failures", .key = "attempts", .text = "attempts that ended in failure_window") \
-	X(FAILURES, .object = "failures", .key = "failed", .text = "attempts that failed in failure_window") \
+	X(FAILURES, .object = "failures", .key = "failed", \
+	    .heading = "Failed", .text = "attempts that failed in failure_window") \
 	X(FAILURE_WINDOW, .object = "failures", .key = "window", .type = FACT_AGE, .text = "failure_window") \
 	X(ARRIVALS, .object = "growth", .key = "arrivals", .type = FACT_PACE, \
 	    .text = "messages that arrive in a minute") \
@@ -107,7 +110,7 @@
 	X(NEXT_CONNECT, .scope = FACT_OF_HOST, .key = "next_connect_ms", .type = FACT_LEFT, \
 	    .text = "while all workers have lost Redis, the time until the first of them tries to connect") \
 	X(WORKER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "workers", \
-	    .text = "resident bytes of the workers") \
+	    .heading = "Memory", .text = "resident bytes of the workers") \
 	X(HANDLER_MEMORY, .scope = FACT_OF_HOST, .object = "memory", .key = "handlers", \
 	    .text = "resident bytes of handlers")
 

@@ -3,10 +3,12 @@ import { get } from "./api.js";
 import { draw, h, rememberFocus, setAttribute, setText } from "./dom.js";
 import { count, duration, plural, setTime } from "./format.js";
 import { badge, HEALTH, healthRank } from "./icons.js";
-import { command, empty, notice, queueLink, setNotice } from "./parts.js";
+import { column, command, empty, notice, queueLink, setNotice } from "./parts.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
+import { FIGURES } from "./words.js";
 
+const F = FIGURES.queue;
 const seconds = (s) => (s === undefined || s === null ? "–" : duration(s * 1000));
 
 function timeCell(of) {
@@ -33,18 +35,18 @@ const COLUMNS = [
 	{ id: "as_of", title: "As of", css: "time", cell: asOfCell,
 		hint: "When the supervisor judged the queue: all figures are of that look. Below: when it looks again, at the latest" },
 	{ id: "since", title: "Since", css: "time", cell: timeCell((q) => q.since) },
-	{ id: "ingress", title: "Waiting", css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
-	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
-	{ id: "average", title: "Average age", css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
-	{ id: "longest", title: "Longest in flight", css: "number fourth", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
-	{ id: "failed", title: "Failed", css: "number second", hint: "Share of the attempts of the last minutes that failed", value: failedOf, first: "down",
+	{ id: "ingress", ...column(F["ingress.size"]), css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
+	{ id: "oldest", ...column(F["ingress.oldest_age"]), css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
+	{ id: "average", ...column(F["ingress.avg_age"]), css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
+	{ id: "longest", ...column(F["transit.oldest_age"]), css: "number fourth", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
+	{ id: "failed", ...column(F["failures.failed"], F["failures.attempts"]), css: "number second", value: failedOf, first: "down",
 		cell: (td, q) => {
 			setText(td, failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`);
 			td.title = q.failures?.text ?? "";
 		} },
-	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
-	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
-	{ id: "workers", title: "Workers", css: "number fourth", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
+	{ id: "stuck", ...column(F["ingress.stuck_count"], F["transit.stuck_count"]), css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
+	{ id: "escape", ...column(F["escape.size"]), css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
+	{ id: "workers", ...column(F["workers.active"], F["workers.alive"]), title: F["workers.alive"].title, css: "number fourth", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
 ];
 
 // With an open breaker: when workers try the handler again.

@@ -3,13 +3,14 @@ import { Sparkline } from "./chart.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, now, plural, rate } from "./format.js";
 import { badge, HEALTH, healthRank, icon } from "./icons.js";
-import { command, empty, Figures, healthCell, queueLink } from "./parts.js";
+import { column, command, empty, entry, Figures, healthCell, queueLink } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { Table } from "./table.js";
+import { CODES, FIGURES } from "./words.js";
 
 const FILTER_FROM = 8;
-const OF_DEAD_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
+const { queue: F, host: H } = FIGURES;
 const PROBLEMS_SHOWN = 6;
 const NAMES_SHOWN = 4;
 
@@ -38,25 +39,24 @@ const COLUMNS = [
 	{ id: "name", title: "Queue", header: true, value: (q) => q.name, cell: (td, q) => queueLink(td, q.name) },
 	{ id: "state", title: "State", value: (q) => q.state.word, css: "state",
 		cell: (td, q) => draw(td, q.state, () => badge(q.state.level, q.state.word, q.state.why)) },
-	{ id: "ingress", title: "Waiting", value: (q) => q.ingress_size, first: "down", css: "number waiting",
+	{ id: "ingress", ...column(F["ingress.size"]), value: (q) => q.ingress_size, first: "down", css: "number waiting",
 		cell: (td, q) => numberCell(td, q.ingress_size, href(["queue", q.name, "ingress"])) },
-	{ id: "transit", title: "In flight", value: (q) => q.transit_size, first: "down", css: "number",
+	{ id: "transit", ...column(F["transit.size"]), value: (q) => q.transit_size, first: "down", css: "number",
 		cell: (td, q) => numberCell(td, q.transit_size, href(["queue", q.name, "transit"])) },
-	{ id: "delayed", title: "Delayed", value: (q) => q.delayed_size, first: "down", css: "number second",
+	{ id: "delayed", ...column(F["delayed.size"]), value: (q) => q.delayed_size, first: "down", css: "number second",
 		cell: (td, q) => numberCell(td, q.delayed_size, href(["queue", q.name, "delayed"])) },
-	{ id: "escape", title: "Dead letters", value: (q) => q.escape_size, first: "down", css: "number dead-letters",
+	{ id: "escape", ...column(F["escape.size"]), value: (q) => q.escape_size, first: "down", css: "number dead-letters",
 		cell: (td, q) => numberCell(td, q.escape_size, href(["dead-letters", q.name])) },
-	{ id: "pace", title: "Done a minute", value: (q) => store.rate(q, "done"), first: "down", css: "number pace second",
-		hint: "Done in the last minute; the line shows the last five minutes, each with its own scale", cell: paceCell },
-	{ id: "failed", title: "Failed", value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
-		hint: "Failed attempts in the last minute",
+	{ id: "pace", ...column(F["rates.done"], { text: "the line shows the last five minutes, each with its own scale" }), value: (q) => store.rate(q, "done"), first: "down",
+		css: "number pace second", cell: paceCell },
+	{ id: "failed", ...column(F["rates.failed"]), value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
 		cell: (td, q) => {
 			setText(td, rate(store.rate(q, "failed")));
 			td.title = q.health?.failures?.text ?? "";
 		} },
-	{ id: "oldest", title: "Oldest", value: oldest, first: "down", css: "number third", hint: "How long the oldest message has been waiting",
+	{ id: "oldest", ...column(F["ingress.oldest_age"]), value: oldest, first: "down", css: "number third",
 		cell: (td, q) => setText(td, duration(oldest(q))) },
-	{ id: "workers", title: "Workers", value: (q) => q.alive, first: "down", css: "number third", hint: "Live workers / configured workers, on all hosts",
+	{ id: "workers", ...column(F["workers.alive"], H.wanted), value: (q) => q.alive, first: "down", css: "number third",
 		cell: (td, q) => setText(td, q.served.length > 0 ? `${q.alive}/${q.wanted}` : "–") },
 	{ id: "health", title: "Health", value: (q) => healthRank(q.health?.status), css: "health second",
 		cell: (td, q) => healthCell(td, q.health) },
@@ -80,9 +80,8 @@ export class OverviewPage {
 
 	constructor() {
 		this.figures = new Figures([
-			["Waiting", "In ingress, over all queues"], ["In flight", "Fetched by workers", "#/flight"], ["Delayed", "Retries, and messages pushed with a delay"],
-			["Dead letters", "In escape", "#/dead-letters"], ["Done a minute", "Over the last minute, all hosts"], ["Failed a minute", "Failed attempts"],
-			["Workers", "Live workers / configured workers", "#/nodes"]]);
+			entry([F["ingress.size"]]), entry([F["transit.size"]], "#/flight"), entry([F["delayed.size"]]), entry([F["escape.size"]], "#/dead-letters"),
+			entry([F["rates.done"]]), entry([F["rates.failed"]]), entry([F["workers.alive"], H.wanted], "#/nodes")]);
 		this.spark = new Sparkline(280, 44);
 		this.problems = h("section", { class: "problems", "aria-label": "What needs attention" });
 		this.filter = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", oninput: () => this.refresh() });
@@ -138,8 +137,9 @@ export class OverviewPage {
 			reasons.unshift("messages wait, but no worker fetches");
 		if (reasons.length === 0)
 			return [];
-		const only_dead_letters = (queue.health?.reasons ?? []).every((r) => OF_DEAD_LETTERS.includes(r.code)) && reasons.length === queue.health?.reasons?.length;
-		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([only_dead_letters ? "dead-letters" : "queue", queue.name]) }];
+		const pages = new Set((queue.health?.reasons ?? []).map((r) => CODES[r.code]?.page));		// that explain the reasons
+		const page = pages.size === 1 && reasons.length === queue.health.reasons.length ? [...pages][0] : null;
+		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([page ?? "queue", queue.name]) }];
 	}
 
 	#showRest() {

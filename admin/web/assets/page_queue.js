@@ -5,20 +5,21 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, rate } from "./format.js";
 import { badge } from "./icons.js";
 import { LISTS, MessageList } from "./messages.js";
-import { failureLines, Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
+import { entry, failureLines, Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
+import { COUNTERS, FIGURES } from "./words.js";
 
-const OF_EACH_MESSAGE = ["fetched", "done", "failed", "retried", "escaped", "due"];	// counters that the charts tell; a new one is shown below them
+const { queue: F, host: H } = FIGURES;
 
 export class QueuePage {
 	constructor(route) {
 		this.name = route.path[1];
 		this.title = this.name;
-		this.figures = new Figures([["Waiting", "In ingress"], ["In flight", "Fetched by workers"], ["Delayed", "Retries, and messages pushed with a delay"],
-			["Dead letters", "In escape", href(["dead-letters", this.name])], ["Done a minute", "Over the last minute, all hosts"],
-			["Failed a minute", "Failed attempts"], ["Oldest", "How long the oldest message has been waiting"], ["Workers", "Live workers / configured workers"]]);
+		this.figures = new Figures([entry([F["ingress.size"]]), entry([F["transit.size"]]), entry([F["delayed.size"]]),
+			entry([F["escape.size"]], href(["dead-letters", this.name])), entry([F["rates.done"]]), entry([F["rates.failed"]]),
+			entry([F["ingress.oldest_age"]]), entry([F["workers.alive"], H.wanted])]);
 		this.state = h("span");
 		this.health = h("span", { class: "health-line" });
 		this.switch = h("button", { type: "button", onclick: () => this.#switch() });
@@ -148,13 +149,13 @@ export class QueuePage {
 	}
 
 	#showDurations(stats) {
-		const rare = Object.keys(stats.counters).filter((c) => stats.counters[c] > 0 && !OF_EACH_MESSAGE.includes(c));
+		const rare = Object.keys(stats.counters).filter((c) => stats.counters[c] > 0 && !COUNTERS[c]?.usual);	// the charts tell the usual ones
 		const half = Object.entries(stats.below_ms ?? {});
 		draw(this.durations, [half, rare.map((c) => stats.counters[c]), this.range.id], () => [
 			h("h2", null, "Handler run time"), h("dl", { class: "pairs" }, half.map(([p, ms]) =>
 				[h("dt", null, `${p} <`), h("dd", null, duration(ms))])),
 			rare.length > 0 && h("h2", null, `Also in the ${this.range.words}`),
-			rare.length > 0 && h("dl", { class: "pairs" }, rare.map((c) => [h("dt", null, c.replaceAll("_", " ")), h("dd", null, count(stats.counters[c]))]))]);
+			rare.length > 0 && h("dl", { class: "pairs" }, rare.map((c) => [h("dt", { title: COUNTERS[c]?.text }, c.replaceAll("_", " ")), h("dd", null, count(stats.counters[c]))]))]);
 	}
 
 	close() {

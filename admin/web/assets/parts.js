@@ -4,6 +4,18 @@ import { count, time } from "./format.js";
 import { badge, HEALTH } from "./icons.js";
 import { href } from "./route.js";
 
+/** The title of a column, and its hint, from rows of the table of figures (words.js); the title is that of the first. */
+export function column(...figures) {
+	const hint = figures.map((f) => f.text).join(" / ");
+	return { title: figures[0].title, hint: hint[0].toUpperCase() + hint.slice(1) };
+}
+
+/** The same as an entry of Figures. */
+export function entry(figures, to) {
+	const { title, hint } = column(...figures);
+	return [title, hint, to];
+}
+
 /** Figures side by side: entries [label, hint, href or null]; set([value, …], [level, …]). */
 export class Figures {
 	constructor(entries) {
