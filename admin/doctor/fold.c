@@ -9,6 +9,7 @@
 
 #define NAMES_MAX 5
 #define WORDS_LISTED 3
+#define MARKS ",:;"
 
 static char *text_of(struct buffer *b)
 {
@@ -186,6 +187,23 @@ static bool take_alike(struct fold *f, struct buffer *out, bool figures)
 	return alike;
 }
 
+/* The length of the next word, without a mark that stands behind it in each line: it belongs behind the list. */
+static size_t word_length(const struct fold *f, size_t line)
+{
+	size_t len = strcspn(f->at[line], " "), first = strcspn(f->at[0], " ");
+	char mark = first < 2 ? '\0' : f->at[0][first - 1];
+
+	if (mark == '\0' || strchr(MARKS, mark) == NULL)
+		return len;
+	for (size_t i = 1; i < f->n; i++) {
+		size_t other = strcspn(f->at[i], " ");
+
+		if (other < 2 || f->at[i][other - 1] != mark)
+			return len;
+	}
+	return len - 1;
+}
+
 /* "a, b, c and 4 more"; false: a line has ended. */
 static bool take_list(struct fold *f, struct buffer *out)
 {
@@ -195,10 +213,10 @@ static bool take_list(struct fold *f, struct buffer *out)
 		if (strcspn(f->at[i], " ") == 0)
 			return false;
 	words = alloc_zero(f->n, sizeof(*words));
-	for (size_t i = 0; i < f->n; i++) {
-		words[i] = alloc_copy(f->at[i], strcspn(f->at[i], " "));
+	for (size_t i = 0; i < f->n; i++)
+		words[i] = alloc_copy(f->at[i], word_length(f, i));
+	for (size_t i = 0; i < f->n; i++)
 		f->at[i] += strlen(words[i]);
-	}
 	append_list(out, (const char *const *)words, f->n, WORDS_LISTED);
 	for (size_t i = 0; i < f->n; i++)
 		free(words[i]);
@@ -228,7 +246,7 @@ char *fold_text(const struct fold_line *lines, size_t n, bool only_names)
 
 		memcpy(word, f.at, n * sizeof(*word));
 		if (take_alike(&f, &out, !only_names)) {
-			listed = listed && f.at[0] == word[0] + 1;	/* only the blank behind it */
+			listed = listed && f.at[0] == word[0] + strspn(word[0], MARKS " ");	/* no word behind it */
 			continue;
 		}
 		out.len = len;

@@ -98,6 +98,8 @@ TEST(test_other_words_are_listed)
 	    { "x", NULL, "it is no user: a" });
 	CHECK("it is no user: a, b, c and 2 more", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
 	    { "x", NULL, "it is no user: d" }, { "x", NULL, "it is no user: e" });
+	CHECK("it is a hash and string, but it has to be a list and set: rename it", { "x", NULL, "it is a hash, but it has to be a list: rename it" },
+	    { "x", NULL, "it is a string, but it has to be a set: rename it" });
 	CHECK("it was 5 and 5s ago here", { "x", NULL, "it was 5 ago here" }, { "x", NULL, "it was 5s ago here" });
 }
 
@@ -109,6 +111,7 @@ TEST(test_different_lines_are_not_alike)
 		{ { NULL, NULL, "a b" }, { NULL, NULL, "a c" }, true },
 		{ { NULL, NULL, "a b c" }, { NULL, NULL, "a x y" }, false },
 		{ { NULL, NULL, "a b d c" }, { NULL, NULL, "a x d y" }, true },
+		{ { NULL, NULL, "a b, c" }, { NULL, NULL, "a x, y" }, false },
 		{ { NULL, NULL, "a 5 c" }, { NULL, NULL, "a 6 y" }, true },
 		{ { NULL, NULL, "a b" }, { NULL, NULL, "a b c" }, false },
 		{ { NULL, NULL, "a b" }, { NULL, NULL, "a b, c" }, false },
