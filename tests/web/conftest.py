@@ -9,8 +9,9 @@ from harness.browser import Browser, Page
 from harness.console import Console
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
+    """One for all files that a process of tests/run works on in a row: a start costs more than most tests."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
     b = Browser(directory)
     yield b
