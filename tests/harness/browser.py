@@ -90,7 +90,14 @@ class Page:
         return self
 
     def go(self, route):
-        self.script("location.hash = arguments[0]", f"#{route}")
+        """Returns when the page has changed, not when it has read what it shows: until then a test would look at the page before."""
+        self.driver.execute_async_script("""
+            const [hash, done] = arguments, before = location.href;
+            location.hash = hash;
+            if (location.href === before)
+                done();
+            else
+                addEventListener("hashchange", () => setTimeout(done), { once: true });""", f"#{route}")
 
     def script(self, source, *arguments):
         return self.driver.execute_script(source, *arguments)
