@@ -77,8 +77,9 @@ def test_forty_thousand_dead_letters(page, redis):
     c = redis.client()
     q = Queue(c)
     _, wanted = fill(c, 40000)
-    p = page().open("/dead-letters/mail")
-    p.sees("50 of 40,000 dead letters", ".tools", 60)
+    p = page()
+    p.forgiven += ["504 (Gateway Time-out)"]        # a machine with other work may be slower than the console's patience; the page asks again
+    p.open("/dead-letters/mail").sees("50 of 40,000 dead letters", ".tools", 60)
     p.sees(CAUSE, ".causes")
     assert p.count(".table-dead-letters tbody tr") == 50
     p.script("[...document.querySelectorAll('.causes a')].find(a => a.innerText.includes('no such user')).click()")
