@@ -16,6 +16,7 @@ from harness.messages import anywhere, record, sealed, stray_keys, unwrap
 from harness.queues import written
 
 MESSAGES = int(os.environ.get("PURGE_MESSAGES", "100000"))
+PAGE = 100          # entries that one call looks at
 SLOW_US = int(os.environ.get("PURGE_SLOW_US", "50000"))     # others use the machine, too
 HOUR = 3600 * 1000
 
@@ -331,6 +332,7 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
     for i in range(0, MESSAGES, 5000):
         c.lpush("ingress:mail", *[line + b"%08d" % k for k in range(i, min(i + 5000, MESSAGES))])
     c.config_set("slowlog-log-slower-than", SLOW_US)
+    c.config_set("slowlog-max-len", MESSAGES)
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], log={"level": "warning"},
                  purge=purge(max_ingress_age="2s", interval="4s", dry_run=dry_run), wait=False)
     c.slowlog_reset()
@@ -343,9 +345,9 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
         wait_for(lambda: c.llen("ingress:mail") == 0, 500)
         assert c.llen("escape:mail") == MESSAGES == c.xlen("escape:mail:log")
     grown = rss_kb(d.sweeper()) - before
-    slow = Counter(b" ".join(e["command"].split()[:2]) for e in c.slowlog_get(128))
+    slow = Counter(b" ".join(e["command"].split()[:2]) for e in c.slowlog_get(MESSAGES))
     print(f"{MESSAGES} messages, dry_run={dry_run}: memory grew by {grown} kB, slow calls: {slow}")
-    # A call is its command and its key or script. A busy machine holds up a few of a thousand; one that walks the list is slow each time.
-    assert max(slow.values(), default=0) < 5, slow
+    # A call is its command and its key or script. A busy machine holds up a few of a hundred; one that walks the list is slow for each page of it.
+    assert max(slow.values(), default=0) <= 4 + MESSAGES / PAGE / 50, slow
     assert grown < 8192 or SANITIZED                    # a sanitizer keeps what was freed
     assert d.stop() == 0
