@@ -21,6 +21,7 @@ def ways(server):
 def test_daemon_and_commands_use_the_reach(redis, quredisd, quredis, ledger):
     d = quredisd(queues=[queue("mail", ledger.recorder()), queue("other", "/bin/false", workers=0, ingress="theirs")])
     wait_for(lambda: set(ways(redis).values()) == {ADDRESSES[reach.REACH]}, 20)
+    wait_for(lambda: redis.client().exists("quredis:queue:mail", "quredis:queue:other") == 2, 20, "both queues in the registry, where push looks")
     assert quredis("push", "mail", "one").code == 0 and d.quredis("push", "mail", "two").code == 0
     wait_for(lambda: len(ledger.runs()) == 2, 20)
     text = d.conf.read_text()
