@@ -67,46 +67,22 @@ def test_role_with_replicas(clinic, redis_server, edited):
 
 
 def test_version(clinic, edited):
-    r = clinic.doctor("-u", edited(rb"redis_version:[\d.]+", b"redis_version:4.0.14"))
-    r.one("version", "error", "Redis 4.0.14 is too old", advice="Redis 5 or later")
     r = clinic.doctor("-u", edited(rb"redis_version:[\d.]+", b"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1"))
     assert next(x["what"] for x in r.rows if x["check"] == "version") == "Valkey 8.0.1, compatible with Redis 7.2.4"
-    clinic.doctor("-u", edited(rb"redis_version:[\d.]+\r\n", b"")).one("version", "note", "does not contain its version")
 
 
-def test_eviction(clinic, edited):
+def test_eviction(clinic):
     clinic.server.config_set("maxmemory-policy", "volatile-ttl")
     clinic.doctor().one("eviction", "error", "maxmemory-policy is volatile-ttl", "quredisd runs no queue", advice="noeviction")
     clinic.configure(redis={"url": clinic.server.url, "allow_eviction": True})
     clinic.doctor().one("eviction", "warning", "redis.allow_eviction accepts", advice="noeviction")
-    clinic.doctor("-u", edited(rb"maxmemory_policy:[^\r]+\r\n", b"")).one("eviction", "note", "does not contain", advice="check yourself")
 
 
-def test_memory(clinic, edited):
-    clinic.client.setrange("fill", 20 << 20, "x")     # so that a connection more or less does not count
-    used = clinic.client.info("memory")["used_memory"]
-    clinic.server.config_set("maxmemory", used * 10)
-    clinic.doctor().good("memory")
-    clinic.server.config_set("maxmemory", used * 11 // 10)
-    clinic.doctor().one("memory", "warning", "% of maxmemory; when it is full", advice="raise maxmemory")
-    clinic.server.config_set("maxmemory", used // 2)
+def test_a_full_server_is_no_lack_of_rights(clinic):
+    clinic.server.config_set("maxmemory", clinic.client.info("memory")["used_memory"] // 2)
     r = clinic.doctor()
     r.one("memory", "error", "it is full", "refuses producers", advice="quredis ls")
     r.good("rights")
-    clinic.server.config_set("maxmemory", 0)
-    clinic.doctor("-u", edited(rb"total_system_memory:\d+", b"total_system_memory:1000000")).one("memory", "warning", "has no maxmemory")
-
-
-def test_persistence(clinic):
-    clinic.server.config_set("appendfsync", "everysec")
-    clinic.doctor().one("persistence", "note", "appendfsync is everysec", "last 2 s",
-                       advice=f"if that is too much: redis-cli -s {clinic.server.socket} CONFIG SET appendfsync always; it is slower")
-    clinic.server.config_set("appendfsync", "no")
-    clinic.doctor().one("persistence", "warning", "appendfsync is no", advice="always")
-    clinic.server.config_set("appendonly", "no")
-    clinic.doctor().one("persistence", "warning", "it writes nothing to disk", advice="appendonly yes")
-    clinic.server.config_set("save", "3600 1")
-    clinic.doctor().one("persistence", "warning", "loses everything since the last snapshot", advice="appendonly yes")
 
 
 def test_commands_for_redis_are_whole(clinic, redis_server):
@@ -171,7 +147,7 @@ def test_settings_of_a_service(clinic, redis_server):
     assert r.one("commands", "note", "it refuses CONFIG", advice="settings of the service")
 
 
-def test_commands_that_this_user_lacks(clinic, edited):
+def test_commands_that_this_user_lacks(clinic):
     clinic.doctor().good("commands")
     clinic.client.execute_command("ACL", "SETUSER", "default", "-config", "-client", "-role", "-memory")
     r = clinic.doctor()
@@ -181,25 +157,13 @@ def test_commands_that_this_user_lacks(clinic, edited):
     assert sorted(found) == [lacks + x for x in ("CLIENT", "CONFIG", "MEMORY", "ROLE")] and {x["severity"] for x in found.values()} == {"note"}
     assert "appendfsync" in found[lacks + "CONFIG"]["what"] and found[lacks + "CONFIG"]["advice"].startswith("ACL SETUSER default +config|get; ")
     assert found[lacks + "MEMORY"]["advice"].startswith("ACL SETUSER default +memory|usage; ")
-    clinic.doctor("-u", edited(rb"run_id:\w+\r\n", b"")).one("commands", "note", "INFO does not contain run_id", advice="idle connections")
-    clinic.doctor("-u", edited(rb"aof_enabled:\d\r\n", b"")).one("persistence", "note", "what a crash loses is unknown", advice="settings of the service")
 
 
-def test_writes(clinic, edited):
+def test_writes(clinic):
     os.mkdir(clinic.server.dir / "dump.rdb")
     clinic.client.bgsave()
     wait_for(lambda: clinic.client.info("persistence")["rdb_last_bgsave_status"] == "err")
     clinic.doctor().one("writes", "error", "its last snapshot failed", advice="full disk")
-    url = edited(rb"aof_last_write_status:ok", b"aof_last_write_status:err")
-    assert {r["severity"] for r in clinic.doctor("-u", url).bad("writes")} == {"error"}
-    assert "append-only file failed" in json.dumps(clinic.doctor("-u", url).rows)
-
-
-def test_clients(clinic, edited):
-    clinic.doctor("-u", edited(rb"maxclients:\d+", b"maxclients:16")).one(
-        "clients", "error", "maxclients is 16", "this host alone has 1 workers", advice="raise maxclients")
-    clinic.doctor("-u", edited(rb"connected_clients:\d+", b"connected_clients:9500")).one(
-        "clients", "warning", "9500 of 10000 clients", advice="CLIENT LIST")
 
 
 def test_answers(clinic):
