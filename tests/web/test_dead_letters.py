@@ -81,6 +81,28 @@ def test_after_a_stop_the_next_question_counts(page, redis):
     assert mail.client.llen(mail.escape) == 0 and mail.client.llen(mail.ingress) == 42
 
 
+def test_an_action_of_a_page_that_was_left_leads_nowhere(page, redis):
+    """Its answer comes when another page is shown."""
+    q = Queue(redis.client())
+    q.dead_letters(b"one")
+    p = page().open(f"/dead-letters/mail/{q.client.xrange(q.log)[0][0].decode()}")
+    p.sees("HandlerExit")
+    p.script("""const real = fetch;
+        window.fetch = async (...a) => {
+            const answer = await real(...a);
+            if (a[1]?.method === "POST")
+                await new Promise((go) => { window.release = go; });
+            return answer;
+        };""")
+    p.click("Retry", "main")
+    p.click("Retry 1", "dialog")
+    wait_for(lambda: p.script("return 'release' in window"))
+    p.go("/health")
+    p.script("window.release()")
+    p.sees("moved back to ingress", ".toast-ok")
+    assert p.script("return location.hash") == "#/health"
+
+
 def test_more_causes_than_are_shown(page, redis):
     """60 causes and classes: 50 of them come with the first answer, and no number is less than it is."""
     mail = Queue(redis.client())

@@ -110,7 +110,7 @@ export class RecordPage {
 	}
 
 	async #act(action) {
-		if (await action(this.queue, [this.id]) !== null)
+		if (await action(this.queue, [this.id]) !== null && !this.abort.signal.aborted)		// the operator may have left this page
 			location.hash = href(["dead-letters", this.queue]);
 	}
 
