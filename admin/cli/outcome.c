@@ -43,6 +43,7 @@ static void say_json(struct admin *a, const struct outcome *o)
 	if (o->delay_ms > 0) {
 		add(&l, "due", cell_time(o->due_ms));
 		add(&l, "due_ms", cell_int(o->due_ms));
+		add(&l, "id", cell_str(o->id));
 	}
 	if (d != NULL) {
 		add(&l, "confirmed", cell_bool(d->confirmed));
@@ -78,13 +79,14 @@ static char *durability_text(const struct outcome_durability *d)
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
-/* ", due 2026-11-27T02:00:00.000Z, in 6h54m": a new string. Empty: the messages are not delayed. */
+/* ", due 2026-11-27T02:00:00.000Z, in 6h54m, id order:7": a new string. Empty: the messages are not delayed. */
 static char *due_text(const struct outcome *o)
 {
 	char at[CLOCK_RFC3339_SIZE], in[UNITS_SIZE];
 
 	return o->delay_ms <= 0 ? alloc_string("")
-	    : alloc_format(", due %s, in %s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in));
+	    : alloc_format(", due %s, in %s%s%s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in),
+	    o->id == NULL ? "" : ", id ", o->id == NULL ? "" : o->id);
 }
 
 /* "; 40 matching messages are left" */

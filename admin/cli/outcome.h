@@ -39,6 +39,7 @@ struct outcome {
 	bool interrupted;	/* INT or TERM ended the work early */
 	int64_t delay_ms;	/* of delayed messages; 0 or less: none */
 	int64_t due_ms;		/* when these are due, by the clock of Redis, ms since 1970 */
+	const char *id;		/* of the only delayed message; NULL: there are several, or none was pushed */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
 	const struct outcome_operation *operation;	/* NULL: it cannot be continued */
 };

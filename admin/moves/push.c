@@ -11,6 +11,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include <bsd/string.h>
+
 #include "admin/moves/durable.h"
 #include "admin/moves/moves.h"
 
@@ -34,6 +36,7 @@ struct push {
 	struct durable durable;			/* with --wait */
 	/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 	int64_t server_ms, asked_ms;
+	char id[MESSAGE_ID_MAX + 1];		/* of the only delayed message; "": there are several, or none */
 };
 
 static int take_answer(struct push *p)
@@ -139,6 +142,10 @@ static int push_one(struct push *p, const void *data, size_t len)
 	}
 	buffer_append(&p->bytes, data, len);
 	p->ends[p->n++] = p->bytes.len;
+	if (p->a->options.delay_ms >= 0 && !p->a->options.lines && !p->a->options.nul) {
+		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);
+		strlcpy(p->id, message_id(&m), sizeof(p->id));
+	}
 	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
 }
 
@@ -278,6 +285,7 @@ static int wait_and_report(struct push *p)
 	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
 	    .count = p->acknowledged,
 	    .delay_ms = a->options.delay_ms, .due_ms = p->server_ms + a->options.delay_ms,
+	    .id = p->id[0] == '\0' ? NULL : p->id,
 	    .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)
 		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may duplicate it", why.data);
