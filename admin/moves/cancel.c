@@ -283,7 +283,7 @@ int cmd_cancel(struct admin *a)
 	int rc;
 
 	if (a->options.again && a->options.escape)
-		return admin_fail(a, EX_USAGE, "--retry and --escape exclude each other");
+		return admin_fail(a, EX_USAGE, "--retry and --escape cannot be combined");
 	if (!a->options.dry_run && confirm(a, "End the run of %s in %s? %s", run.id, a->keys.name,
 	    a->options.again ? "It will run again." : "It becomes a dead letter.") == -1)
 		return -1;

@@ -145,6 +145,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["scale", "mail"], "usage: quredis scale QUEUE WORKERS\n"),
     (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID...|--all"),
     (["push", "mail", "--lines", "--null"], "--lines and --null cannot be combined"),
+    (["cancel", "--retry", "--escape", "mail", "x"], "--retry and --escape cannot be combined"),
     (["push", "mail", "--lines", "x"], "no MESSAGE"),
     (["push", "mail", "x", "--id", "a b"], "--id: expected 1 to 128 letters"),
 ])
@@ -406,10 +407,14 @@ def test_push_at_a_time(quredis, redis):
     of_2099 = 4_070_908_800_000 - now
     for at, least, most in (("90m", 5_400_000, 5_460_000), ("1h30m", 5_400_000, 5_460_000),
                             ("2099-01-01T00:00Z", of_2099 - 60_000, of_2099 + 60_000), ("00:00", 0, 86_460_000)):
-        assert re.fullmatch(r"pushed 1 message, due 20[0-9T:.-]+Z, in [0-9dhms.]+\n", quredis("push", "mail", at, "--at", at).out)
+        assert re.fullmatch(r"pushed 1 message, due 20[0-9T:.-]+Z, in [0-9dhms.]+, id sha1:[0-9a-f]{40}\n", quredis("push", "mail", at, "--at", at).out)
         due, = [score - now for m, score in c.zrange(q.delayed, 0, -1, withscores=True) if strip(m) == at.encode()]
         assert least <= due <= most, at
     assert c.llen(q.ingress) == 0
+    said = json.loads(quredis("push", "mail", "x", "--delay", "1h", "--id", "order:7", "--json").out)
+    assert said["id"] == "order:7" and quredis("rm", "--yes", "mail", "delayed", "order:7").code == 0
+    some = quredis("push", "mail", "--delay", "1h", "--lines", input=b"a\nb\n")
+    assert some.out.startswith("pushed 2 messages, due ") and " id " not in some.out
 
 
 @pytest.mark.parametrize("words, error", [
