@@ -123,8 +123,8 @@ static const struct command rows[] = {
 	{ "retry", "QUEUE TYPE [ID...]", "move messages back to ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX,
 	    OPTION_SEARCH,
 	  "TYPE is transit, escape or delayed. Without ID the whole list. Messages that live workers hold stay, unless "
-	  "--force is given. You may interrupt it, and run it again to continue. With ID, TYPE is delayed or ingress, "
-	  "and ID as peek shows it: the message is fetched next. For dead letters: dlq retry.",
+	  "--force is given. You may interrupt it, and run the command again to continue. With ID, TYPE is delayed or "
+	  "ingress, and ID as peek shows it: the message is fetched next. For dead letters: dlq retry.",
 	  TASK_MESSAGES, COMMAND_CHANGES, "quredis retry mail delayed order-17" },
 	{ "rm", "QUEUE TYPE ID...", "delete single messages", cmd_rm, NEED_QUEUE, 3, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is ingress or delayed, ID as peek shows it; if several messages have it, the one that comes next is "

@@ -48,13 +48,13 @@ def test_an_unfinished_retry(clinic, quredis):
     begun = next(k for k in clinic.client.hkeys("escape:mail:operations") if k.endswith(b":begun"))
     clinic.client.hset("escape:mail:operations", begun, now_ms() - 190_000)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun 3m", f"s ago, {done} of 50 messages done",
-                        advice=f"to continue it: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
+                        advice=f"continue: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
     child = interrupted(clinic, "retry", "mail", "--all", "--class", "HTTP503", "--rate", "10/s", "--max-failures", "3")
     child.kill()
     child.wait()
     end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ",
-                        advice=f"to continue it: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
+                        advice=f"continue: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
     clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
@@ -68,7 +68,7 @@ def test_a_command_to_continue_has_no_password(clinic, redis_server, login, show
     server.client().hset("escape:mail:operations", mapping={"x:what": "dlq retry", "x:begun": now - 60_000, "x:options": json.dumps({"class": "HTTP503"}),
                                                             "x:bound": f"{now}-0", "x:total": 1})
     advice, = clinic.doctor("-u", f"redis://{login}127.0.0.1:{server.port}").advice("operations")
-    assert advice.endswith(f"to continue it: quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
+    assert advice.endswith(f"continue: quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
 
 
 def test_commands_of_quredis_find_the_same_redis(clinic):
@@ -94,7 +94,7 @@ def test_the_command_that_continues_an_unfinished_one(clinic):
         child.wait()
     end_holds(clinic)
     table = clinic.run(json=False).out
-    commands, dlq = re.findall(r"to continue it: (.*)", table), f"quredis -c {clinic.conf} dlq retry mail --all"
+    commands, dlq = re.findall(r"continue: (.*)", table), f"quredis -c {clinic.conf} dlq retry mail --all"
     assert sorted(commands) == [f"{dlq} --class HTTP503 --rate 1/s", f"{dlq} --class HTTP504 --rate 1/s",
                                 dlq + """ --text 'it'"'"'s down; $HOME "' --canary --rate 40/s --max-failures 7"""], table
     done = subprocess.run(["sh", "-c", max(commands) + " --dry-run"], capture_output=True, text=True,

@@ -40,7 +40,7 @@ TEST(words_stay_whole)
 TEST(commands_stay_whole)
 {
 	assert_wrapped("correct it; quredis doctor --fix: remove it", 0, 0, 30, "correct it;\nquredis doctor --fix: remove\nit");
-	assert_wrapped("to continue it: quredis dlq retry mail --all --canary=50", 0, 0, 30, "to continue it:\nquredis dlq retry mail --all --canary=50");
+	assert_wrapped("continue: quredis dlq retry mail --all --canary=50", 0, 0, 30, "continue:\nquredis dlq retry mail --all --canary=50");
 	assert_wrapped("run redis-cli HDEL a b; quredis ls", 0, 0, 30, "run redis-cli HDEL a b;\nquredis ls");
 	assert_wrapped("or quredis dlq rm a --cause 'x, y: z' --all, and then", 0, 0, 30, "or\nquredis dlq rm a --cause 'x, y: z' --all,\nand then");
 	assert_wrapped("or quredis dlq rm a --cause 'it'\"'\"'s, y' --all, then", 0, 0, 30, "or\nquredis dlq rm a --cause 'it'\"'\"'s, y' --all,\nthen");
