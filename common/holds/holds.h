@@ -143,4 +143,12 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
 
+/*
+ * For a report that is read later, without times: why the queue does not fetch; while it does, why it has no workers,
+ * or fewer than it should. NULL: neither.
+ */
+const char *holds_lasting_reason(const struct scoreboard *b, const struct board_queue *q,
+    const struct hold_slots *slots, const struct judged *judged, const struct conf_queue *conf,
+    char out[HOLD_TEXT_SIZE]);
+
 #endif

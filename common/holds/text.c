@@ -144,3 +144,11 @@ const char *holds_explain_alone(const struct scoreboard *b, const struct board_q
 
 	return holds_explain(b, q, slots, &alone, conf, now_ms, out);
 }
+
+const char *holds_lasting_reason(const struct scoreboard *b, const struct board_queue *q,
+    const struct hold_slots *slots, const struct judged *judged, const struct conf_queue *conf,
+    char out[HOLD_TEXT_SIZE])
+{
+	return judged->hold == HOLD_NONE ? holds_understaffed(q, slots, b)
+	    : holds_explain(b, q, slots, judged, conf, 0, out);
+}

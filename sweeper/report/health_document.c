@@ -52,12 +52,9 @@ static void set_state(json_t *o, const struct sweeper *s, const struct sweeper_q
 	if (q->board == NULL)
 		return;
 	json_object_set_new(o, "state", json_string(holds_table[worst->hold].name));
-	if (worst->hold == HOLD_NONE && holds_understaffed(q->board, health_slots(s), s->child->board) != NULL)
-		json_object_set_new(o, "reason",
-		    json_string(holds_understaffed(q->board, health_slots(s), s->child->board)));
-	else if (worst->hold != HOLD_NONE)	/* NULL, and left out: the text of another process is torn */
-		json_object_set_new(o, "reason",
-		    json_string(holds_explain(s->child->board, q->board, health_slots(s), worst, q->conf, 0, text)));
+	/* NULL, and left out: there is none, or the text of another process is torn */
+	json_object_set_new(o, "reason", json_string(
+	    holds_lasting_reason(s->child->board, q->board, health_slots(s), worst, q->conf, text)));
 }
 
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q)

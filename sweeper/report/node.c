@@ -143,23 +143,16 @@ struct queues {
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 };
 
-/* Adds the reason of a hold in the words of `quredis status`, and when a worker tries to connect, if all have lost
- * Redis. */
+/* Adds the reason in the words of `quredis status`, and when a worker tries to connect, if all have lost Redis. */
 static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, const struct sweeper_queue *q,
     const struct queues *out, const struct judged *judged)
 {
-	const struct scoreboard *b = s->child->board;
-	const struct hold_workers *w = &out->slots.of_queue[q->board - b->queues];
+	const struct hold_workers *w = &out->slots.of_queue[q->board - s->child->board->queues];
 	char text[HOLD_TEXT_SIZE];
 
-	if (judged->hold == HOLD_NONE) {
-		if (holds_understaffed(q->board, &out->slots, b) != NULL)
-			json_object_set_new(row, "reason", json_string(holds_understaffed(q->board, &out->slots, b)));
-		return;
-	}
-	/* Two sweepers may write a text at a time during a reload: then it may be torn, and no UTF-8. */
-	json_object_set_new(row, "reason",
-	    json_string(holds_explain(b, q->board, &out->slots, judged, q->conf, 0, text)));
+	/* NULL, and left out: there is none, or two sweepers have written the text at a time, during a reload */
+	json_object_set_new(row, "reason", json_string(
+	    holds_lasting_reason(s->child->board, q->board, &out->slots, judged, q->conf, text)));
 	if (w->next != NULL && w->connected == 0 && (judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS))
 		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
 }
