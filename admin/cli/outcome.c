@@ -1,4 +1,5 @@
 /* Prints the last line of a command: the number of messages that it moved or deleted, and of those that it left. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct line {
 
 static void add(struct line *l, const char *key, struct cell cell)
 {
+	assert(l->n < COLUMNS_MAX);
 	l->columns[l->n] = (struct column){ key, "", COLUMN_NAME };
 	l->cells[l->n++] = cell;
 }

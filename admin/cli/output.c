@@ -1,4 +1,5 @@
 /* The code that tables and JSON share: properties of the output file, and the text of a cell. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static struct cell *expand_cells(const struct output *o, const struct cell *give
 			for (int f = 0; (f = next_figure(&o->given[i], f)) < FIGURES_END; f++)
 				cells[n++] = cell_of(&given[i], f);
 	}
+	assert(n == o->ncolumns);
 	return cells;
 }
 

@@ -3,6 +3,7 @@
  * rows are held back until the widths are known; the others are written at once, so a long listing needs no memory of
  * its own. layout.c fits the table to a terminal. Elsewhere each row is one line with all columns, and nothing is cut.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,6 +271,7 @@ static char *row_text(const struct output *o, const struct column *column, const
 
 static void hold_row(struct output *o, char **texts, char *line)
 {
+	assert(o->nheld < HELD_ROWS);
 	o->rows[o->nheld++] = (struct table_row){ texts, line };
 	if (o->nheld == HELD_ROWS || o->held_bytes > HELD_BYTES)
 		write_held(o);

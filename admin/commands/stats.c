@@ -3,6 +3,7 @@
  * (common/queue/stats.h). Workers count on the scoreboard, and sweepers write the sums to Redis every few seconds, so
  * the figures are some seconds late.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,12 +209,14 @@ static void add_figure(struct figures *f, const char *title, struct cell value, 
 		output_row(f->output, (struct cell[]){ cell_str(title), value, cell_str(meaning) });
 		return;
 	}
+	assert(f->n < FIGURES_MOST);
 	f->columns[f->n] = (struct column){ NULL, title, COLUMN_NUMBER };
 	f->cells[f->n++] = value;
 }
 
 static const char *keep_text(struct figures *f, char *text)
 {
+	assert(f->ntexts < FIGURES_MOST);
 	return f->texts[f->ntexts++] = text;
 }
 

@@ -3,6 +3,7 @@
  * messages are sent in batches, with several batches unanswered at a time and in constant memory. The result counts the
  * messages that Redis acknowledged.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ static int take_answer(struct push *p)
 
 	if (admin_integer(p->a, &answer, p->a->options.delay_ms >= 0 ? p->a->keys.delayed : p->a->keys.ingress) == -1)
 		return -1;
+	assert(p->nunder_way > 0 && p->acknowledged + (int64_t)p->sizes[0] <= p->sent);
 	p->acknowledged += (int64_t)p->sizes[0];
 	p->nunder_way--;
 	memmove(p->sizes, p->sizes + 1, p->nunder_way * sizeof(p->sizes[0]));
@@ -68,6 +70,7 @@ static int flush_batch(struct push *p)
 	else
 		queue_push(&p->a->redis, &p->a->keys, messages, p->n);
 	p->a->extra_ms = (int64_t)(p->bytes.len / SLOWEST_BYTES_PER_MS);
+	assert(p->nunder_way < UNDER_WAY);
 	p->sizes[p->nunder_way++] = p->n;
 	p->sent += (int64_t)p->n;
 	p->n = 0;
@@ -141,6 +144,7 @@ static int push_one(struct push *p, const void *data, size_t len)
 		return 0;
 	}
 	buffer_append(&p->bytes, data, len);
+	assert(p->n < QUEUE_BATCH);
 	p->ends[p->n++] = p->bytes.len;
 	if (p->a->options.delay_ms >= 0 && !p->a->options.lines && !p->a->options.nul) {
 		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);

@@ -3,6 +3,7 @@
  * scoreboard, and from nothing else. It changes nothing. Each hold has one function that says whether it applies; of
  * several the one with the highest rank counts.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -267,6 +268,7 @@ size_t holds_list(const struct scoreboard *b, const struct board_queue *q, const
 struct judged holds_worst(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged all[HOLDS], size_t n)
 {
+	assert(n <= HOLDS - 1 && (n < 2 || all[0].hold > all[n - 1].hold));	/* the worst first */
 	return n > 0 ? all[0] : (struct judged){ .hold = HOLD_NONE, .reason = reason_to_warn(b, q, slots) };
 }
 

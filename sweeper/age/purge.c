@@ -9,6 +9,8 @@
  * purge.max_transit_age is logged once, by the scoreboard. Each supervisor does this for its own workers, also without
  * the lead; the sweeper rescues messages of dead workers anyway.
  */
+#include <assert.h>
+
 #include "sweeper/age/purge.h"
 
 #include "common/base/base.h"
@@ -76,6 +78,7 @@ void purge_stays(struct purge *p, int64_t n, bool kept)
 {
 	p->stay += n;
 	p->kept += kept ? n : 0;
+	assert(n >= 0 && p->kept <= p->stay);
 }
 
 void purge_spares(struct purge *p)
