@@ -3,6 +3,7 @@
  * over and when the child has ended; the child dies with the sweeper. This file also reaps all children of the sweeper:
  * subprocesses, whose status it keeps for subprocess_poll(), and processes that the sweeper adopted as their subreaper.
  */
+#include <assert.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -57,6 +58,7 @@ int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void
 	pid_t parent = getpid(), pid;
 	int fds[2], error;
 
+	assert(e->pid == 0);		/* the process before has ended, and its answer was read */
 	if (pipe2(fds, O_CLOEXEC) == -1)
 		return -1;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);

@@ -4,6 +4,7 @@
  * they were written. So after a start and after each failure a subprocess reads the last batch of the file, and
  * bounds.c removes those dead letters that it names.
  */
+#include <assert.h>
 #include <sys/wait.h>
 
 #include <errno.h>
@@ -56,6 +57,7 @@ static struct dead_letter_name *name_record(struct archiver *a, const char *id, 
 
 void archiver_let_go(struct sweeper_queue *q)
 {
+	assert(!subprocess_runs(&archiver_of(q)->subprocess));		/* it may still write to the archive */
 	if (archiver_of(q)->holds)
 		atomic_store(&q->board->sweeper.archiver, 0);
 	archiver_of(q)->holds = archiver_of(q)->settled = false;
@@ -158,6 +160,7 @@ void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dea
 	struct job job = { .letters = l, .server_ms = server_ms };
 	struct archiver *a = archiver_of(q);
 
+	assert(a->holds);
 	archiver_forget_batch(a);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)

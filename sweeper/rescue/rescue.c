@@ -154,14 +154,15 @@ static void put_in(struct rescues *all, struct rescue *r)
 
 static struct rescue *begin(struct rescues *all, const char *incarnation, const char *why, enum blame blame)
 {
-	struct rescue *r = alloc_zero(1, sizeof(*r));
+	struct rescue *r = alloc_zero(1, sizeof(*r)), *same;
 
 	set_name(r, incarnation);
 	r->why = why;
 	r->blame = blame;
 	r->fence = true;
 	r->number = ++all->begun;
-	RB_INSERT(rescue_names, &all->by_name, r);
+	same = RB_INSERT(rescue_names, &all->by_name, r);
+	assert(same == NULL);		/* each caller has looked: an owner has one rescue */
 	return r;
 }
 
