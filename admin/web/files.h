@@ -20,6 +20,7 @@
 	X(logo_svg, "logo.svg") \
 	X(message_js, "message.js") \
 	X(messages_js, "messages.js") \
+	X(operations_js, "operations.js") \
 	X(page_dead_letters_js, "page_dead_letters.js") \
 	X(page_flight_js, "page_flight.js") \
 	X(page_health_js, "page_health.js") \

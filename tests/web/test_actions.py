@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_no
 
 def test_these_are_all_actions():
     text = (ROOT / "admin/web/routes.c").read_text()
-    of_running = {"queue/message/cancel", "queue/operation/stop"}       # need something that runs: tests/web/test_pages.py, tests/cli/test_swept_operations.py
+    of_running = {"queue/message/cancel", "queue/operation/stop"}       # need something that runs: tests/web/test_pages.py, tests/web/test_dead_letters.py
     assert set(re.findall(r'(?:POST\(|true, (?:\.path = )?API )"(queue/\S+)"', text)) == {path for path, *_ in ACTIONS.values()} | of_running
 
 

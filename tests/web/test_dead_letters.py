@@ -1,4 +1,6 @@
 """The page of dead letters: its filter, its causes, and retries that stop when messages fail again."""
+import json
+
 import pytest
 
 from harness import browser as browsers
@@ -7,6 +9,8 @@ from harness.dead_letters import CAUSE, LETTERS, PATIENCE_S, fill, remembered
 from harness.queues import Queue, incarnation, payloads
 
 from .actions import FAILED_TO_LOAD
+from .test_axe import AXE, assert_accessible
+from .test_phone import assert_fits
 
 pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not())
 
@@ -57,6 +61,45 @@ def test_failures_that_are_allowed(page, redis, quredisd, handler, ledger):
     p.click("Retry all 6", "dialog")
     p.sees("6 messages of mail moved back to ingress; 2 of them failed again", ".toast-ok")
     wait_for(lambda: sorted(ledger.lines()) == [f"good {i}" for i in range(4)] and mail.client.llen(mail.escape) == 2)
+
+
+@pytest.mark.parametrize("width, height, is_phone, scheme", [(1280, 900, False, "light"), (390, 844, True, "dark")])
+def test_operations_are_listed_and_stopped(page, redis, quredisd, handler, width, height, is_phone, scheme):
+    """One that a supervisor executes for a command elsewhere, and one that a command left behind."""
+    q, wanted = fill(redis.client(), 40)
+    Queue(redis.client())
+    d = quredisd(queues=[queue("mail", handler("exit 0"))], health={"enabled": True})
+    wait_for(lambda: q.client.exists("quredis:of:ingress:mail:sweeper"), 60)
+    assert d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--rate", "1/h", "--yes", "--no-wait").code == 0
+    key, forged = f"{q.escape}:operations", "0123456789abcdef"
+    wait_for(lambda: q.client.llen(q.escape) < 40, 60)
+    q.client.hset(key, mapping={f"{forged}:{k}": v for k, v in {"what": "dlq rm\x1b[31m", "bound": "1-0", "begun": "1000", "by": "<b>eve</b>"}.items()})
+    p = page()
+    p.size(width, height, phone=is_phone)
+    p.colours(scheme)
+    p.open("/dead-letters/mail")
+    wait_for(lambda: p.count(".table-operations tbody tr") == 2)
+    ours, = (r for r in p.rows(".table-operations") if "retry" in r[0])
+    other, = (r for r in p.rows(".table-operations") if "rm" in r[0])
+    assert CAUSE in ours[0] and "running" in ours[1] and ours[2] == f"1 of {len(wanted)}" and "root@" in ours[4], ours
+    assert "\x1b" not in other[0] and "interrupted" in other[1] and other[4] == "<b>eve</b>" and "Stop" not in other[-1], other
+    if is_phone:
+        assert_fits(p, "operations")
+    if AXE is not None:
+        assert_accessible(p, "operations")
+    row, = [r for r in json.loads(d.quredis("--json", "operations", "mail").out) if r["id"] != forged]
+    p.click(f"Stop {row['id']}", ".table-operations")
+    p.click("Cancel", "dialog")
+    p.click(f"Stop {row['id']}", ".table-operations")
+    p.click("Stop it", "dialog")
+    p.sees("The operation stops after its next message", ".toasts")
+    wait_for(lambda: [r["state"] for r in json.loads(d.quredis("--json", "operations", "mail").out)] == ["interrupted"] * 2, 60)
+    wait_for(lambda: all("interrupted" in r[1] for r in p.rows(".table-operations")))
+    p.go("/dead-letters")
+    wait_for(lambda: [r[1] for r in p.rows(".table-operations")] == ["mail"] * 2)
+    q.client.delete(key)
+    p.go("/dead-letters/mail")
+    wait_for(lambda: p.count(".table-operations tbody tr") == 0 and not p.script("return document.querySelector('.operations').checkVisibility()"))
 
 
 def test_after_a_stop_the_next_question_counts(page, redis):

@@ -155,6 +155,14 @@ export async function cancelMessage(queue, id, worker, again) {
 	return sure ? report(() => send("queue/message/cancel", again ? { queue, id, worker, retry: true } : { queue, id, worker }), result) : null;
 }
 
+// ---- operations ----
+
+export async function stopOperation(queue, id, what) {
+	const sure = await isSure({ title: `Stop the operation ${id}?`, text: what, yes: "Stop it",
+		detail: "It stops after its next message. What has moved does not come back; the same command continues it." });
+	return sure ? report(() => send("queue/operation/stop", { queue, stop: id }), (r) => (r.running ? "The operation stops after its next message" : "The operation is stopped")) : null;
+}
+
 // ---- dead letters ----
 
 /** Some of them may be gone since. Then the answer is an error with the number of those that were found; but not if the whole queue is gone. */

@@ -4,6 +4,7 @@ import { DeadLetters, FILTER } from "./dead_letters.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
 import { messagePreview, preview } from "./message.js";
+import { Operations } from "./operations.js";
 import { causeParts, empty, noQueue, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
@@ -53,7 +54,8 @@ export class DeadLettersPage {
 		this.choice = h("nav", { class: "choice", "aria-label": "Queues with dead letters" });
 		this.element = h("div", { class: "page" }, h("div", { class: "title" }, h("h1", null, "Dead letters")), this.choice);
 		this.rest = h("div");
-		this.element.append(this.rest);
+		this.operations = new Operations(this.queue);
+		this.element.append(this.rest, this.operations.element);
 		if (this.queue)
 			this.#makeList(route);
 	}
@@ -363,6 +365,7 @@ export class DeadLettersPage {
 	}
 
 	close() {
+		this.operations.close();
 		this.dead_letters?.close();
 		clearInterval(this.clock);
 		clearTimeout(this.timer);
