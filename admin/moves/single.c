@@ -103,6 +103,8 @@ static int search_page(struct single *t, const struct place *place, int64_t firs
 		int rc;
 
 		queue_looked(reply, i, &l);
+		if (!queue_looked_is_named(&l, SHOWN))
+			return admin_fail(t->a, EX_PROTOCOL, "Redis sent too few bytes of an entry of %s", place->key);
 		message_parse(&s.m, &t->a->keys.lines, l.head.str, l.head.len);
 		t->nameless += is_nameless(&s);
 		if (!has_id(&s, t->id))

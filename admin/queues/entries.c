@@ -58,6 +58,10 @@ int entries_read(struct admin *a, const char *key, int64_t first, bool backwards
 		struct queue_looked l;
 
 		queue_looked(&reply, out->n, &l);
+		if (!queue_looked_is_named(&l, QUEUE_BY_VALUE_MAX)) {
+			entries_free(out);
+			return admin_fail(a, EX_PROTOCOL, "Redis sent too few bytes of an entry of %s", key);
+		}
 		take_entry(&out->all[out->n], &l, backwards ? first - (int64_t)out->n : first + (int64_t)out->n);
 	}
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "common/queue/look.h"
 
+#include "common/queue/moves.h"
 #include "common/queue/scripts.h"
 
 #define WIDTH 5			/* strings in the answer for each entry */
@@ -34,6 +35,11 @@ void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked
 		    redis_element(reply, WIDTH * i + 4) };
 	if (out->size < out->head.len)
 		out->size = out->head.len;
+}
+
+bool queue_looked_is_named(const struct queue_looked *l, size_t shown)
+{
+	return l->size <= shown ? l->head.len == l->size : l->head.len == shown && l->tail.len == QUEUE_ENTRY_ENDS;
 }
 
 void queue_look_records(struct redis *r, const struct queue_records_look *l)

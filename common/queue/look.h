@@ -36,6 +36,9 @@ struct queue_looked {			/* views into the answer; "": not requested, or not comp
 /* the number of entries in it; SIZE_MAX: unexpected reply type */
 size_t queue_look_count(const struct redis_reply *reply);
 void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked *out);
+/* true: the answer to a look with these `shown` and with ends of QUEUE_ENTRY_ENDS has the bytes by which a move names
+ * the entry. A server that sends fewer would let the move read past them. */
+bool queue_looked_is_named(const struct queue_looked *l, size_t shown);
 
 /*
  * -> ARRAY of records as of XRANGE, upwards or downwards: from the id `from` to the id `to`, at most `most`, of about

@@ -277,8 +277,7 @@ static bool is_page(const struct redis_reply *reply)
 		struct queue_looked looked;
 
 		queue_looked(reply, i, &looked);
-		if (looked.size > looked.head.len &&
-		    (looked.head.len != QUEUE_BY_VALUE_MAX || looked.tail.len != QUEUE_ENTRY_ENDS))
+		if (!queue_looked_is_named(&looked, QUEUE_BY_VALUE_MAX))
 			return false;
 	}
 	return n != SIZE_MAX;
