@@ -17,6 +17,7 @@
 #define PAUSED_US 500000
 /* a shorter wait is not long: the sweeper has read the pause flag within the last second */
 #define WAITED_LONG_US 250000
+#define RECENT_US 1000000	/* the next message of such a queue may come soon; an idle one costs no command more */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
 /* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent
@@ -38,6 +39,17 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 	return block < BLOCK_MAX_MS ? block : BLOCK_MAX_MS;
 }
 
+/*
+ * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads
+ * it itself: a message that was pushed after a pause must not run.
+ */
+static void ask_paused(struct worker *w, int64_t due_ms)
+{
+	queue_paused(&w->session.redis, &w->env->keys);
+	session_expect(w, ANSWER_PAUSED, -1, 0, due_ms);
+	w->fetcher.asking_paused = true;
+}
+
 static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 {
 	int64_t block = n == 1 && !w->fetcher.busy && may_block(w) ? block_ms(w, now_ms) : 0;
@@ -53,6 +65,9 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 	for (int i = 0; i < n; i++)
 		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
 	w->fetcher.asked_us = w->now_us;
+	/* Redis answers this right behind the message, so the message does not wait for another round trip. */
+	if (block > 0 && w->fetcher.fetched_us != 0 && w->now_us - w->fetcher.fetched_us < RECENT_US)
+		ask_paused(w, now_ms + block + REDIS_TIMEOUT_MS);
 }
 
 static void fetch_if_admitted(struct worker *w, int64_t now_ms)
@@ -108,17 +123,6 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	pacing_retry_failed(&w->pacing, now_ms);
 }
 
-/*
- * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads
- * it itself: a message that was pushed after a pause must not run.
- */
-static void ask_paused(struct worker *w, int64_t now_ms)
-{
-	queue_paused(&w->session.redis, &w->env->keys);
-	session_expect(w, ANSWER_PAUSED, -1, 0, now_ms + REDIS_TIMEOUT_MS);
-	w->fetcher.asking_paused = true;
-}
-
 void fetcher_paused_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	(void)of, (void)now_ms;
@@ -153,8 +157,8 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 		pacing_not_before(&w->pacing, now_ms + OOM_LOOK_MS);
 	else if (t->n > 0 && now_ms < w->fetcher.oom_until_ms)
 		w->fetcher.oom_until_ms = now_ms + 1000;
-	if (t->n > 0 && (waited_long || w->fetcher.paused_until_us != 0))
-		ask_paused(w, now_ms);
+	if (t->n > 0 && !w->fetcher.asking_paused && (waited_long || w->fetcher.paused_until_us != 0))
+		ask_paused(w, now_ms + REDIS_TIMEOUT_MS);
 	if (t->n > 0) {
 		w->fetcher.fetched_us = w->now_us;
 		w->fetcher.memory_freed = false;

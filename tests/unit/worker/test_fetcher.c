@@ -292,6 +292,32 @@ TEST(a_busy_worker_does_not_ask_for_pauses, fixture_setup, fixture_teardown)
 	assert_false(w->fetcher.asking_paused);
 }
 
+/* Redis answers the question right behind the message, so the message does not wait for it. */
+TEST(the_question_for_a_pause_leaves_with_a_fetch_that_blocks, fixture_setup, fixture_teardown)
+{
+	w->fetcher.fetched_us = w->now_us;
+	assert_fetches(BLOCKS(0), 0);
+	assert_sent("STRLEN quredis:of:i:paused");
+	assert_awaits(ANSWER_PAUSED, -1, 0);
+	assert_true(w->session.redis.deadline_ms == fixture_now_ms() + 2000 + REDIS_TIMEOUT_MS);
+	fixture_pass_ms(1900);
+	answer(0, fixture_string("a"));
+	assert_sent_nothing();
+	assert_true(w->fetcher.asking_paused);		/* and the message does not start before the answer */
+	fetcher_paused_answer(w, PLACE(-1, 0), fixture_integer(1), fixture_now_ms());
+	assert_false(w->fetcher.asking_paused || admission_lets_work(w));
+}
+
+TEST(a_fetch_after_a_long_silence_costs_no_question, fixture_setup, fixture_teardown)
+{
+	w->fetcher.fetched_us = w->now_us;
+	fixture_pass_ms(1000);
+	assert_fetches(BLOCKS(0), 0);
+	assert_sent_nothing();
+	answer(0, fixture_string("a"));
+	assert_sent("STRLEN quredis:of:i:paused");
+}
+
 /* ---- errors ---- */
 
 TEST(the_errors_of_one_fetch_are_one_step_of_the_back_off, fixture_setup, fixture_teardown)
