@@ -115,6 +115,7 @@ void reload_first(struct master *m)
 {
 	for (size_t i = 0; i < m->config.conf->nqueues; i++)
 		queues_enter(&m->queues, m->config.conf->queues[i]);
+	alloc_fill_holes();
 }
 
 /* ---- what cannot change ---- */
@@ -300,6 +301,7 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 
 	notify_reloading(&m->notify);
 	*report = (struct conf_report){0};
+	alloc_empty_holes();
 	new = load(m, report);
 	log_report(report);
 	if (new == NULL)

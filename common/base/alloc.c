@@ -2,6 +2,7 @@
 #include <err.h>
 #include <malloc.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,3 +91,59 @@ void alloc_release(void)
 	malloc_trim(0);
 #endif
 }
+
+#ifdef __GLIBC__
+/* Bytes. glibc keeps some freed blocks of up to CACHED_MAX apart, CACHED of each size, and counts them as used. */
+#define HOLE_MIN 24
+#define HOLE_MAX (128 * 1024 + HOLE_MIN)
+#define CACHED_MAX 1032
+#define CACHED 7
+
+static struct filling {
+	struct filling *next;
+} *fillings;
+
+/* True: the block filled a hole. Another allocator changes no figure of glibc, so it gets CACHED blocks of a size. */
+static bool fill_hole(size_t size, int *cached)
+{
+	struct mallinfo2 before = mallinfo2(), after;
+	struct filling *f = alloc_bytes(size);
+
+	after = mallinfo2();
+	if (after.keepcost != before.keepcost || after.arena != before.arena) {
+		free(f);	/* it came from the end of the heap: no hole of this size is left */
+		return false;
+	}
+	f->next = fillings;
+	fillings = f;
+	if (after.fordblks != before.fordblks)
+		*cached = 0;		/* glibc may have cached others of this size meanwhile */
+	return after.fordblks != before.fordblks || (size <= CACHED_MAX && ++*cached <= CACHED);
+}
+
+void alloc_fill_holes(void)
+{
+	for (size_t size = HOLE_MAX; size >= HOLE_MIN; size -= size > CACHED_MAX ? size / 8 & ~(size_t)15 : 16) {
+		int cached = 0;
+
+		while (fill_hole(size, &cached))
+			;
+	}
+}
+
+void alloc_empty_holes(void)
+{
+	for (struct filling *f = fillings; f != NULL; f = fillings) {
+		fillings = f->next;
+		free(f);
+	}
+}
+#else
+void alloc_fill_holes(void)
+{
+}
+
+void alloc_empty_holes(void)
+{
+}
+#endif

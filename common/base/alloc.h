@@ -26,4 +26,11 @@ char *alloc_format_args(const char *fmt, va_list ap) __attribute__((format(print
 void alloc_set_thresholds(int mapped_min, int heap_free_max);
 void alloc_release(void);
 
+/*
+ * A child's allocations would take the holes between those of its parent, and each of them copies a page. So a parent
+ * that has loaded much fills the holes before it forks, and empties them before it loads again. Only with glibc.
+ */
+void alloc_fill_holes(void);
+void alloc_empty_holes(void);
+
 #endif

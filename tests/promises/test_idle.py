@@ -68,6 +68,22 @@ def test_memory_of_a_worker(redis, quredisd, handler):
     assert max(pss.values()) <= (1280 if reach.REACH == "tls" else 1024), pss
 
 
+@pytest.mark.skipif(SANITIZED, reason="sanitizers have memory of their own")
+def test_an_idle_worker_does_not_grow_with_the_number_of_queues(redis, quredisd, handler):
+    """Its allocations fill no holes that the loading of the configuration left: each of them would copy a page."""
+    own = {}
+    for n in (1, 500):
+        names = ["mail", *(f"other{i}" for i in range(1, n))]
+        d = quredisd(queues=[queue(name, handler("exit 0"), workers=8 if name == "mail" else 0) for name in names])
+        pid = d.wait_workers("mail", 8)["mail/0"]
+        wait_for(lambda: any(x["cmd"] == "brpoplpush" for x in redis.client().client_list()), 30)
+        waits_for_nothing(redis.client())
+        own[n] = pss_kib(pid, "Private_Dirty")
+        d.stop()
+    print(f"\nPages of an idle worker's own, by the number of queues: {own} KiB")
+    assert own[500] <= own[1] * 1.25, own
+
+
 def waits_for_nothing(c):
     """Until a fetch has waited in vain: two more have begun, and one of them at least when all was done."""
     begun = calls(c)["brpoplpush"]

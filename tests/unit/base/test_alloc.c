@@ -1,6 +1,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,34 @@ TEST(string_and_format)
 	p = alloc_format("%s:%d", "queue", 7);
 	assert_string_equal(p, "queue:7");
 	free(p);
+}
+
+/* What a child allocates then lies behind all that its parent has. */
+TEST(no_block_fits_a_hole_that_was_filled)
+{
+#ifdef __GLIBC__
+	char *freed[300], *kept[300], *wall = NULL;
+
+	if (mallinfo2().arena == 0)
+		skip();				/* another allocator, as that of a sanitizer */
+	for (size_t i = 0; i < 300; i++) {
+		freed[i] = alloc_zero(1, 24 + i * 16);
+		kept[i] = alloc_zero(1, 24);
+		wall = kept[i] > wall ? kept[i] : wall;
+	}
+	for (size_t i = 0; i < 300; i++)
+		free(freed[i]);
+	alloc_fill_holes();
+	for (size_t i = 0; i < 300; i++) {
+		freed[i] = alloc_zero(1, 24 + i * 16);
+		assert_true(freed[i] > wall);
+	}
+	alloc_empty_holes();
+	for (size_t i = 0; i < 300; i++) {
+		free(freed[i]);
+		free(kept[i]);
+	}
+#endif
 }
 
 static size_t impossible_count = SIZE_MAX / 4, impossible_size = SIZE_MAX / 2;
