@@ -19,9 +19,9 @@ enum hold holds_by_name(const char *name)
 
 TEST(a_hold_without_a_code_has_no_place)
 {
-	assert_null(health_codes_name((enum health_code)(HEALTH_HOLDS + HOLD_QUIET)));
-	assert_string_equal(health_codes_name((enum health_code)(HEALTH_HOLDS + HOLD_DRAINING)), "draining");
-	assert_null(health_codes_name((enum health_code)(HEALTH_HOLDS + HOLD_PAUSED)));
+	assert_null(holds_code_name((enum health_code)(HEALTH_HOLDS + HOLD_QUIET)));
+	assert_string_equal(holds_code_name((enum health_code)(HEALTH_HOLDS + HOLD_DRAINING)), "draining");
+	assert_null(holds_code_name((enum health_code)(HEALTH_HOLDS + HOLD_PAUSED)));
 }
 
 UNIT_MAIN(NULL, NULL)
