@@ -179,8 +179,9 @@ static void refuse_emptied_files(const struct conf *a, const struct conf *b, str
 
 		if (file != NULL && conf_queue_find(b, a->queues[i]->name) == NULL && conf_file_is_empty(b, file))
 			add_problem(report,
-			    alloc_format("%s sets nothing any more, and queue %s is from it: restore it, or remove the "
-			    "file", file, a->queues[i]->name));
+			    alloc_format(
+			    "%s sets nothing any more, and queue %s is from it: restore it, or remove the file",
+			    file, a->queues[i]->name));
 	}
 }
 
@@ -192,8 +193,9 @@ static void refuse_accidents(const struct conf *a, const struct conf *b, struct 
 		    "quredisd if no queue is wanted"));
 	if (!same_server(a, b) && conf_origin(b, "redis.url")->kind == CONF_ORIGIN_DEFAULT)
 		add_problem(report,
-		    alloc_format("redis.url is not set any more: restore it, or set it to \"%s\" if that server is "
-		    "wanted", b->redis.url));
+		    alloc_format(
+		    "redis.url is not set any more: restore it, or set it to \"%s\" if that server is wanted",
+		    b->redis.url));
 	refuse_emptied_files(a, b, report);
 }
 

@@ -83,8 +83,8 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 
 	if (reason == NULL)
 		return json_null();
-	return json_pack("{s:o,s:I,s:s}", "messages", json_number(atomic_load(&b->sweeper.aside)), "size",
-	    (json_int_t)atomic_load(&b->sweeper.aside_size), "reason", reason);
+	return json_pack("{s:o,s:I,s:s}", "messages", json_number(atomic_load(&b->sweeper.aside)),
+	    "size", (json_int_t)atomic_load(&b->sweeper.aside_size), "reason", reason);
 }
 
 static json_t *holds(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
@@ -263,8 +263,8 @@ static json_t *keeper(const struct master *m)
 
 	if (p == NULL)
 		return json_null();
-	return json_pack("{s:i,s:i,s:o}", "pid", (int)p->pid, "redis_pid",
-	    (int)atomic_load(&slot_of(m, p)->handler_pgid), "unsaved", unsaved(m, slot_of(m, p)));
+	return json_pack("{s:i,s:i,s:o}", "pid", (int)p->pid,
+	    "redis_pid", (int)atomic_load(&slot_of(m, p)->handler_pgid), "unsaved", unsaved(m, slot_of(m, p)));
 }
 
 static const char *state_of_master(const struct master *m)
@@ -325,8 +325,8 @@ static json_t *log_state(const struct master *m)
 
 	log_losses(&l);
 	return json_pack("{s:s,s:I,s:s?,s:s?}", "target", m->config.conf->log.target, "lost", (json_int_t)l.lines,
-	    "since", l.since_ms == 0 ? NULL : clock_rfc3339(l.since_ms, since), "error",
-	    l.since_ms == 0 ? NULL : strerror(l.error));
+	    "since", l.since_ms == 0 ? NULL : clock_rfc3339(l.since_ms, since),
+	    "error", l.since_ms == 0 ? NULL : strerror(l.error));
 }
 
 json_t *status_document(struct master *m, int64_t now_ms)

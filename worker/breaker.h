@@ -12,6 +12,7 @@
  * Owner: breaker.c. The breaker of a queue lies in the scoreboard, and all workers of the queue share it. In a worker
  * only these functions write to it.
  */
+
 /* If breaker.failures is 0, the thresholds for handlers that end without an answer. AGAIN: at a message that has ended
  * a process before. */
 #define BREAKER_MUTE 16

@@ -66,7 +66,7 @@ enum colour_meaning colour_meaning_of(const char *word)
 {
 	static const enum colour_meaning of_levels[] = {
 		[HOLD_WELL] = MEANING_GOOD, [HOLD_ORDERED] = MEANING_WARNING, [HOLD_PASSING] = MEANING_WARNING,
-		    [HOLD_WARNING] = MEANING_WARNING,
+		[HOLD_WARNING] = MEANING_WARNING,
 		[HOLD_BAD] = MEANING_BAD
 	};
 	enum hold hold = holds_by_name(word);

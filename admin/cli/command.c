@@ -260,7 +260,7 @@ int command_run(struct admin *a, const struct command *c)
 
 static const char *const task_titles[TASKS] = {
 	[TASK_LOOK] = "What is going on", [TASK_DEAD_LETTERS] = "Dead letters", [TASK_MESSAGES] = "Messages",
-	    [TASK_QUEUES] = "Queues and workers",
+	[TASK_QUEUES] = "Queues and workers",
 	[TASK_SUPERVISOR] = "The supervisor of this host", [TASK_OTHER] = "Other commands",
 };
 

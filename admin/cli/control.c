@@ -208,8 +208,8 @@ char *control_unsaved(const json_t *status)
 	const char *reason, *dir;
 	json_int_t bytes = -1;
 
-	if (json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason, "dir",
-	    &dir) == -1)
+	if (json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:s,s:s}}}", "keeper", "unsaved", "reason", &reason,
+	    "dir", &dir) == -1)
 		return NULL;
 	json_unpack((json_t *)(uintptr_t)status, "{s:{s:{s:I}}}", "keeper", "unsaved", "bytes", &bytes);
 	if (bytes > 0)

@@ -113,9 +113,9 @@ static void print_destroyed(struct admin *a, const struct lists *l, int64_t remo
 {
 	static const struct column columns[] = {
 		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "ingress_size", "", COLUMN_NAME },
-		    { "transit_size", "", COLUMN_NAME },
+		{ "transit_size", "", COLUMN_NAME },
 		{ "escape_size", "", COLUMN_NAME }, { "delayed_size", "", COLUMN_NAME }, { "keys", "", COLUMN_NAME },
-		    { "dry_run", "", COLUMN_NAME },
+		{ "dry_run", "", COLUMN_NAME },
 	};
 
 	if (a->options.json)

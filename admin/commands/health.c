@@ -189,10 +189,10 @@ static void show_reports(struct admin *a, const struct reports *r)
 {
 	static const struct column columns[] = {
 		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE },
-		    { NULL, "As of", COLUMN_NUMBER | YIELDS(16) },
+		{ NULL, "As of", COLUMN_NUMBER | YIELDS(16) },
 		{ NULL, "Next look", COLUMN_NUMBER | YIELDS(3) }, { NULL, NULL, FIGURES_OF(IN_HEALTH) },
 		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(2) }, { NULL, NULL, FIGURES_OF(IN_HEALTH_END) },
-		    { NULL, "Reason", COLUMN_TEXT },
+		{ NULL, "Reason", COLUMN_TEXT },
 	};
 
 	output_begin(&a->output, columns, nitems(columns));
@@ -333,7 +333,7 @@ static void show_nagios(const struct reports *r)
 {
 	static const char *const words[] = {
 		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL",
-		    [STATUS_UNKNOWN] = "UNKNOWN",
+		[STATUS_UNKNOWN] = "UNKNOWN",
 	};
 
 	printf("QUREDIS %s%s", words[r->level], r->lost ? " - the registry has the wrong type" : "");

@@ -64,9 +64,9 @@ static size_t width_with_keys(const struct listed_queue *entries, size_t n, bool
 		const struct queue_keys *k = &entries[i].queue->keys;
 		const struct lists *l = &entries[i].lists;
 		char *texts[ESCAPE + 1] = { [NAME] = alloc_string(k->name),
-		    [INGRESS] = key_and_size(k->ingress, l->ingress),
+			[INGRESS] = key_and_size(k->ingress, l->ingress),
 			[TRANSIT] = key_and_size(k->transit, l->transit),
-			    [ESCAPE] = key_and_size(k->escape, l->escape) };
+			[ESCAPE] = key_and_size(k->escape, l->escape) };
 
 		for (size_t c = 0; c < nitems(widest); c++) {
 			size_t columns = visible_columns(texts[c]);

@@ -172,10 +172,10 @@ static void show_table(struct admin *a, const struct nodes *nodes, json_t *const
 {
 	static const struct column columns[] = {
 		{ NULL, "Node", COLUMN_NAME }, { NULL, "Version", COLUMN_STATE },
-		    { NULL, "Pid", COLUMN_NUMBER | YIELDS(1) },
+		{ NULL, "Pid", COLUMN_NUMBER | YIELDS(1) },
 		{ NULL, "Up", COLUMN_NUMBER | YIELDS(10) },
 		{ NULL, "Seen", COLUMN_NUMBER }, { NULL, "Queues", COLUMN_NUMBER | YIELDS(2) },
-		    { NULL, NULL, FIGURES_OF(IN_NODES) },
+		{ NULL, NULL, FIGURES_OF(IN_NODES) },
 		{ NULL, "Alive", COLUMN_NUMBER | YIELDS(12) }, { NULL, NULL, FIGURES_OF(IN_NODES_END) },
 	};
 

@@ -73,7 +73,7 @@ static void print_state(struct admin *a, bool paused, bool changed, const char *
 {
 	static const struct column columns[] = {
 		{ "queue", "", COLUMN_NAME }, { "paused", "", COLUMN_NAME }, { "changed", "", COLUMN_NAME },
-		    { "by", "", COLUMN_NAME },
+		{ "by", "", COLUMN_NAME },
 		{ "dry_run", "", COLUMN_NAME },
 	};
 

@@ -209,12 +209,12 @@ static void show_workers(struct admin *a, const json_t *workers)
 {
 	static const struct column columns[] = {
 		{ NULL, "Worker", COLUMN_NAME }, { NULL, "Pid", COLUMN_NUMBER | YIELDS(3) },
-		    { NULL, "State", COLUMN_STATE },
+		{ NULL, "State", COLUMN_STATE },
 		{ NULL, "Waits for", COLUMN_TEXT | YIELDS(6) },
 		{ NULL, "Messages", COLUMN_NUMBER | YIELDS(2) }, { NULL, "Running", COLUMN_NUMBER },
-		    { NULL, "Progress", COLUMN_TEXT },
+		{ NULL, "Progress", COLUMN_TEXT },
 		{ NULL, "Seen", COLUMN_NUMBER | YIELDS(4) }, { NULL, "Redis", COLUMN_STATE | YIELDS(5) },
-		    { NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
+		{ NULL, "Incarnation", COLUMN_ID | YIELDS(1) },
 	};
 	const json_t *w;
 	size_t i;

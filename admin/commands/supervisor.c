@@ -52,8 +52,9 @@ static void warn_of_queue(struct admin *a, const json_t *left)
 		return;
 	queue_keys_init(&k, a->conf->redis.prefix, name, ingress, transit, escape);
 	if (a->redis.state != REDIS_READY || lists_read(a, &k, 0, &l) == -1)
-		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait "
-		    "in it", name);
+		admin_note(
+		    "warning: queue %s left the configuration, and quredis could not read whether messages wait in it",
+		    name);
 	else if (l.ingress + l.delayed + l.transit + l.escape > 0)
 		admin_note("warning: queue %s left the configuration while messages wait in it: %" PRId64
 		    " in ingress, %" PRId64 " delayed, %"

@@ -172,7 +172,7 @@ static void end(struct doctor *d)
 int cmd_doctor(struct admin *a)
 {
 	static const int statuses[] = { [SEVERITY_OK] = EX_OK, [SEVERITY_NOTE] = EX_OK,
-	    [SEVERITY_WARNING] = STATUS_WARNINGS,
+		[SEVERITY_WARNING] = STATUS_WARNINGS,
 		[SEVERITY_ERROR] = STATUS_ERRORS };
 	struct doctor d;
 	bool declined = false;

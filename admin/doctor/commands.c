@@ -30,8 +30,8 @@ static const struct spared {
 	  "nothing is wrong; allow at least 5 s for a stop" },
 	{ COMMAND_ROLE, "ROLE", "INFO replication shows instead whether the server is a replica",
 	    "make sure that redis.url names the primary endpoint" },
-	{ COMMAND_MEMORY, "MEMORY USAGE %s", "the size of a large message is not known before Redis has read it, which "
-	    "takes Redis longer",
+	{ COMMAND_MEMORY, "MEMORY USAGE %s",
+	    "the size of a large message is not known before Redis has read it, which takes Redis longer",
 	  "nothing is wrong for messages below 1 MiB" },
 	{ COMMAND_INFO, "INFO server", NULL, NULL },		/* check_redis() tells */
 	{ COMMAND_SCAN, NULL, "keys that no registration leads to cannot be found", "nothing is wrong for the queues" },
@@ -42,7 +42,7 @@ static const struct spared {
 	{ COMMAND_BLMOVE, "BLMOVE %s %s LEFT LEFT 0.01", NULL, NULL },
 	{ COMMAND_LMOVE, "LMOVE %s %s LEFT LEFT", NULL, NULL },
 	{ COMMAND_HRANDFIELD, NULL, NULL, NULL }, { COMMAND_SELECT, NULL, NULL, NULL },
-	    { COMMAND_AUTH, NULL, NULL, NULL },
+	{ COMMAND_AUTH, NULL, NULL, NULL },
 	{ COMMAND_SENTINEL, NULL, NULL, NULL },
 };
 

@@ -85,8 +85,9 @@ static void add_problem(struct doctor *d, const struct conf_problem *p, bool onl
 	if (only_supervisor) {
 		char *ours = user_name(geteuid()), *theirs = user_name(d->conf.supervisor_uid);
 
-		findings_advise(f, "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- "
-		    "quredis doctor", ours, theirs, theirs);
+		findings_advise(f,
+		    "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- quredis doctor",
+		    ours, theirs, theirs);
 		free(ours);
 		free(theirs);
 	} else if (strstr(p->text, strerror(EACCES)) != NULL) {

@@ -38,8 +38,8 @@ static void advise(const struct doctor *d, struct finding *f, const struct unfin
 	    strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "dlq rm" : "dlq retry", json);
 
 	if (command == NULL)
-		findings_advise(f, "the same command again continues it; start over: add --anew; Redis forgets it "
-		    "after 7 days");
+		findings_advise(f,
+		    "the same command again continues it; start over: add --anew; Redis forgets it after 7 days");
 	else
 		findings_advise(f, "Redis forgets it after 7 days; start over: add --anew; continue: %s",
 		    command);

@@ -354,9 +354,9 @@ void report_print(struct doctor *d)
 {
 	static const struct column columns[] = {
 		{ "severity", NULL, COLUMN_NAME }, { NULL, "Severity", COLUMN_STATE },
-		    { "check", "Check", COLUMN_NAME }, { "queue", NULL, COLUMN_NAME },
+		{ "check", "Check", COLUMN_NAME }, { "queue", NULL, COLUMN_NAME },
 		{ "where", NULL, COLUMN_NAME }, { NULL, "Where", COLUMN_NAME }, { "what", "What", COLUMN_NAME },
-		    { "advice", "What to do", COLUMN_NAME },
+		{ "advice", "What to do", COLUMN_NAME },
 		{ "fixable", NULL, COLUMN_NAME }, { "fixed", NULL, COLUMN_NAME },
 	};
 	bool json = d->a->options.json, verbose = d->a->options.verbose;

@@ -55,8 +55,8 @@ static int ask_sentinel(struct doctor *d, struct sentinel_check *c, const char *
 static void add_silent(struct doctor *d, const struct sentinel_check *c)
 {
 	bool refused = redis_error_needs_operator(c->asked.error_class);
-	const char *advice = refused ? "check redis.sentinel_user, redis.sentinel_password_file and the access list of "
-	    "this Sentinel" :
+	const char *advice = refused ?
+	    "check redis.sentinel_user, redis.sentinel_password_file and the access list of this Sentinel" :
 	    "start it, or take it out of redis.sentinels; connections ask the other Sentinels meanwhile";
 
 	findings_advise(findings_add(d, SEVERITY_WARNING, c->where,

@@ -232,8 +232,9 @@ int check_role(struct doctor *d)
 
 	if (replicas > 0 && setting(d, "min-replicas-to-write", least, sizeof(least)) && strcmp(least, "0") == 0) {
 		setting(d, "min-replicas-max-lag", lag, sizeof(lag));
-		snprintf(ours, sizeof(ours), "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET "
-		    "min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
+		snprintf(ours, sizeof(ours),
+		    "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET min-replicas-max-lag %s",
+		    lag[0] == '\0' ? "10" : lag);
 		advise_setting(d,
 		    add(d, SEVERITY_NOTE,
 		    "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64

@@ -139,7 +139,7 @@ int check_control(struct doctor *d)
 
 static const enum severity of_levels[] = {
 	[HOLD_WELL] = SEVERITY_OK, [HOLD_ORDERED] = SEVERITY_NOTE, [HOLD_PASSING] = SEVERITY_NOTE,
-	    [HOLD_WARNING] = SEVERITY_WARNING,
+	[HOLD_WARNING] = SEVERITY_WARNING,
 	[HOLD_BAD] = SEVERITY_ERROR
 };
 

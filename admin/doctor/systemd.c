@@ -122,7 +122,7 @@ static int64_t span_ms(const char *text)
 {
 	static const struct { const char *name; double ms; } units[] = {
 		{ "us", 0.001 }, { "ms", 1 }, { "s", 1e3 }, { "min", 6e4 }, { "h", 3.6e6 }, { "d", 8.64e7 },
-		    { "w", 6.048e8 },
+		{ "w", 6.048e8 },
 	};
 	double total = 0;
 
@@ -232,7 +232,7 @@ static void check_hidden(struct doctor *d, const char *name, const char *path)
 {
 	static const struct { const char *directory, *property; } hidden[] = {
 		{ "/home", "ProtectHome" }, { "/root", "ProtectHome" }, { "/run/user", "ProtectHome" },
-		    { "/tmp", "PrivateTmp" }, { "/var/tmp", "PrivateTmp" },
+		{ "/tmp", "PrivateTmp" }, { "/var/tmp", "PrivateTmp" },
 	};
 
 	for (size_t i = 0; path != NULL && i < nitems(hidden); i++) {

@@ -50,7 +50,7 @@ static int give_order(struct run *run, const char *tray, int64_t at, const struc
 	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = at,
 	    .tail = l->size > l->head.len ? l->tail.str : NULL };
 	struct queue_cancel c = { .attempts = m->wrapper.attempts, .marks = queue_cancel_marks(&m->wrapper),
-	    .redriven_ms = m->wrapper.redriven_ms,
+		.redriven_ms = m->wrapper.redriven_ms,
 		.retry = run->a->options.again };
 	char *by = admin_name(run->a, sizeof(c.by) - 1);
 	struct redis_reply reply;
@@ -257,7 +257,7 @@ static void say(const struct run *run)
 {
 	static const struct column columns[] = {
 		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "id", "", COLUMN_ID },
-		    { "then", "", COLUMN_NAME },
+		{ "then", "", COLUMN_NAME },
 		{ "worker", "", COLUMN_NAME }, { "result", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME },
 	};
 	struct admin *a = run->a;

@@ -76,8 +76,9 @@ static int join(struct work *w, const char *options_there)
 	free(options);
 	if (same)
 		return 0;
-	return admin_fail(w->a, EX_TEMPFAIL, "a supervisor executes this %s at another pace: quredis operations %s "
-	    "--stop %s stops it there", w->op.verb, w->a->keys.name, w->op.id);
+	return admin_fail(w->a, EX_TEMPFAIL,
+	    "a supervisor executes this %s at another pace: quredis operations %s --stop %s stops it there",
+	    w->op.verb, w->a->keys.name, w->op.id);
 }
 
 /* -1: error of Redis, or it is another operation now */
@@ -116,7 +117,7 @@ static void report_unfinished(struct wait *t)
 	struct work *w = t->w;
 
 	*t->r = (struct work_report){ .says = true, .total = w->op.total, .done = w->op.done,
-	    .count = w->op.done - t->before,
+		.count = w->op.done - t->before,
 		.failed = -1, .same_cause = -1, .left = w->op.total < 0 ? -1 : w->op.total - w->op.done };
 }
 

@@ -71,8 +71,8 @@ static int read_always(struct admin *a, bool *always, const char **unknown)
 	each = is_pair(&reply, "always");
 	*unknown = reply.type != REDIS_ERROR ? NULL : "it refuses CONFIG, so appendfsync cannot be read";
 	if (redis_error_class(&reply) == REDIS_ERROR_PERMISSION)
-		*unknown = "this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER "
-		    "+config|get";
+		*unknown =
+		    "this Redis user lacks CONFIG GET, so appendfsync cannot be read: ACL SETUSER USER +config|get";
 	*always = on && each;
 	return 0;
 }

@@ -111,8 +111,8 @@ static json_t *row_of(const struct stale *s, int rule)
 {
 	const struct stale_count *c = &s->counts[rule];
 
-	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "list", rules[rule].list, "rule", rules[rule].rule, "limit_ms",
-	    (json_int_t)limit_of(s, rule),
+	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "list", rules[rule].list, "rule", rules[rule].rule,
+	    "limit_ms", (json_int_t)limit_of(s, rule),
 	    "count", (json_int_t)c->count, "oldest_ms", c->count > 0 ? json_integer(c->oldest_ms) : json_null());
 }
 

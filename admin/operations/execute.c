@@ -107,7 +107,7 @@ static void tell_error(struct buffer *notes, int out)
 int execute(const struct execution *e, int out)
 {
 	struct admin a = { .options = options_none(), .served = true, .writes = true,
-	    .conf = (struct conf *)(uintptr_t)e->conf, .queue = e->queue,
+		.conf = (struct conf *)(uintptr_t)e->conf, .queue = e->queue,
 		.keys = *e->keys, .target = *e->target };
 	struct buffer notes = {0};
 	json_t *options = NULL;

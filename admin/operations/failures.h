@@ -7,8 +7,8 @@
 #include "admin/dead_letters/dead_letters.h"
 #include "admin/operations/redriven.h"
 
-/* Why messages that were moved back failed again: each has the cause that it had before, or another one. */
-/* UNKNOWN: its cause before is not known */
+/* Why messages that were moved back failed again: each has the cause that it had before, or another one.
+ * UNKNOWN: its cause before is not known. */
 enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };
 struct failures {
 	struct groups causes[FAILURE_KINDS];

@@ -130,13 +130,13 @@ static void report(struct work *w, int rc, struct work_report *r)
 	const char *cause = failures_most_frequent(f);
 
 	*r = (struct work_report){ .status = rc == 0 ? EX_OK : w->a->status,
-	    .says = rc == 0 || w->selection.done > 0 || w->paced.stopped,
+		.says = rc == 0 || w->selection.done > 0 || w->paced.stopped,
 		.complete = rc == 0 && !interrupt_asked(), .interrupted = rc == 0 && interrupt_asked(),
-		    .settled = w->paced.settled,
+		.settled = w->paced.settled,
 		.count = w->selection.done, .total = w->op.total, .done = w->op.done,
-		    .failed = w->is_paced ? w->paced.redriven.failed : -1,
+		.failed = w->is_paced ? w->paced.redriven.failed : -1,
 		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1,
-		    .failed_cause = cause == NULL ? NULL : alloc_string(cause) };
+		.failed_cause = cause == NULL ? NULL : alloc_string(cause) };
 	note_others(w);
 	if (r->says)
 		r->left = count_left(w, r->complete);
@@ -208,10 +208,10 @@ char *work_report_text(const struct work_report *r, const struct buffer *notes, 
 {
 	json_t *cause = r->failed_cause == NULL ? NULL : json_string(r->failed_cause);	/* NULL: not UTF-8 */
 	json_t *lines = notes->len == 0 ? json_string("") : json_stringn(notes->data, notes->len);
-	json_t *all = json_pack("{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}", "status",
-	    r->status, "says", r->says,
-	    "complete", r->complete, "interrupted", r->interrupted, "settled", r->settled, "count",
-	    (json_int_t)r->count, "total", (json_int_t)r->total,
+	json_t *all = json_pack("{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}",
+	    "status", r->status, "says", r->says,
+	    "complete", r->complete, "interrupted", r->interrupted, "settled", r->settled,
+	    "count", (json_int_t)r->count, "total", (json_int_t)r->total,
 	    "done", (json_int_t)r->done, "failed", (json_int_t)r->failed, "same_cause", (json_int_t)r->same_cause,
 	    "left", (json_int_t)r->left, "failed_cause", cause, "notes", lines);
 	char *json = json_dumps(all, JSON_COMPACT), *text = alloc_format("%" PRId64 " %s", at_ms, json);
@@ -258,9 +258,9 @@ int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms)
 		rc = -1;
 	if (rc == 0) {
 		*r = (struct work_report){ .status = r->status, .says = says, .complete = complete,
-		    .interrupted = interrupted, .settled = settled,
+			.interrupted = interrupted, .settled = settled,
 			.count = count, .total = total, .done = done, .failed = failed, .same_cause = same_cause,
-			    .left = left,
+			.left = left,
 			.failed_cause = cause == NULL ? NULL : alloc_string(cause) };
 		print_notes(notes == NULL ? "" : notes);
 	}

@@ -89,9 +89,9 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 {
 	static const struct column columns[] = {
 		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE },
-		    { NULL, "Health since", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_TOP) },
+		{ NULL, "Health since", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(IN_TOP) },
 		{ NULL, "Workers", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME },
-		    { NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME },
+		{ NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME },
 	};
 	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *rates = rates_text(q),
 	    *failures = failures_text(&q->facts), *growth = growth_text(&q->facts);
@@ -129,7 +129,7 @@ static void print_failures(struct output *o, const json_t *health)
 {
 	static const struct column columns[] = {
 		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME },
-		    { NULL, "Latest error", COLUMN_NAME },
+		{ NULL, "Latest error", COLUMN_NAME },
 	};
 	struct class_figure figures[QUEUE_FAILED_FIGURES];
 	struct queue_failed failed = {0};
@@ -154,7 +154,7 @@ static void print_causes(struct output *o, const json_t *nodes, const char *name
 {
 	const struct column columns[] = {
 		{ NULL, "Node", COLUMN_NAME }, { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
-		    { NULL, "Cause", COLUMN_NAME },
+		{ NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;
@@ -198,7 +198,7 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
 		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
-		    { NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) },
+		{ NULL, NULL, FIGURES_OF(IN_NODES | IN_NODES_END) },
 		{ NULL, "Doing", COLUMN_NAME },
 	};
 	const json_t *node, *row;
@@ -230,7 +230,7 @@ static void print_dead_letters(struct output *o, const json_t *dead_letters, con
 {
 	static const struct column columns[] = {
 		{ NULL, "Failed", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER },
-		    { NULL, "Error", COLUMN_NAME },
+		{ NULL, "Error", COLUMN_NAME },
 	};
 	const json_t *rows = json_object_get(dead_letters, "records"), *row;
 	const char *of = string_of(dead_letters, "queue");

@@ -29,7 +29,7 @@ enum { WELL, WAITING, DEGRADED, UNKNOWN, SICK };		/* as reports_badness() */
 
 static const int badness_of_level[] = {
 	[HOLD_WELL] = WELL, [HOLD_ORDERED] = WAITING, [HOLD_PASSING] = WAITING, [HOLD_WARNING] = DEGRADED,
-	    [HOLD_BAD] = SICK
+	[HOLD_BAD] = SICK
 };
 
 /* The rank of a state; a state that this version does not know is the worst. -1: none. */

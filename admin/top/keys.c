@@ -15,12 +15,12 @@
 static const struct { const char *sequence; int key; } sequences[] = {
 	{ "A", TOP_KEY_UP }, { "B", TOP_KEY_DOWN }, { "H", TOP_KEY_HOME }, { "F", TOP_KEY_END }, { "M", TOP_KEY_ENTER },
 	{ "5~", TOP_KEY_PAGE_UP }, { "6~", TOP_KEY_PAGE_DOWN }, { "1~", TOP_KEY_HOME }, { "7~", TOP_KEY_HOME },
-	    { "4~", TOP_KEY_END }, { "8~", TOP_KEY_END },
+	{ "4~", TOP_KEY_END }, { "8~", TOP_KEY_END },
 };
 
 static const struct { char byte; int key; } controls[] = {
 	{ '\r', TOP_KEY_ENTER }, { '\n', TOP_KEY_ENTER }, { 'F' & 0x1f, TOP_KEY_PAGE_DOWN },
-	    { 'B' & 0x1f, TOP_KEY_PAGE_UP },
+	{ 'B' & 0x1f, TOP_KEY_PAGE_UP },
 	{ 'C' & 0x1f, 'q' }, { 'L' & 0x1f, 'L' },
 };
 

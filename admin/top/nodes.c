@@ -88,7 +88,7 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 	struct running *all = alloc_zero(n + 1, sizeof(*all));
 	struct column columns[] = {
 		{ NULL, "Runs for", COLUMN_NUMBER }, { NULL, queue == NULL ? "Queue" : NULL, COLUMN_NAME },
-		    { NULL, "Node", COLUMN_NAME },
+		{ NULL, "Node", COLUMN_NAME },
 		{ NULL, "Worker", COLUMN_NAME }, { NULL, NULL, COLUMN_NAME },
 	};
 
@@ -168,7 +168,7 @@ void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
 	const struct column columns[] = {
 		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME },
-		    { NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
+		{ NULL, facts_table[FACT_NEXT_ATTEMPT].title, COLUMN_NUMBER },
 		{ NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *queue;

@@ -39,7 +39,7 @@ static void queues(struct output *o, const struct top_figures *f)
 	 */
 	static const struct column columns[] = {
 		{ NULL, "Queue", COLUMN_NAME }, { NULL, "State", COLUMN_STATE },
-		    { NULL, "Health", COLUMN_STATE | YIELDS(11) },
+		{ NULL, "Health", COLUMN_STATE | YIELDS(11) },
 		{ NULL, NULL, FIGURES_OF(IN_TOP) },
 		{ NULL, "Done/s", COLUMN_NUMBER | YIELDS(12) }, { NULL, "Failed/s", COLUMN_NUMBER | YIELDS(10) },
 		{ NULL, "Escaped/s", COLUMN_NUMBER | YIELDS(1) },

@@ -233,7 +233,7 @@ int top_screen_key(void)
 enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
 {
 	struct pollfd p[3] = { { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN },
-	    { .fd = fds[0], .events = POLLIN },
+		{ .fd = fds[0], .events = POLLIN },
 		{ .fd = fds[1], .events = POLLIN } };
 	bool incomplete = top_keys_is_incomplete(&keys);
 	int64_t wait_ms = incomplete && timeout_ms > ESCAPE_MS ? ESCAPE_MS : timeout_ms;

@@ -139,7 +139,7 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 {
 	struct handler_job job = { .message = m, .incarnation = incarnation, .attempt = m->wrapper.attempts + 1,
 		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0,
-		    .timeout_ms = conf_timeout_ms(q) };
+		.timeout_ms = conf_timeout_ms(q) };
 
 	if (m->max_attempts > 0 && m->max_attempts < job.max_attempts)
 		job.max_attempts = m->max_attempts;
@@ -154,11 +154,11 @@ static void print_outcome(struct admin *a, struct message *m, const struct handl
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", COLUMN_NAME }, { "id", "id", COLUMN_NAME }, { "attempt", "attempt", COLUMN_NAME },
-		    { "outcome", "outcome", COLUMN_NAME },
+		{ "outcome", "outcome", COLUMN_NAME },
 		{ "reason", "reason", COLUMN_NAME }, { "class", "class", COLUMN_NAME },
-		    { "exit_code", "exit_code", COLUMN_NAME },
+		{ "exit_code", "exit_code", COLUMN_NAME },
 		{ "signal", "signal", COLUMN_NAME }, { "duration_ms", "duration", COLUMN_NAME },
-		    { "stderr", NULL, COLUMN_NAME },
+		{ "stderr", NULL, COLUMN_NAME },
 	};
 
 	output_object(&a->output, columns, nitems(columns),

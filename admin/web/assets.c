@@ -25,9 +25,9 @@ static const struct {
 	const char *ending, *type;
 } types[] = {
 	{ ".html", "text/html; charset=utf-8" }, { ".js", "text/javascript; charset=utf-8" },
-	    { ".css", "text/css; charset=utf-8" },
+	{ ".css", "text/css; charset=utf-8" },
 	{ ".svg", "image/svg+xml" }, { ".png", "image/png" }, { ".ico", "image/x-icon" },
-	    { ".json", "application/json" },
+	{ ".json", "application/json" },
 };
 
 static const struct {

@@ -92,7 +92,7 @@ static int code_of(int status)
 {
 	static const struct { int status, code; } codes[] = {
 		{ EX_OK, 200 }, { EX_USAGE, 400 }, { EX_DATAERR, 409 }, { EX_NOINPUT, 404 }, { EX_UNAVAILABLE, 503 },
-		    { EX_TEMPFAIL, 503 },
+		{ EX_TEMPFAIL, 503 },
 		{ EX_PROTOCOL, 502 }, { EX_NOPERM, 403 }, { WEB_ANSWER_LOST, 504 },
 	};
 

@@ -265,7 +265,7 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 		return -1;
 	job = alloc_zero(1, sizeof(*job));
 	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work,
-	    .done = q->done,
+		.done = q->done,
 		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS,
 		.answer_max = q->answer_max > 0 ? q->answer_max : WEB_ANSWER_MAX };
 	if (q->extra) {

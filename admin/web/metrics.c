@@ -39,7 +39,7 @@ static row_writer write_status, write_reason, write_reasons, write_failed, write
 enum part { QUEUES, HEALTH, STATS, NODES };
 static const struct { const char *key, *rows, *name; } parts[] = {
 	[QUEUES] = { "queues", NULL, "name" }, [HEALTH] = { "health", "queues", "queue" },
-	    [STATS] = { "stats", NULL, "name" },
+	[STATS] = { "stats", NULL, "name" },
 	[NODES] = { "nodes", NULL, "node" },
 };
 

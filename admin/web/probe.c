@@ -18,7 +18,7 @@ static int ask_redis(void *arg)
 {
 	const struct web *w = arg;
 	struct admin a = { .options = { .conf_path = w->a->options.conf_path, .host = w->a->options.host,
-	    .port = w->a->options.port,
+		.port = w->a->options.port,
 		.url = w->a->options.url }, .served = true };
 	int64_t ms;
 

@@ -276,8 +276,8 @@ int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsig
 	*why = NULL;
 	if (text != NULL && (has_bad_escape(text) || evhttp_parse_query_str(text, &q->pairs) == -1)) {
 		shown = visible(text, strlen(text), 80);
-		*why = alloc_format("%s: expected NAME=VALUE&..., where two hexadecimal digits other than 00 follow "
-		    "each %%", shown);
+		*why = alloc_format(
+		    "%s: expected NAME=VALUE&..., where two hexadecimal digits other than 00 follow each %%", shown);
 		free(shown);
 		return -1;
 	}

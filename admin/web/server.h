@@ -63,8 +63,7 @@ int web_serve(struct web *w);
 int web_open(struct web *w, int fd);
 void web_close(struct web *w);
 
-/* web/listen.c */
-/* returns a socket, and writes the real port into settings.port; -1: the reason was printed */
+/* listen.c: returns a socket, and writes the real port into settings.port; -1: the reason was printed */
 int web_listen(struct web *w);
 void web_listen_end(struct web *w);	/* removes the unix socket, if it is still ours */
 

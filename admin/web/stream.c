@@ -194,7 +194,7 @@ static void begin_stream(struct web_call *call, char *address)
 	struct buffer first = {0};
 
 	*v = (struct web_viewer){ .w = call->w, .req = call->req,
-	    .connection = evhttp_request_get_connection(call->req),
+		.connection = evhttp_request_get_connection(call->req),
 		.address = address };
 	web_answer_headers(call);
 	web_answer_header(call, "Content-Type", "text/event-stream");

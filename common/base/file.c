@@ -69,8 +69,9 @@ static void judge_owner(struct walk *w, const struct stat *st)
 
 	if (w->links_only) {
 		if (S_ISLNK(st->st_mode) && st->st_uid != 0 && st->st_uid != w->user)
-			w->flaw = alloc_format("%s is a link of uid %u, who can make it lead elsewhere: name what it "
-			    "leads to", shown_path(w), st->st_uid);
+			w->flaw = alloc_format(
+			    "%s is a link of uid %u, who can make it lead elsewhere: name what it leads to",
+			    shown_path(w), st->st_uid);
 		return;
 	}
 	w->open = writable && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;

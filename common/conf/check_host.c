@@ -146,9 +146,9 @@ static void check_user(struct conf_loading *l, struct conf_queue *q)
 		    r->group);
 	if (missing != 0 || (r->user == NULL && r->group == NULL && !own->switch_user))
 		return;
+	/* a worker has become the supervisor's user before; a program that starts the handlers of one queue has not */
 	if (geteuid() != 0)
 		check_allowed(l, q);
-	/* a worker has become the supervisor's user before; a program that starts the handlers of one queue has not */
 	else
 		r->switch_user = l->only != NULL || !own->switch_user || !conf_run_as_same_ids(r, own);
 }

@@ -205,7 +205,7 @@ bool conf_globals_equal(const struct conf *a, const struct conf *b)
 struct redis_options conf_redis_options(const struct conf *conf)
 {
 	return (struct redis_options){ .url = conf->redis.url, .user = conf->redis.user,
-	    .password = conf->redis.password,
+		.password = conf->redis.password,
 		.sentinels = (const char *const *)conf->redis.sentinels, .master = conf->redis.master,
 		.sentinel_user = conf->redis.sentinel_user, .sentinel_password = conf->redis.sentinel_password,
 		.sentinel_tls = conf->redis.sentinel_tls };

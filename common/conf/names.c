@@ -52,8 +52,8 @@ static const struct {
 	{ "cron", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
 	{ "schedule", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
 	{ "rate", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
-	{ "rate_limit", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, "
-	    "Recipes)" },
+	{ "rate_limit",
+	    "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },

@@ -22,9 +22,9 @@ static const struct interpreter {
 	const char *flags, *valued;
 } INTERPRETERS[] = {
 	{ "bash", "efuvx", "" }, { "dash", "efuvx", "" }, { "ksh", "efuvx", "" }, { "lua", "EW", "l" },
-	    { "node", "", "r" }, { "nodejs", "", "r" },
+	{ "node", "", "r" }, { "nodejs", "", "r" },
 	{ "perl", "TWUtw", "I" }, { "php", "n", "cd" }, { "pypy", "BEOqsSuv", "WX" }, { "python", "BEIOPqsSuv", "WX" },
-	    { "ruby", "vw", "Ir" },
+	{ "ruby", "vw", "Ir" },
 	{ "sh", "efuvx", "" }, { "tclsh", "", "" }, { "zsh", "efuvx", "" },
 };
 

@@ -80,8 +80,9 @@ static int use_directory(struct conf_loading *l)
 	if (flaw != NULL)
 		return conf_report_unreadable(l, "redis.ca_dir", alloc_format("%s %s", conf->redis.ca_dir, flaw));
 	if (!has_hashed_names(conf->redis.ca_dir))
-		conf_warning(l, where, "redis.ca_dir: no CA can be found in %s, because no file has a hashed name: "
-		    "openssl rehash %s", conf->redis.ca_dir, conf->redis.ca_dir);
+		conf_warning(l, where,
+		    "redis.ca_dir: no CA can be found in %s, because no file has a hashed name: openssl rehash %s",
+		    conf->redis.ca_dir, conf->redis.ca_dir);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_path(l, where, "redis.ca_dir", conf->redis.ca_dir, geteuid(), geteuid() == 0);
 	return 0;
@@ -97,8 +98,9 @@ static int use_system(struct conf_loading *l)
 	if (flaw != NULL)
 		conf_error(l, where, "the system's CAs: %s %s", dir, flaw);
 	else if (l->conf->redis.tls_verify && !has_hashed_names(dir))
-		conf_warning(l, where, "no CA is known: %s has no file with a hashed name. Install ca-certificates, or "
-		    "set redis.ca_file", dir);
+		conf_warning(l, where,
+		    "no CA is known: %s has no file with a hashed name. Install ca-certificates, or set redis.ca_file",
+		    dir);
 	return flaw == NULL ? 0 : -1;
 }
 

@@ -36,7 +36,7 @@ static uint64_t pack(const struct cause *c)
 static struct cause unpack(uint64_t word)
 {
 	return (struct cause){ .kind = word & 0xff, .stage = word >> 8 & 0xff, .error = word >> 16 & 0xffff,
-	    .how = word >> 32 & 0xff,
+		.how = word >> 32 & 0xff,
 		.code = word >> 40 & 0xff, .messages = (unsigned)(word >> 48) };
 }
 

@@ -46,8 +46,8 @@ const struct hold_words holds_table[HOLDS] = {
 	    .advice = "the supervisor's log, events worker_died and worker_exited, says why workers end" },
 	[HOLD_ERROR] = { .name = "error", .level = HOLD_BAD, .setter = "its workers and the sweeper",
 	    .end = "Redis accepts the command",
-	    .text = "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be "
-	    "written",
+	    .text =
+	    "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
 	    .code = "error", .check = "types", .unhealthy = true, .over = "Redis refuses nothing of this queue",
 	    .advice = "the supervisor's log says what failed and what to do: events queue_error, redis_error, "
 	    "redis_down, schema_refused" },
@@ -55,8 +55,8 @@ const struct hold_words holds_table[HOLDS] = {
 	    .end = "Redis accepts the commands of quredis", .shut = true,
 	    .text = "Redis answers, and refuses what the queue needs",
 	    .code = "error", .unhealthy = true,
-	    .advice = "see the other findings, and the events redis_error, redis_down and queue_error in the "
-	    "supervisor's log" },
+	    .advice =
+	    "see the other findings, and the events redis_error, redis_down and queue_error in the supervisor's log" },
 	[HOLD_NO_REDIS] = { .name = "no redis", .level = HOLD_BAD, .setter = "its workers and the sweeper",
 	    .end = "Redis answers", .shut = true, .text = "its workers cannot reach Redis",
 	    .code = "error", .unhealthy = true,
@@ -70,8 +70,9 @@ const struct hold_words holds_table[HOLDS] = {
 	    .end = "a worker finishes a message, or lives for 30 seconds",
 	    .text = "its workers keep dying; the supervisor starts one each minute",
 	    .code = "quarantine", .unhealthy = true, .over = "its workers live",
-	    .advice = "the supervisor's log, event worker_died, says why workers die; correct that, then quredis "
-	    "restart ", .after = "" },
+	    .advice =
+	    "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart ",
+	    .after = "" },
 };
 
 bool holds_end_by_themselves(enum hold hold)

@@ -11,7 +11,7 @@
 
 const char *const queue_cancel_results[CANCEL_RESULTS] = {
 	[CANCEL_WANTED] = "ordered", [CANCEL_ESCAPED] = "escaped", [CANCEL_HANDED_BACK] = "handed_back",
-	    [CANCEL_NOT_RUNNING] = "not_running",
+	[CANCEL_NOT_RUNNING] = "not_running",
 };
 
 int queue_cancel_marks(const struct wrapper *w)

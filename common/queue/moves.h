@@ -133,12 +133,13 @@ void queue_secret_replace(struct redis *r);
 
 /* ---- moves (queue/moves.c) ---- */
 
+/* below this length, sending a message is cheaper than waiting for the answers of its neighbours' moves */
+#define QUEUE_BY_VALUE_MAX 4096
+
 /*
  * Names a message for a script, where it lies. The payload of a message longer than QUEUE_BY_VALUE_MAX is not sent back
  * to Redis: the script finds it by its place, and compares its length and its ends.
  */
-/* below this length, sending a message is cheaper than waiting for the answers of its neighbours' moves */
-#define QUEUE_BY_VALUE_MAX 4096
 struct queue_entry {
 	const char *raw;		/* the bytes as they lie in the list */
 	size_t len;

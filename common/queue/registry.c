@@ -229,8 +229,9 @@ void queue_rescues_free(char **names, size_t n)
 
 void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 {
-	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit",
-	    k->transit, "escape", k->escape), k->shared), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress,
+	    "transit", k->transit, "escape", k->escape), k->shared);
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
 
 	redis_appendf(r, again ? "SET %s %s NX" : "SET %s %s", k->registered, json);
 	redis_appendf(r, "ZADD %s NX %d %s", registry, clock_realtime_ms() / 1000, k->name);

@@ -157,8 +157,8 @@ static void set_bounds(redisReader *reader)
  */
 static int start_tls(struct redis *r)
 {
-	const char *why = "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not "
-	    "be read";
+	const char *why =
+	    "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not be read";
 	int port;
 
 	if (!redis_wants_tls(r))

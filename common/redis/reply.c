@@ -23,7 +23,7 @@ struct redis_reply redis_reply_view(const redisReply *reply)
 
 	/* RESP3 types cannot occur: RESP2 is negotiated. They read as REDIS_NIL. */
 	return (struct redis_reply){ .type = (size_t)reply->type < nitems(types) ? types[reply->type] : REDIS_NIL,
-	    .integer = reply->integer, .str = reply->str,
+		.integer = reply->integer, .str = reply->str,
 		.len = reply->str == NULL ? 0 : reply->len, .n = reply->elements, .opaque = reply };
 }
 

@@ -223,7 +223,7 @@ static int fail_with(struct tls *t)
 {
 	struct tls_failure f = {
 		.ssl = t->ssl, .host = t->host, .asked = t->asked, .presented = t->has_certificate, .plain = t->plain,
-		    .nothing = t->received == 0,
+		.nothing = t->received == 0,
 		.ready = t->state == TLS_READY, .ended = t->ended, .io_errno = t->io_errno,
 	};
 

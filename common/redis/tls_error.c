@@ -24,8 +24,8 @@ static const struct {
 	const char *before, *after;	/* the host stands between them; after NULL: it is not shown */
 } verify_errors[] = {
 	{ X509_V_ERR_CERT_HAS_EXPIRED, "the server's certificate, or one of its CAs, has expired", NULL },
-	{ X509_V_ERR_CERT_NOT_YET_VALID, "the server's certificate, or one of its CAs, is not valid yet: check the "
-	    "clock of this host", NULL },
+	{ X509_V_ERR_CERT_NOT_YET_VALID,
+	    "the server's certificate, or one of its CAs, is not valid yet: check the clock of this host", NULL },
 	{ X509_V_ERR_HOSTNAME_MISMATCH, "the server's certificate is not for the name ", NOT_FOR },
 	{ X509_V_ERR_IP_ADDRESS_MISMATCH, "the server's certificate is not for the address ", NOT_FOR },
 };

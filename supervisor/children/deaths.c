@@ -57,7 +57,7 @@ void deaths_add(struct deaths *d, int slot, enum blame blame, int64_t now_ms)
 	one = &d->items[d->n++];
 	*one = (struct death){
 		.report = { .serial = ++d->serial, .first_generation = p->first_generation, .slot = slot,
-		    .queue_index = p->role.queue,
+			.queue_index = p->role.queue,
 			.generation = slot_generation(&d->board->slots[slot]), .blame = (int32_t)blame },
 		.died_ms = now_ms,
 		.epoch = p->role.epoch,

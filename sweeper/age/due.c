@@ -302,5 +302,5 @@ static void free_state(struct sweeper_queue *q)
 }
 
 const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .configured = true,
-    .ask = ask_due, .take = take_due,
+	.ask = ask_due, .take = take_due,
 	.steady = true, .state_size = sizeof(struct due), .free = free_state };

@@ -160,5 +160,5 @@ static enum task_end run_history(struct sweeper *s, struct sweeper_queue *q, int
 }
 
 const struct task history_task = { .name = "history", .budget = 10, .leads = true, .configured = true,
-    .wanted = is_wanted, .run_queue = run_history,
+	.wanted = is_wanted, .run_queue = run_history,
 	.state_size = sizeof(struct history) };

@@ -289,9 +289,9 @@ static void free_state(struct sweeper_queue *q)
 }
 
 const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .configured = true, .wanted = is_wanted,
-    .run_queue = run_purge, .stop = give_up,
+	.run_queue = run_purge, .stop = give_up,
 	.state_size = sizeof(struct purge), .free = free_state, .own_size = sizeof(struct purge_check),
-	    .free_own = purge_check_stop };
+	.free_own = purge_check_stop };
 
 /* ---- messages in flight ---- */
 

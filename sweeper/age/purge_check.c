@@ -184,7 +184,7 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	question->facts[2] = alloc_format("QUREDIS_REASON=%s", asked->verdict.rule);
 	question->facts[3] = alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run);
 	question->job = (struct handler_job){ .message = m, .incarnation = question->incarnation,
-	    .timeout_ms = TIMEOUT_MS,
+		.timeout_ms = TIMEOUT_MS,
 		.facts = question->facts };
 	return question;
 }

@@ -64,5 +64,5 @@ static enum task_end take_pushed(struct sweeper *s, struct sweeper_queue *q, int
 }
 
 const struct task pushed_task = { .name = "pushed", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 100,
-    .configured = true, .ask = ask_pushed,
+	.configured = true, .ask = ask_pushed,
 	.take = take_pushed, .state_size = sizeof(struct pushed) };

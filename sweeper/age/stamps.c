@@ -160,6 +160,6 @@ static enum task_end run_stamps(struct sweeper *s, struct sweeper_queue *q, int 
 }
 
 const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true,
-    .configured = true, .wanted = is_wanted,
+	.configured = true, .wanted = is_wanted,
 	.run_queue = run_stamps,
 	.state_size = sizeof(struct stamps) };

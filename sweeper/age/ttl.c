@@ -165,6 +165,6 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .configured = true,
-    .wanted = is_wanted,
+	.wanted = is_wanted,
 	.run_queue = run_ttl,
 	.state_size = sizeof(struct waiting) };

@@ -122,5 +122,5 @@ static void give_up_leads(struct sweeper *s)
 }
 
 const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .unsealed = true, .ask = ask_lead,
-    .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
+	.take = take_lead, .wanted = is_wanted, .stop = stop_leading,
 	.disconnected = disconnected, .settle = give_up_leads, .state_size = sizeof(struct lead) };

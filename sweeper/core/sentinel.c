@@ -178,5 +178,5 @@ static bool run_sentinel(struct sweeper *s, int budget, int64_t now_ms)
 }
 
 const struct task sentinel_task = { .name = "sentinel", .interval_ms = EVERY_MS, .budget = 1, .unsealed = true,
-    .run = run_sentinel,
+	.run = run_sentinel,
 	.own_size = sizeof(struct sentinel_watch) };

@@ -23,8 +23,8 @@ static const char *const mends[] = {
 	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set "
 	    "redis.prefix = \"{NAME}\"",
 	[QUEUE_ERROR_TRANSIENT] = NULL,
-	[QUEUE_ERROR_ARCHIVE] = "see that the directory of dead_letter.archive exists, has free space, and that this "
-	    "user may write there",
+	[QUEUE_ERROR_ARCHIVE] =
+	    "see that the directory of dead_letter.archive exists, has free space, and that this user may write there",
 	[QUEUE_ERROR_OTHER] = NULL,
 	[QUEUE_ERROR_LEFTOVERS] = NULL,
 };

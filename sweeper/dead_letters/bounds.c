@@ -137,8 +137,8 @@ static void append_adoption(const struct turn *t, const struct dead_letter_entry
 	const struct record record = {
 		.queue = t->q->keys.name,
 		.error_class = "Unrecorded",
-		.error_message = "found in the escape list without a record: another program put it there, or records "
-		    "were off",
+		.error_message =
+		    "found in the escape list without a record: another program put it there, or records were off",
 		.failed_at_ms = server_ms,
 		.exit_code = -1,
 		.duration_ms = -1,
@@ -443,5 +443,5 @@ static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
 }
 
 const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted,
-    .run_queue = run_letters, .stop = let_archive_go,
+	.run_queue = run_letters, .stop = let_archive_go,
 	.state_size = sizeof(struct bounds), .free = archiver_free, .subprocess = subprocess_of };

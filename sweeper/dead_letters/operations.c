@@ -227,7 +227,7 @@ static void free_operations(struct sweeper_queue *q)
 }
 
 const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1,
-    .leads = true, .configured = true,
+	.leads = true, .configured = true,
 	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go,
 	.each_turn = let_go_at_end, .is_pending = is_pending, .own_size = sizeof(struct ending),
 	.state_size = sizeof(struct operations), .free = free_operations };

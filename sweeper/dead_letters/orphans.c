@@ -153,5 +153,5 @@ static void free_state(struct sweeper_queue *q)
 }
 
 const struct task orphans_task = { .name = "orphans", .interval_ms = PAGES_EVERY_MS, .budget = 4, .leads = true,
-    .wanted = is_wanted,
+	.wanted = is_wanted,
 	.run_queue = run_orphans, .state_size = sizeof(struct orphans), .free = free_state };

@@ -106,7 +106,7 @@ static void disconnected(struct sweeper *s)
 }
 
 const struct task registry_task = { .name = "registry", .budget = 1, .wanted = is_entered, .run_queue = run_registry,
-    .disconnected = disconnected,
+	.disconnected = disconnected,
 	.own_size = sizeof(struct registry), .state_size = sizeof(struct entered) };
 
 /* ---- queues that nothing else shows ---- */

@@ -182,5 +182,5 @@ static void free_own(struct sweeper *s)
 }
 
 const struct task unused_entries_task = { .name = "unused_entries", .interval_ms = 1000, .budget = 1,
-    .run = run_unused_entries,
+	.run = run_unused_entries,
 	.own_size = sizeof(struct search), .free_own = free_own };

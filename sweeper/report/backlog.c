@@ -64,5 +64,5 @@ static enum task_end take_backlog(struct sweeper *s, struct sweeper_queue *q, in
 }
 
 const struct task backlog_task = { .name = "backlog", .interval_ms = EVERY_MS, .budget = 1, .configured = true,
-    .ask = ask_backlog, .take = take_backlog,
+	.ask = ask_backlog, .take = take_backlog,
 	.state_size = sizeof(struct backlog) };

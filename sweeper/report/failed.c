@@ -106,5 +106,5 @@ static void settle_all(struct sweeper *s)
 
 extern const struct task failed_task;
 const struct task failed_task = { .name = "failed", .interval_ms = 5000, .budget = 1, .served = true,
-    .run_queue = run_failed,
+	.run_queue = run_failed,
 	.settle = settle_all, .steady = true };

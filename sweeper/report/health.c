@@ -72,7 +72,7 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
 {
 	static const enum log_level levels[QUEUE_HEALTH_LEVELS] = {
 		[QUEUE_HEALTHY] = LOG_LEVEL_INFO, [QUEUE_DEGRADED] = LOG_LEVEL_WARNING,
-		    [QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
+		[QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
 	};
 	enum health_code list[HEALTH_CODES];
 	size_t n = health_codes_list(health_of(q), list);
@@ -244,7 +244,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 }
 
 const struct task health_task = { .name = "health", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted,
-    .steady = true, .run_queue = run_health,
+	.steady = true, .run_queue = run_health,
 	.each_turn = read_slots, .own_size = sizeof(struct hold_slots), .state_size = sizeof(struct health) };
 
 /* ---- the sum over all queues ---- */

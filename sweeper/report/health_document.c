@@ -3,7 +3,7 @@
  * Ages are in seconds. Unknown values are left out.
  *
  *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms",
- *	"interval_ms", "node",
+ *	  "interval_ms", "node",
  *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
  *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; while
  *	  it runs: why it has no workers, or fewer than it should,
@@ -37,8 +37,8 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(all,
 		    json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", holds_code_name(list[i]),
-		    "status", queue_health_names[h->checks[list[i]].level], "recovering",
-		    health_codes_is_recovering(h, list[i]),
+		    "status", queue_health_names[h->checks[list[i]].level],
+		    "recovering", health_codes_is_recovering(h, list[i]),
 		    "value", (json_int_t)h->figures[list[i]].value, "limit", (json_int_t)health_codes_limit(h, list[i]),
 		    "text", health_codes_text(s, q, list[i], text)));
 	return all;

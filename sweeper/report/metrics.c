@@ -95,7 +95,7 @@ static void send_figures(struct sweeper *s, int64_t now_ms)
 }
 
 const struct task metrics_task = { .name = "figures", .budget = 1, .unsealed = true, .leads = true, .wanted = is_wanted,
-    .urgent = health_is_outdated, .steady = true,
+	.urgent = health_is_outdated, .steady = true,
 	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state),
-	    .free = free_state,
+	.free = free_state,
 	.own_size = sizeof(struct metrics), .free_own = free_own };

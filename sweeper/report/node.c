@@ -293,5 +293,5 @@ static void delete_report(struct sweeper *s)
 }
 
 const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .unsealed = true,
-    .run = run_node,
+	.run = run_node,
 	.settle = delete_report, .own_size = sizeof(struct node_report) };

@@ -76,5 +76,5 @@ static enum task_end take_outcomes(struct sweeper *s, struct sweeper_queue *q, i
 }
 
 const struct task outcomes_task = { .name = "outcomes", .interval_ms = EVERY_MS, .budget = 1, .leads = true,
-    .wanted = is_wanted, .ask = ask_outcomes,
+	.wanted = is_wanted, .ask = ask_outcomes,
 	.take = take_outcomes, .steady = true, .state_size = sizeof(struct outcomes) };

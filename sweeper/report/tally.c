@@ -194,5 +194,5 @@ static void free_own(struct sweeper *s)
 }
 
 const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .served = true,
-    .run_queue = run_tally, .settle = settle_all,
+	.run_queue = run_tally, .settle = settle_all,
 	.own_size = sizeof(struct round), .free_own = free_own };

@@ -120,5 +120,5 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .configured = true,
-    .wanted = is_wanted, .run_queue = run_aside,
+	.wanted = is_wanted, .run_queue = run_aside,
 	.state_size = sizeof(struct aside) };

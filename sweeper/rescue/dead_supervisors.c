@@ -223,5 +223,5 @@ static void free_own(struct sweeper *s)
 }
 
 const struct task dead_supervisors_task = { .name = "dead_supervisors", .interval_ms = 10000, .budget = 1,
-    .run = run_dead_supervisors,
+	.run = run_dead_supervisors,
 	.own_size = sizeof(struct boots), .free_own = free_own };

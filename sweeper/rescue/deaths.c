@@ -196,8 +196,8 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 		return 0;
 	queue_keys_default(keys, s->conf->redis.prefix, name);
 	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
-	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default "
-	    "names are taken"));
+	    log_str("advice",
+	    "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
 	return 0;
 }
 
@@ -259,5 +259,5 @@ static bool is_pending(const struct sweeper *s)
 }
 
 const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths,
-    .each_turn = receive, .is_pending = is_pending,
+	.each_turn = receive, .is_pending = is_pending,
 	.own_size = sizeof(struct deaths), .free_own = free_own };

@@ -253,7 +253,7 @@ static int return_page(struct rescue_page *p, const struct redis_reply *reply, i
 		queue_looked(reply, p->n, &looked);
 		h->shown = looked.head.len;
 		h->entry = (struct queue_entry){ .raw = looked.head.str, .len = looked.size,
-		    .of = entries - (int64_t)p->n,
+			.of = entries - (int64_t)p->n,
 			.tail = looked.size > looked.head.len ? looked.tail.str : NULL };
 	}
 	rc = rescue_page_learn(p);

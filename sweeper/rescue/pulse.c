@@ -120,5 +120,5 @@ static bool run_pulse(struct sweeper *s, int budget, int64_t now_ms)
 }
 
 const struct task pulse_task = { .name = "pulse", .per_lease = 4, .budget = 1, .unsealed = true, .run = run_pulse,
-    .connected = send_pulse,
+	.connected = send_pulse,
 	.own_size = sizeof(struct pulses) };

@@ -278,5 +278,5 @@ static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, in
 }
 
 const struct task recover_task = { .name = "recover", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted,
-    .urgent = is_urgent, .run_queue = run_recover,
+	.urgent = is_urgent, .run_queue = run_recover,
 	.step = stage_name, .state_size = sizeof(struct recovery) };

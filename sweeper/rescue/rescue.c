@@ -422,5 +422,5 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 const struct task rescue_task = { .name = "rescue", .interval_ms = LOOK_MS, .budget = 4, .finishing = true,
-    .wanted = is_wanted, .run_queue = run_rescue,
+	.wanted = is_wanted, .run_queue = run_rescue,
 	.state_size = sizeof(struct rescues), .free = free_all };

@@ -381,7 +381,7 @@ static void free_state(struct sweeper_queue *q)
 }
 
 const struct task watch_task = { .name = "workers", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .queues = 32,
-    .wanted = is_wanted, .urgent = is_urgent,
+	.wanted = is_wanted, .urgent = is_urgent,
 	.run_queue = run_watch, .state_size = sizeof(struct watch), .free = free_state };
 
 /* Begins a round only when the last one is over: otherwise the sweeper might never look at the queues at its end. */
