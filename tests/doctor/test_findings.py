@@ -14,7 +14,7 @@ import pytest
 
 from harness import ROOT, queue, run_quredis, wait_for
 from harness.clinic import GONE, HOUR_MS, USER
-from harness.queues import Queue, dumps, incarnation, now_ms
+from harness.queues import Queue, dumps, incarnation, now_ms, sha1
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -245,8 +245,8 @@ def test_findings_are_blocks_on_a_terminal(sick):
     """Each has the whole width: where, what and what to do; words and commands are whole, and the worst is last."""
     q = Queue(sick.client, "q00", register=False)
     record, = q.dead_letters(b"m")
-    sick.client.hset(f"{q.escape}:operations", mapping={"x:what": "dlq retry", "x:begun": now_ms() - 65_000, "x:options": json.dumps(
-        {"text": "connection, refused; by the peer", "rate": "50/s"})})
+    sick.client.hset(f"{q.escape}:operations", mapping={f"{sha1(b'dlq retry')[:16]}:{k}": v for k, v in {
+        "what": "dlq retry", "begun": now_ms() - 65_000, "options": json.dumps({"text": "connection, refused; by the peer", "rate": "50/s"})}.items()})
     seen, code = on_a_terminal(sick.command(), b"", 80)
     blocks = blocks_of(seen)
     last, text = list(blocks.items())[-1]

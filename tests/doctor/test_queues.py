@@ -55,7 +55,10 @@ def test_an_unfinished_retry(clinic, quredis):
     end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ",
                         advice=f"continue: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
-    clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
+    whole = {k.decode().partition(":")[2]: v for k, v in clinic.client.hgetall(f"{q.escape}:operations").items() if k.startswith(begun[:16])}
+    for strange in "x", "", "z" * 99, "A" * 16, "a" * 15:          # no id of quredis
+        clinic.client.hset(f"{q.escape}:operations", mapping={f"{strange}:{k}": v for k, v in {**whole, "what": "dlq retry class=Other"}.items()})
+    clinic.client.hset(f"{q.escape}:operations", mapping={"a" * 16 + ":what": b"\x1b[31m", "b" * 16 + ":begun": "1"})      # not whole
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
 
@@ -64,9 +67,9 @@ def test_a_command_to_continue_has_no_password(clinic, redis_server, login, show
     server = redis_server(tcp=True, config={"requirepass": "s3cr:t"})
     server.client().execute_command("ACL", "SETUSER", "on", "on", "nopass", "allkeys", "allcommands")
     Queue(server.client()).dead_letters(b"m", error_class="HTTP503")
-    now = now_ms()
-    server.client().hset("escape:mail:operations", mapping={"x:what": "dlq retry", "x:begun": now - 60_000, "x:options": json.dumps({"class": "HTTP503"}),
-                                                            "x:bound": f"{now}-0", "x:total": 1})
+    now, what = now_ms(), "dlq retry class=HTTP503"
+    server.client().hset("escape:mail:operations", mapping={f"{sha1(what.encode())[:16]}:{k}": v for k, v in {
+        "what": what, "begun": now - 60_000, "options": json.dumps({"class": "HTTP503"}), "bound": f"{now}-0", "total": 1}.items()})
     advice, = clinic.doctor("-u", f"redis://{login}127.0.0.1:{server.port}").advice("operations")
     assert advice.endswith(f"continue: quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
 
