@@ -6,7 +6,8 @@
 #include <jansson.h>
 
 const struct counter_words counters_table[COUNTERS] = {
-#define X(id, ...) [COUNT_##id] = { __VA_ARGS__ },
+#define X(id, word, of_purge, meaning, ...) \
+	[COUNT_##id] = { .name = (word), .purged = (of_purge), .text = (meaning), __VA_ARGS__ },
 	COUNTERS_TABLE(X)
 #undef X
 };
