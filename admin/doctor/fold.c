@@ -21,29 +21,48 @@ static char *text_of(struct buffer *b)
 
 /* ---- lists ---- */
 
-static bool is_new(const char *const *names, size_t i)
+/* Equal names in the order in which they stand. */
+static int compare_names(const void *a, const void *b)
 {
-	for (size_t before = 0; names[i] != NULL && before < i; before++)
-		if (names[before] != NULL && strcmp(names[before], names[i]) == 0)
-			return false;
-	return names[i] != NULL;
+	const char *const *left = *(const char *const *const *)a, *const *right = *(const char *const *const *)b;
+	int order = strcmp(*left, *right);
+
+	return order != 0 ? order : left < right ? -1 : left > right;
+}
+
+/* Sets in out which names are the first of their kind. Returns how many are. A bad night has 10,000 findings. */
+static size_t find_new(const char *const *names, size_t n, bool *out)
+{
+	const char *const **sorted = alloc_zero(n, sizeof(*sorted));
+	size_t known = 0, distinct = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (names[i] != NULL)
+			sorted[known++] = &names[i];
+	qsort(sorted, known, sizeof(*sorted), compare_names);
+	for (size_t i = 0; i < known; i++)
+		if (i == 0 || strcmp(*sorted[i - 1], *sorted[i]) != 0) {
+			out[sorted[i] - names] = true;
+			distinct++;
+		}
+	free(sorted);
+	return distinct;
 }
 
 /* Lists at most this many. One name more is listed, too: "and 1 more" would be no shorter. Returns how many differ. */
 static size_t append_list(struct buffer *out, const char *const *names, size_t n, size_t most)
 {
-	size_t distinct = 0, shown, done = 0;
+	bool *new = alloc_zero(n, sizeof(*new));
+	size_t distinct = find_new(names, n, new), shown = distinct <= most + 1 ? distinct : most, done = 0;
 
-	for (size_t i = 0; i < n; i++)
-		distinct += is_new(names, i);
-	shown = distinct <= most + 1 ? distinct : most;
 	for (size_t i = 0; i < n && done < shown; i++)
-		if (is_new(names, i)) {
+		if (new[i]) {
 			buffer_format(out, "%s%s", done == 0 ? "" : done + 1 == distinct ? " and " : ", ", names[i]);
 			done++;
 		}
 	if (distinct > shown)
 		buffer_format(out, " and %zu more", distinct - shown);
+	free(new);
 	return distinct;
 }
 
@@ -187,26 +206,27 @@ static bool take_alike(struct fold *f, struct buffer *out, bool figures)
 	return alike;
 }
 
-/* The length of the next word, without a mark that stands behind it in each line: it belongs behind the list. */
-static size_t word_length(const struct fold *f, size_t line)
+/* Whether the same mark stands behind the next word in each line. */
+static bool has_mark(const struct fold *f)
 {
-	size_t len = strcspn(f->at[line], " "), first = strcspn(f->at[0], " ");
-	char mark = first < 2 ? '\0' : f->at[0][first - 1];
+	char mark = '\0';
 
-	if (mark == '\0' || strchr(MARKS, mark) == NULL)
-		return len;
-	for (size_t i = 1; i < f->n; i++) {
-		size_t other = strcspn(f->at[i], " ");
+	for (size_t i = 0; i < f->n; i++) {
+		size_t len = strcspn(f->at[i], " ");
+		char last = len < 2 ? '\0' : f->at[i][len - 1];
 
-		if (other < 2 || f->at[i][other - 1] != mark)
-			return len;
+		if (i == 0)
+			mark = last;
+		if (last == '\0' || last != mark || strchr(MARKS, last) == NULL)
+			return false;
 	}
-	return len - 1;
+	return mark != '\0';
 }
 
 /* "a, b, c and 4 more"; false: a line has ended. */
 static bool take_list(struct fold *f, struct buffer *out)
 {
+	bool marked = has_mark(f);	/* it belongs behind the list */
 	char **words;
 
 	for (size_t i = 0; i < f->n; i++)
@@ -214,7 +234,7 @@ static bool take_list(struct fold *f, struct buffer *out)
 			return false;
 	words = alloc_zero(f->n, sizeof(*words));
 	for (size_t i = 0; i < f->n; i++)
-		words[i] = alloc_copy(f->at[i], word_length(f, i));
+		words[i] = alloc_copy(f->at[i], strcspn(f->at[i], " ") - marked);
 	for (size_t i = 0; i < f->n; i++)
 		f->at[i] += strlen(words[i]);
 	append_list(out, (const char *const *)words, f->n, WORDS_LISTED);

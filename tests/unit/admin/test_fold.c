@@ -1,6 +1,9 @@
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "admin/doctor/fold.h"
+#include "common/base/alloc.h"
 #include "common/base/nitems.h"
 #include "tests/unit/unit.h"
 
@@ -133,6 +136,24 @@ TEST(test_lists_of_names)
 	NAMES("f, e, d, c, b and a", "f", "e", "d", "c", "b", "a");
 	NAMES("a, b, c, d, e and 2 more", "a", "b", "a", "c", "d", "e", "f", "g");
 	NAMES(NULL, NULL, NULL);
+}
+
+/* Of so many findings, work that grows with the square of their number would take 20 s and more. */
+TEST(test_many_lines_cost_little)
+{
+	static struct fold_line lines[50000];
+	clock_t begun;
+	char *text;
+
+	for (size_t i = 0; i < nitems(lines); i++)
+		lines[i] = (struct fold_line){ "mail", NULL, alloc_format("it is no user: u%zu, or so", i) };
+	begun = clock();
+	text = fold_text(lines, nitems(lines), false);
+	assert_string_equal(text, "it is no user: u0, u1, u2 and 49997 more, or so");
+	assert_true(clock() - begun < 4 * CLOCKS_PER_SEC);
+	free(text);
+	for (size_t i = 0; i < nitems(lines); i++)
+		free((char *)(uintptr_t)lines[i].text);
 }
 
 UNIT_MAIN(NULL, NULL)
