@@ -33,21 +33,24 @@ TEST(fetch_moves_the_oldest_into_the_tray, moves_setup)
 
 TEST(a_batch_is_fetched_in_order_and_answered_one_by_one, moves_setup)
 {
+	struct queue_owner own;		/* what one of all cases learns here, the others would use */
 	char lmove[128];
 	struct redis_reply stats;
 
+	queue_owner_init(&own, &keys, "n.00000000000000b0.4.1", 30000);
 	for (int i = 0; i < 2; i++) {
 		if (i == 1)
-			queue_owner_use_blmove(&owner);
+			queue_owner_use_blmove(&own);
 		REDIS(&server, "LPUSH i a b");
-		queue_fetch_batch(&server.r, &owner, 0, 3);
+		queue_fetch_batch(&server.r, &own, 0, 3);
 		assert_string_equal(private_redis_answer(&server).str, "a");
 		assert_string_equal(private_redis_answer(&server).str, "b");
 		assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
 		assert_int_equal(moves_count("i"), 0);
-		queue_done(&server.r, &owner, 0);
+		queue_done(&server.r, &own, 0);
 		assert_int_equal(private_redis_answer(&server).integer, 1);
 	}
+	queue_owner_free(&own);
 	stats = REDIS(&server, "INFO commandstats");
 	assert_true(redis_info_value(stats.str, stats.len, "cmdstat_lmove", lmove, sizeof(lmove)));
 	assert_ptr_equal(strstr(lmove, "calls=3,"), lmove);
