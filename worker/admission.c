@@ -154,6 +154,8 @@ static const struct {
 	[WORKER_NO_TRAY] = { while_no_tray_is_empty, SLOT_SETTLING, false },
 };
 
+_Static_assert(WORKER_HOLDS - WORKER_ADMITTED - 1 <= 16, "a longer walk would stay rolled, and nothing would tell");
+
 /*
  * Every turn pays for these walks. The compiler unrolls them, and then calls the functions of the constant table
  * directly.

@@ -118,6 +118,8 @@ static answer_taker *const takers[ANSWERS] = {
 	[ANSWER_DEREGISTER] = exit_answer,
 };
 
+_Static_assert(nitems(components) <= 16, "a longer walk would stay rolled, and nothing would tell");
+
 const struct components worker_components = { components, nitems(components), takers };
 
 static void init_session(struct worker *w)
