@@ -75,7 +75,7 @@ int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void
 	setpgid(pid, pid);
 	e->pid = pid;
 	e->fd = fds[0];
-	e->killed = e->ended = false;
+	e->killed = e->asked = e->ended = false;
 	e->until_ms = now_ms + timeout_ms;
 	LIST_INSERT_HEAD(&under_way, e, entry);
 	buffer_clear(&e->said);
@@ -231,6 +231,13 @@ bool subprocess_poll(struct subprocess *e, int *status, int64_t now_ms)
 	*status = e->status;
 	close_ended(e);
 	return true;
+}
+
+/* Until reap_child() has set `ended`, no other process can have its number. */
+void subprocess_ask_to_end(struct subprocess *e)
+{
+	if (e->pid != 0 && !e->ended && !e->asked)
+		e->asked = kill(e->pid, SIGTERM) == 0;
 }
 
 /* A subprocess that does not end in time is treated as an adopted child from then on. */

@@ -24,6 +24,7 @@ struct subprocess {
 	int fd;				/* read end of the pipe that `out` of the subprocess writes to */
 	struct buffer said;
 	bool killed;
+	bool asked;			/* to end, by TERM: it may end by that signal, which is no failure of its own */
 	bool ended;			/* it has ended and is reaped; status is in the form of waitpid(2) */
 	int status;
 	int64_t until_ms;		/* CLOCK_MONOTONIC: then it is killed */
@@ -43,6 +44,8 @@ bool subprocess_runs(const struct subprocess *e);
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p);
 /* poll() has found something to read from it */
 bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n);
+/* Sends TERM once, unless it has ended: a second one may kill a process that handles the first */
+void subprocess_ask_to_end(struct subprocess *e);
 void subprocess_free(struct subprocess *e);	/* kills it */
 
 /* Kills and reaps adopted children without waiting. true: some are left; call it again. */

@@ -28,7 +28,6 @@ extern const struct task operations_task;
 struct running {
 	struct subprocess process;
 	char id[QUEUE_OPERATION_ID_SIZE];	/* "": free */
-	bool stopping;				/* TERM was sent: a second one would kill it before it lets go */
 };
 
 struct operations {
@@ -87,25 +86,26 @@ static void start(struct sweeper *s, struct sweeper_queue *q, const char *id, in
 		return;
 	}
 	strlcpy(r->id, id, sizeof(r->id));
-	r->stopping = false;
 	log_info("operation_started", log_str("queue", q->keys.name), log_str("operation", id),
 	    log_int("child", r->process.pid));
 }
 
+/* TERM of let_go() kills a process that does not catch it yet: that is no error. */
 static void end(struct operations *o, struct running *r, int status, int64_t now_ms)
 {
 	const struct buffer *said = &r->process.said;
+	bool killed = WIFSIGNALED(status) && !(r->process.asked && WTERMSIG(status) == SIGTERM);
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXECUTED)
 		o->error[0] = '\0';
 	else if (WIFEXITED(status) && WEXITSTATUS(status) == EXECUTION_FAILED)
 		snprintf(o->error, sizeof(o->error), "%.*s", (int)said->len, said->len == 0 ? "" : said->data);
-	else if (WIFSIGNALED(status))
+	else if (killed)
 		snprintf(o->error, sizeof(o->error), "signal %d killed the process of operation %s", WTERMSIG(status),
 		    r->id);
 	r->id[0] = '\0';
 	if (o->error[0] != '\0')
-		o->next_at_ms = now_ms + (WIFSIGNALED(status) ? KILLED_MS : FAILED_MS);
+		o->next_at_ms = now_ms + (killed ? KILLED_MS : FAILED_MS);
 }
 
 /* True: some are under way. */
@@ -183,12 +183,8 @@ static bool let_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 	struct operations *o = operations_of(q);
 
 	(void)s;
-	for (size_t i = 0; i < AT_ONCE; i++) {
-		struct running *r = &o->running[i];
-
-		if (subprocess_runs(&r->process) && !r->stopping)
-			r->stopping = kill(r->process.pid, SIGTERM) == 0;
-	}
+	for (size_t i = 0; i < AT_ONCE; i++)
+		subprocess_ask_to_end(&o->running[i].process);
 	return !reap(q, now_ms);
 }
 

@@ -230,6 +230,47 @@ TEST(each_has_its_own_end)
 	subprocess_free(&b);
 }
 
+static int end_by_term(void *arg, int out)
+{
+	sigset_t term;
+	int sig;
+
+	(void)arg;
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	if (write(out, "", 1) != 1)
+		return 1;
+	return sigwait(&term, &sig) == 0 ? 7 : 1;
+}
+
+/* The kernel may give the number of a reaped process to a stranger. */
+TEST(one_that_has_ended_is_not_asked_to_end)
+{
+	struct subprocess e = {0}, late = {0};
+	int status = -1;
+
+	assert_int_equal(start(&e, end_by_term, NULL), 0);
+	assert_int_equal(start(&late, say, (void *)"all of it"), 0);
+	while (e.said.len == 0)
+		assert_false(subprocess_poll(&e, &status, clock_monotonic_ms()));
+	subprocess_ask_to_end(&e);
+	assert_true(e.asked);
+	while (!e.ended || !late.ended)
+		subprocess_kill_adopted();
+	late.pid = getpid();		/* its number is in use again */
+	subprocess_ask_to_end(&late);
+	assert_false(late.asked);
+	status = outcome(&e, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+	assert_int_equal(outcome(&late, 0), 7 << 8);
+	subprocess_ask_to_end(&late);
+	assert_false(late.asked);
+	subprocess_free(&e);
+	subprocess_free(&late);
+}
+
 static int write_log(void *arg, int out)
 {
 	(void)arg;
