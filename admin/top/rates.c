@@ -1,6 +1,6 @@
 /*
- * The rates of quredis top: the growth of a counter of stats since an earlier look, or else the rate of the last minute
- * from health.
+ * The rates of quredis top: the growth of a counter of stats since an earlier look, or else the rate of the last
+ * whole minute from health.
  */
 #include <string.h>
 

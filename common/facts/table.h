@@ -49,16 +49,16 @@
 	    .text = "workers without messages in flight") \
 	X(RATE_DONE, .object = "rates", .key = "done", \
 	    .title = "Done/min", .in = IN_HEALTH_END, .yields = 5, \
-	    .heading = "Done a minute", .text = "messages done in the last minute") \
+	    .heading = "Done a minute", .text = "messages done in the last whole minute") \
 	X(RATE_FAILED, .object = "rates", .key = "failed", \
-	    .heading = "Failed a minute", .text = "attempts that failed in the last minute") \
+	    .heading = "Failed a minute", .text = "attempts that failed in the last whole minute") \
 	X(RATE_RETRIED, .object = "rates", .key = "retried", \
-	    .text = "messages delayed for a retry in the last minute") \
+	    .text = "messages delayed for a retry in the last whole minute") \
 	X(RATE_ESCAPED, .object = "rates", .key = "escaped", \
-	    .text = "messages that became dead letters in the last minute") \
-	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in the last minute") \
+	    .text = "messages that became dead letters in the last whole minute") \
+	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in the last whole minute") \
 	X(RATE_RESCUED, .object = "rates", .key = "rescued", \
-	    .text = "messages of dead workers returned in the last minute") \
+	    .text = "messages of dead workers returned in the last whole minute") \
 	X(ENQUEUED, .object = "rates", .key = "enqueued", .text = "messages pushed in a minute, estimated") \
 	X(ATTEMPTS, .object = "failures", .key = "attempts", .text = "attempts that ended in failure_window") \
 	X(FAILURES, .object = "failures", .key = "failed", \

@@ -1,7 +1,7 @@
 /*
- * Measures one queue: lengths of its lists, owners, ages, and the figures of all hosts for the last minute. It takes
- * two writes, or three if many messages wait, and changes nothing. An error in one answer leaves that figure unknown
- * and the others valid. metrics.c and health.c decide when to measure, and use the result.
+ * Measures one queue: lengths of its lists, owners, ages, and the figures of all hosts for the last whole minute. It
+ * takes two writes, or three if many messages wait, and changes nothing. An error in one answer leaves that figure
+ * unknown and the others valid. metrics.c and health.c decide when to measure, and use the result.
  */
 #include <stdlib.h>
 #include <string.h>

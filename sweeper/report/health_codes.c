@@ -121,7 +121,7 @@ static void delayed_text(const struct reason *r)
 
 	count_text(r);
 	if (n[FACT_RATE_RETRIED] >= 0)
-		add_text(r, "; %" PRId64 " retries in the last minute", n[FACT_RATE_RETRIED]);
+		add_text(r, "; %" PRId64 " retries in the last whole minute", n[FACT_RATE_RETRIED]);
 }
 
 static void archive_text(const struct reason *r)

@@ -524,7 +524,7 @@ def test_too_many_retries(redis, quredisd, handler):
     d = quredisd(queues=[queue("mail", handler("exit 75"), backoff={"base": "1h", "cap": "1h"})], health=health(delayed_max=3, failure_min=100))
     c.lpush("ingress:mail", *range(5))
     found = wait_for(lambda: (r := reason(c, "delayed")) and r["value"] == 5 and r, 30)
-    assert re.fullmatch(r"5 messages are delayed, the limit is 3; \d retries in the last minute", found["text"]), found
+    assert re.fullmatch(r"5 messages are delayed, the limit is 3; \d retries in the last whole minute", found["text"]), found
     assert report(c)["status"] == "degraded" and len(report(c)["reasons"]) == 1
     assert d.stop() == 0
 

@@ -40,12 +40,42 @@ def test_each_row_is_served(console):
 
 
 def by_hand(script):
-    """The columns of tables and the entries of Figures whose title stands in the script."""
-    return set(re.findall(r'{ id: "\w+", title: "([^"]+)"', script)) | set(re.findall(r'new Figures\(\[\s*\["([^"]+)"', script))
+    """The titles of columns, and of entries of Figures, that stand in the script."""
+    entries = "".join(re.findall(r"new Figures\((.*?)\);", script, re.S))
+    return set(re.findall(r'\btitle: "([^"]+)"', script)) | set(re.findall(r'\[\s*"([^"]+)",', entries))
 
 
 def test_no_page_has_the_title_of_a_figure_by_hand():
     titles = {fact.get("heading", fact.get("title")) for fact in sources.facts()} - {None}
     for page in PAGES:
-        assert by_hand((ASSETS / page).read_text()) & titles == set(), page
-        assert "FIGURES" in (ASSETS / page).read_text()
+        script = (ASSETS / page).read_text()
+        assert by_hand(script) & titles == set(), page
+        assert "FIGURES" in script
+        for column in ('{ id: "x", css: "number", title: "Workers" }', '{ id: "x", title: "Workers" }', 'new Figures([entry([A]), ["Workers", "all"]]);',
+                       'new Figures([\n\tentry([A], href(["x", this.name])), entry([B]),\n\t["Workers", ""]]);'):
+            assert by_hand(script + column) & titles == {"Workers"}
+
+
+def rows_used(script, behind=r"(?<![\w.])"):
+    """The rows that a page names: pairs of scope and member."""
+    names = {"F": "queue", "H": "host", "FIGURES.queue": "queue", "FIGURES.host": "host"}
+    return {(names[of], quoted or plain) for of, quoted, plain in re.findall(behind + r'(F|H|FIGURES\.queue|FIGURES\.host)(?:\["([^"]+)"\]|\.(\w+))', script)}
+
+
+def test_the_rows_that_pages_name_exist():
+    """Without its row a script ends before it has drawn anything; the first row of a column or an entry is its title."""
+    rows = {("host" if "scope" in fact else "queue", member(fact)): "title" in fact or "heading" in fact for fact in sources.facts()}
+    first = r"(?:column\(|entry\(\[)"
+    assert rows_used('column(F["a.b"], H.c)') == {("queue", "a.b"), ("host", "c")} and rows_used('column(F["a.b"], H.c)', first) == {("queue", "a.b")}
+    scripts = {path.name: path.read_text() for path in ASSETS.glob("*.js") if "FIGURES" in path.read_text()}
+    assert scripts.keys() >= {*PAGES} and all(rows_used(script) for script in scripts.values())
+    assert {name: rows_used(script) - rows.keys() for name, script in scripts.items() if rows_used(script) - rows.keys()} == {}
+    assert [(name, row) for name, script in scripts.items() for row in rows_used(script, first) if not rows[row]] == []
+
+
+def test_figures_of_the_store_have_words_of_their_own():
+    """A health report has live leases and a whole minute; the store adds up processes and the last 60 s."""
+    reported = {fact["key"]: fact["text"] for fact in sources.facts() if fact.get("object") == "rates"}
+    assert all("in the last whole minute" in text for key, text in reported.items() if key != "enqueued")
+    for page in set(PAGES) - {"page_health.js"}:
+        assert not rows_used((ASSETS / page).read_text()) & {("queue", row) for row in ("rates.done", "rates.failed", "workers.alive")}, page

@@ -3,13 +3,13 @@ import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
 import { bytes, count, now, plural, progressText, setElapsed, setTime } from "./format.js";
 import { badge } from "./icons.js";
-import { column, command, empty, notice, Poll, queueLink, setNotice } from "./parts.js";
+import { column, command, empty, notice, Poll, queueLink, setNotice, WORKERS as PROCESSES } from "./parts.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
 import { FIGURES } from "./words.js";
 
 const H = FIGURES.host;
-const WORKERS_OF = column(FIGURES.queue["workers.alive"], H.wanted), MEMORY = column(H["memory.workers"], H["memory.handlers"]);
+const MEMORY = column(H["memory.workers"], H["memory.handlers"]);
 const EVERY_MS = 2000;
 const SILENT_MS = 30000;
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
@@ -35,7 +35,7 @@ function nodeState(node) {
 const NODES = [
 	{ id: "node", title: "Node", header: true, value: (n) => n.node, cell: textCell((n) => n.node) },
 	{ id: "state", title: "State", cell: (td, n) => draw(td, nodeState(n), () => badge(...nodeState(n))) },
-	{ id: "workers", ...WORKERS_OF, css: "number",
+	{ id: "workers", ...column(...PROCESSES), css: "number",
 		cell: textCell((n) => (n.queues ? `${count(sum(n.queues.map(aliveOf)))}/${count(sum(n.queues.map((q) => q.wanted)))}` : "–")) },
 	{ id: "running", ...column(H["workers.running"]), css: "number", cell: textCell((n) => count(sum((n.queues ?? []).map((q) => q.workers?.running ?? 0)))) },
 	{ id: "queues", title: "Queues", css: "number second", cell: textCell((n) => count((n.queues ?? []).length)) },
@@ -67,7 +67,7 @@ const SERVED = [
 	{ id: "node", title: "Node", value: (s) => s.node, cell: textCell((s) => s.node) },
 	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, [s.state, s.reason, store.hold(s.state)],
 		() => badge(store.hold(s.state).level, s.state, s.reason ?? store.hold(s.state).text)) },
-	{ id: "workers", ...WORKERS_OF, css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
+	{ id: "workers", ...column(...PROCESSES), css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
 	{ id: "doing", title: "Doing", css: "long second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
 	{ id: "memory", ...MEMORY, css: "number third", value: memoryOf, first: "down", cell: textCell((s) => bytes(memoryOf(s))) },
 	{ id: "restarts", ...column(H.restarts), css: "number second", value: (s) => s.restarts, first: "down", cell: textCell((s) => count(s.restarts)) },

@@ -3,14 +3,14 @@ import { Sparkline } from "./chart.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, now, plural, rate } from "./format.js";
 import { badge, HEALTH, healthRank, icon } from "./icons.js";
-import { column, command, empty, entry, Figures, healthCell, queueLink } from "./parts.js";
+import { column, command, DONE, empty, entry, FAILED, Figures, healthCell, queueLink, WORKERS } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { Table } from "./table.js";
 import { CODES, FIGURES } from "./words.js";
 
 const FILTER_FROM = 8;
-const { queue: F, host: H } = FIGURES;
+const F = FIGURES.queue;
 const PROBLEMS_SHOWN = 6;
 const NAMES_SHOWN = 4;
 
@@ -47,16 +47,16 @@ const COLUMNS = [
 		cell: (td, q) => numberCell(td, q.delayed_size, href(["queue", q.name, "delayed"])) },
 	{ id: "escape", ...column(F["escape.size"]), value: (q) => q.escape_size, first: "down", css: "number dead-letters",
 		cell: (td, q) => numberCell(td, q.escape_size, href(["dead-letters", q.name])) },
-	{ id: "pace", ...column(F["rates.done"], { text: "the line shows the last five minutes, each with its own scale" }), value: (q) => store.rate(q, "done"), first: "down",
+	{ id: "pace", ...column(DONE, { text: "the line shows the last five minutes, each with its own scale" }), value: (q) => store.rate(q, "done"), first: "down",
 		css: "number pace second", cell: paceCell },
-	{ id: "failed", ...column(F["rates.failed"]), value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
+	{ id: "failed", ...column(FAILED), value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
 		cell: (td, q) => {
 			setText(td, rate(store.rate(q, "failed")));
 			td.title = q.health?.failures?.text ?? "";
 		} },
 	{ id: "oldest", ...column(F["ingress.oldest_age"]), value: oldest, first: "down", css: "number third",
 		cell: (td, q) => setText(td, duration(oldest(q))) },
-	{ id: "workers", ...column(F["workers.alive"], H.wanted), value: (q) => q.alive, first: "down", css: "number third",
+	{ id: "workers", ...column(...WORKERS), value: (q) => q.alive, first: "down", css: "number third",
 		cell: (td, q) => setText(td, q.served.length > 0 ? `${q.alive}/${q.wanted}` : "–") },
 	{ id: "health", title: "Health", value: (q) => healthRank(q.health?.status), css: "health second",
 		cell: (td, q) => healthCell(td, q.health) },
@@ -81,7 +81,7 @@ export class OverviewPage {
 	constructor() {
 		this.figures = new Figures([
 			entry([F["ingress.size"]]), entry([F["transit.size"]], "#/flight"), entry([F["delayed.size"]]), entry([F["escape.size"]], "#/dead-letters"),
-			entry([F["rates.done"]]), entry([F["rates.failed"]]), entry([F["workers.alive"], H.wanted], "#/nodes")]);
+			entry([DONE]), entry([FAILED]), entry(WORKERS, "#/nodes")]);
 		this.spark = new Sparkline(280, 44);
 		this.problems = h("section", { class: "problems", "aria-label": "What needs attention" });
 		this.filter = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", oninput: () => this.refresh() });

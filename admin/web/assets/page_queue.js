@@ -5,21 +5,21 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, rate } from "./format.js";
 import { badge } from "./icons.js";
 import { LISTS, MessageList } from "./messages.js";
-import { entry, failureLines, Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
+import { DONE, entry, FAILED, failureLines, Figures, healthCell, noQueue, notice, Poll, setNotice, WORKERS } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
 import { COUNTERS, FIGURES } from "./words.js";
 
-const { queue: F, host: H } = FIGURES;
+const F = FIGURES.queue;
 
 export class QueuePage {
 	constructor(route) {
 		this.name = route.path[1];
 		this.title = this.name;
 		this.figures = new Figures([entry([F["ingress.size"]]), entry([F["transit.size"]]), entry([F["delayed.size"]]),
-			entry([F["escape.size"]], href(["dead-letters", this.name])), entry([F["rates.done"]]), entry([F["rates.failed"]]),
-			entry([F["ingress.oldest_age"]]), entry([F["workers.alive"], H.wanted])]);
+			entry([F["escape.size"]], href(["dead-letters", this.name])), entry([DONE]), entry([FAILED]),
+			entry([F["ingress.oldest_age"]]), entry(WORKERS)]);
 		this.state = h("span");
 		this.health = h("span", { class: "health-line" });
 		this.switch = h("button", { type: "button", onclick: () => this.#switch() });

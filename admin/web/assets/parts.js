@@ -3,6 +3,7 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, time } from "./format.js";
 import { badge, HEALTH } from "./icons.js";
 import { href } from "./route.js";
+import { FIGURES } from "./words.js";
 
 /** The title of a column, and its hint, from rows of the table of figures (words.js); the title is that of the first. */
 export function column(...figures) {
@@ -15,6 +16,13 @@ export function entry(figures, to) {
 	const { title, hint } = column(...figures);
 	return [title, hint, to];
 }
+
+const own = (row, text) => ({ title: row.title, text });
+
+/** Figures that the store calculates from counters and reports of nodes: the row of the same title is that of a health report. */
+export const DONE = own(FIGURES.queue["rates.done"], "messages done in the last 60 s");
+export const FAILED = own(FIGURES.queue["rates.failed"], "attempts that failed in the last 60 s");
+export const WORKERS = [own(FIGURES.queue["workers.alive"], "worker processes in any state, as supervisors report them"), FIGURES.host.wanted];
 
 /** Figures side by side: entries [label, hint, href or null]; set([value, …], [level, …]). */
 export class Figures {
