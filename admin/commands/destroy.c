@@ -81,13 +81,13 @@ static int destroy_redriven(struct admin *a, int64_t *removed)
 	char id[QUEUE_OPERATION_ID_SIZE];
 	struct redis_reply reply;
 	const char *what;
-	size_t n = 0;
+	size_t n = 0, at = 0;
 
 	queue_operations_list(&a->redis, &a->keys, OPERATION_WHAT);
 	if (admin_wait(a, &reply) == -1)
 		return -1;
 	/* a wrong type is no error here: it lists none */
-	for (; queue_operations_listed(&reply, n, id, &what); n++)
+	for (; queue_operations_listed(&reply, &at, id, &what); n++)
 		queue_destroy_redriven(&a->redis, &a->keys, id);
 	return take_removed(a, n, removed);
 }

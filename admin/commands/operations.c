@@ -98,16 +98,14 @@ static int list_queue(struct admin *a, const struct queue_keys *k, int64_t now_m
 	char ids[LISTED_MOST][QUEUE_OPERATION_ID_SIZE];
 	const char *text[OPERATION_FIELDS];
 	struct redis_reply reply;
-	size_t n = 0;
+	size_t n = 0, at = 0;
 
 	queue_operations_list(&a->redis, k, OPERATION_WHAT);
 	if (admin_reply(a, &reply, k->operations) == -1)
 		return -1;
-	for (const char *what; n < LISTED_MOST && queue_operations_listed(&reply, n, ids[n], &what);)
+	for (const char *what; n < LISTED_MOST && queue_operations_listed(&reply, &at, ids[n], &what);)
 		n++;
 	for (size_t i = 0; i < n; i++) {
-		if (ids[i][0] == '\0')
-			continue;
 		queue_operation_read(&a->redis, k, ids[i]);
 		if (admin_reply(a, &reply, k->operations) == -1)
 			return -1;

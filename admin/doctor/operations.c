@@ -23,11 +23,10 @@ struct unfinished {
 static size_t take_list(const struct redis_reply *reply, struct unfinished all[OPERATIONS_MOST])
 {
 	const char *what;
-	size_t n = 0;
+	size_t n = 0, at = 0;
 
-	for (size_t i = 0; n < OPERATIONS_MOST && queue_operations_listed(reply, i, all[n].id, &what); i++)
-		if (all[n].id[0] != '\0')
-			all[n++].what = visible(what, strlen(what), 200);
+	while (n < OPERATIONS_MOST && queue_operations_listed(reply, &at, all[n].id, &what))
+		all[n++].what = visible(what, strlen(what), 200);
 	return n;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "common/queue/operations.h"
 
 #include "common/base/base.h"
@@ -113,23 +115,25 @@ void queue_operations_list(struct redis *r, const struct queue_keys *k, enum que
 	free(pattern);
 }
 
-bool queue_operations_listed(const struct redis_reply *reply, size_t i, char id[QUEUE_OPERATION_ID_SIZE],
+bool queue_operations_listed(const struct redis_reply *reply, size_t *at, char id[QUEUE_OPERATION_ID_SIZE],
     const char **text)
 {
 	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1)
 	    : (struct redis_reply){0}, field, value;
-	size_t len;
 
-	if (pairs.type != REDIS_ARRAY || 2 * i + 1 >= pairs.n)
-		return false;
-	field = redis_element(&pairs, 2 * i);
-	value = redis_element(&pairs, 2 * i + 1);
-	len = field.type == REDIS_STRING ? strspn(field.str, "0123456789abcdef") : 0;
-	id[0] = '\0';
-	if (len == QUEUE_OPERATION_ID_SIZE - 1 && field.str[len] == ':')
-		snprintf(id, QUEUE_OPERATION_ID_SIZE, "%.*s", (int)len, field.str);
-	*text = value.type == REDIS_STRING ? value.str : "";
-	return true;
+	while (pairs.type == REDIS_ARRAY && *at + 1 < pairs.n) {
+		field = redis_element(&pairs, *at);
+		value = redis_element(&pairs, *at + 1);
+		*at += 2;
+		if (field.type != REDIS_STRING || value.type != REDIS_STRING ||
+		    strspn(field.str, "0123456789abcdef") != QUEUE_OPERATION_ID_SIZE - 1 ||
+		    field.str[QUEUE_OPERATION_ID_SIZE - 1] != ':')
+			continue;
+		strlcpy(id, field.str, QUEUE_OPERATION_ID_SIZE);
+		*text = value.str;
+		return true;
+	}
+	return false;
 }
 
 void queue_operation_forget_result(struct redis *r, const struct queue_keys *k, const char *id)

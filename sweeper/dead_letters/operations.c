@@ -141,8 +141,8 @@ static int start_wanted(struct sweeper *s, struct sweeper_queue *q, int64_t now_
 	queue_operations_list(&s->redis, &q->keys, OPERATION_WANTED);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	for (size_t i = 0; queue_operations_listed(&reply, i, id, &wanted); i++)
-		if (id[0] != '\0' && strcmp(wanted, "run") == 0) {
+	for (size_t at = 0; queue_operations_listed(&reply, &at, id, &wanted);)
+		if (strcmp(wanted, "run") == 0) {
 			start(s, q, id, now_ms);
 			n++;
 		}

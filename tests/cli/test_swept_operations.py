@@ -329,6 +329,18 @@ def test_what_has_no_id_of_quredis_is_no_operation(redis, quredis, id_):
     assert (r.code, json.loads(r.out)) == (0, []), r
 
 
+def test_what_is_no_operation_hides_none(redis, quredis):
+    q = Queue(redis.client())
+    ids = [f"{i:016x}" for i in range(8)]
+    q.client.hset(f"{q.escape}:operations", mapping={f"{'z' * (i + 20)}:what": "dlq retry" for i in range(1500)})
+    for id_ in ids:
+        q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:what": "dlq retry", f"{id_}:bound": "1-0", f"{id_}:wanted": "run"})
+    r = quredis("--json", "operations")
+    assert (r.code, sorted(o["id"] for o in json.loads(r.out))) == (0, ids), r
+
+
+
+
 def test_a_long_text_of_another_program_is_cut(forged, quredis):
     q, write = forged
     write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" * 1000000 + " 1", held=str(now_ms() + 3600000))
