@@ -77,8 +77,8 @@ void queue_operations_exist(struct redis *r, const struct queue_keys *k);
 /* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:FIELD"
  * and its text, in turns */
 void queue_operations_list(struct redis *r, const struct queue_keys *k, enum queue_operation_field field);
-/* The next operation of such an answer: writes its id, and sets *text, which points into the answer. Passes over what is
- * none of quredis. *at is 0 at first. false: there are no more */
+/* The next operation of such an answer: writes its id, and sets *text, which points into the answer. Passes over what
+ * is none of quredis. *at is 0 at first. false: there are no more */
 bool queue_operations_listed(const struct redis_reply *reply, size_t *at, char id[QUEUE_OPERATION_ID_SIZE],
     const char **text);
 /* A fingerprint is the first digits of a SHA-1 that tells a message from others. */
