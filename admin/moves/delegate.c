@@ -209,7 +209,8 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 
 	if (there)
 		op->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, op->done);
-	ended = take_result(t, text[OPERATION_RESULT]);
+	/* with another bound it is the result of an operation that another command began anew */
+	ended = there || text[OPERATION_BOUND][0] == '\0' ? take_result(t, text[OPERATION_RESULT]) : 0;
 	if (ended == -1 && there && wanted)
 		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it",
 		    op->verb, t->w->a->keys.name, op->id);
@@ -218,8 +219,10 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 	if (ended != 0)
 		return ended;
 	if (!there)
-		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: another command has read its "
-		    "result, or Redis went back to an earlier state", op->verb);
+		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: %s", op->verb,
+		    text[OPERATION_BOUND][0] == '\0'
+		    ? "another command has read its result, or Redis went back to an earlier state"
+		    : "another command began it anew");
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
 		return end_stopped(t);
 	if (text[OPERATION_HOLDER][0] != '\0')

@@ -339,14 +339,20 @@ def test_what_is_no_operation_hides_none(redis, quredis):
     assert (r.code, sorted(o["id"] for o in json.loads(r.out))) == (0, ids), r
 
 
-
-
 def test_a_long_text_of_another_program_is_cut(forged, quredis):
     q, write = forged
-    write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" * 1000000 + " 1", held=str(now_ms() + 3600000))
+    write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" + "ä" * 500000 + " 1", held=str(now_ms() + 3600000))
     r = quredis("--json", "operations", "mail")
     row, = json.loads(r.out)
-    assert row["by"] == "x" * 1000 and row["process"] == "y" * 1000
+    assert row["by"] == "x" * 8192 + "..." and row["process"] == "y" + "ä" * 4095 + "..."
+
+
+def test_a_long_filter_is_shown_whole(forged, quredis):
+    q, write = forged
+    what = "dlq retry --all --cause " + "ä" * 1500
+    write(what=what, bound="9999999999999-0")
+    row, = json.loads(quredis("--json", "operations", "mail").out)
+    assert row["operation"] == what
 
 
 def test_a_command_whose_result_is_gone_says_that_it_cannot_tell(redis):
@@ -357,5 +363,20 @@ def test_a_command_whose_result_is_gone_says_that_it_cannot_tell(redis):
     wait_for(lambda: b"run" in q.client.hvals(f"{q.escape}:operations"), 60)
     q.client.delete(f"{q.escape}:operations")
     out, err = child.communicate(timeout=60)
-    assert child.returncode == 75 and out == "" and "cannot tell how the retry ended" in err and "run the command again" not in err, err
+    assert child.returncode == 75 and out == "" and "cannot tell how the retry ended: another command has read" in err and "run the command again" not in err, err
     assert moved(q) == 0
+
+
+def test_a_command_says_that_another_began_its_operation_anew(redis):
+    """Its result is not that of the other one, which stays for the command that waits for it."""
+    q, _ = Queue(redis.client()), fill(redis.client())[1]
+    q.client.set(LEAD, "old.0000000000000000")
+    child = begin(redis.url, *RETRY)
+    wait_for(lambda: b"run" in q.client.hvals(f"{q.escape}:operations"), 60)
+    key = f"{q.escape}:operations"
+    id_ = q.client.hkeys(key)[0].decode().partition(":")[0]
+    result = f'{now_ms()} {json.dumps({"status": 0, "says": True, "complete": True, "interrupted": False, "settled": False, "count": 1, "total": 1, "done": 1, "failed": -1, "same_cause": -1, "left": 0, "notes": ""})}'
+    q.client.hset(key, mapping={f"{id_}:bound": "1-0", f"{id_}:result": result})
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 75 and out == "" and "cannot tell how the retry ended: another command began it anew" in err, err
+    assert q.client.hget(key, f"{id_}:result") == result.encode()
