@@ -65,11 +65,23 @@ static char *error_of(const char *result)
 	return line;
 }
 
-#define GIVEN_MOST 1000		/* of a text that any program may have written */
+/* bytes of a text that any program may have written; a filter that a command line holds is shorter */
+#define GIVEN_MOST 8192
+
+/* Cuts a longer text between two characters of UTF-8, and shows that. NULL: none. Returns a new string. */
+static char *copy_given(const char *text)
+{
+	size_t len = text == NULL ? 0 : strnlen(text, GIVEN_MOST);
+	bool cut = len == GIVEN_MOST && text[len] != '\0';
+
+	while (cut && len > 0 && (text[len] & 0xc0) == 0x80)
+		len--;
+	return len == 0 ? NULL : alloc_format("%.*s%s", (int)len, text, cut ? "..." : "");
+}
 
 static struct cell cell_given(const char *text)
 {
-	return text == NULL || text[0] == '\0' ? cell_none() : cell_bytes(text, strnlen(text, GIVEN_MOST));
+	return text == NULL ? cell_none() : cell_str(text);
 }
 
 static void show_row(struct admin *a, const struct queue_keys *k, const char *id,
@@ -81,12 +93,16 @@ static void show_row(struct admin *a, const struct queue_keys *k, const char *id
 	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER]))
 	    : NULL;
 	char *error = error_of(text[OPERATION_RESULT]);
+	char *given[] = { copy_given(text[OPERATION_WHAT]), copy_given(text[OPERATION_BY]), copy_given(holder),
+		copy_given(error) };
 
-	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(text[OPERATION_WHAT]),
+	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(given[0]),
 	    cell_str(state_of(text[OPERATION_WANTED], held)), cell_int(done < 0 ? 0 : done),
 	    cell_count(number_of(text[OPERATION_TOTAL])),
-	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(text[OPERATION_BY]), cell_given(holder),
-	    cell_given(error) });
+	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(given[1]), cell_given(given[2]),
+	    cell_given(given[3]) });
+	for (size_t i = 0; i < nitems(given); i++)
+		free(given[i]);
 	free(holder);
 	free(error);
 }
