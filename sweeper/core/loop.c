@@ -17,7 +17,8 @@
 #include "common/queue/queue.h"
 #include "sweeper/core/subprocess.h"
 
-#define FINISH_MS 5000		/* after the order to finish: for the rescue of deaths that are already known */
+/* after the order to finish: for the rescue of known deaths, and for operations that let go */
+#define FINISH_MS 5000
 #define LOOK_MS 5000		/* the longest sleep, so that heartbeats continue */
 #define SUBPROCESSES_POLLED 64	/* the others are checked once a turn */
 #define CLEAR_MS 2000
