@@ -36,7 +36,7 @@ int main(void)
 # limits are a quarter or more above the dearest order that was measured, also on a busy machine.
 Mode = collections.namedtuple("Mode", "options pushed calls commands to_redis from_redis instructions")
 MODES = {
-    "exec": Mode({}, 400, 25, 2, 190, 150, 17_500),
+    "exec": Mode({}, 400, 25, 2, 230, 150, 20_000),
     "persistent": Mode({"mode": "persistent"}, 400, 6.5, 2.2, 200, 170, 8_500),
     "window": Mode({"mode": "persistent", "window": 64}, 4000, 0.8, 1.7, 160, 150, 5_200),
     "one": Mode({"mode": "persistent"}, 1, 12, 4.2, None, None, 21_500),
