@@ -11,6 +11,8 @@
  *	!quredis: ...			on standard error
  *	=0				its exit status
  *
+ * The first line of a server may end with "Doctor reports: CHECK, ...": then each of these has a row in every report.
+ *
  * A new case is the first line alone: QUREDIS_GOLDEN=write build/release/unit/test_golden writes the others, to be read
  * before they are committed.
  */
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -47,6 +50,7 @@ static struct {
 	json_t *answer;		/* as JSON, with {"status": TEXT}, {"error": TEXT} and {"times": N, "each": ANSWER} */
 } rows[ROWS_MAX];
 static size_t nrows;
+static char promised[256];	/* the checks that the first line of its file names: what doctor must report of it */
 static struct input input;
 
 static void read_server(const char *name)
@@ -57,6 +61,8 @@ static void read_server(const char *name)
 		free(rows[--nrows].words);
 		json_decref(rows[nrows].answer);
 	}
+	promised[0] = '\0';
+	sscanf(text, "%*[^\n:]: %255[^.\n]", promised);
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
 		char *answer = strstr(line, " = ");
 		json_error_t error;
@@ -154,6 +160,26 @@ static void write_lines(struct buffer *to, const char *mark, char *text)
 	free(text);
 }
 
+/* A text that shows nothing of what its server promises would be compared with itself for ever. */
+static void find_promised(const char *line, const char *report)
+{
+	char *names = alloc_string(promised), *rest = names;
+
+	for (char *name; (name = strsep(&rest, ", ")) != NULL;) {
+		const char *row = report;
+		char check[32] = "";
+
+		while (*name != '\0' && row != NULL && strcmp(check, name) != 0) {
+			sscanf(row, " %*[a-z] %31[a-z]", check);
+			row = strchr(row, '\n');
+			row += row != NULL;
+		}
+		if (strcmp(check, name) != 0)
+			fail_msg("%s: there is no finding of the check %s, which the server promises", line, name);
+	}
+	free(names);
+}
+
 /* "$ SERVER WORD ..." */
 static void run_case(struct buffer *to, const char *line)
 {
@@ -174,6 +200,8 @@ static void run_case(struct buffer *to, const char *line)
 	fake_redis_begin(&input, &target);
 	said = commands_run(argc, argv, "");
 	fake_redis_end();
+	if (strcmp(argv[1], "doctor") == 0 && said.status != EX_USAGE)
+		find_promised(line, said.out);
 	buffer_format(to, "%s\n", line);
 	write_lines(to, "|", said.out);
 	write_lines(to, "!", said.err);
