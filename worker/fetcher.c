@@ -45,7 +45,7 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
  */
 static void ask_paused(struct worker *w, int64_t due_ms)
 {
-	queue_paused(&w->session.redis, &w->env->keys);
+	queue_owner_paused(&w->session.redis, &w->session.owner);
 	session_expect(w, ANSWER_PAUSED, -1, 0, due_ms);
 	w->fetcher.asking_paused = true;
 }

@@ -172,6 +172,7 @@ void queue_owner_free(struct queue_owner *o)
 		free_fetches(&o->commands[i]);
 		redis_command_free(&o->commands[i].done);
 	}
+	redis_command_free(&o->paused);
 	*o = (struct queue_owner){0};
 }
 

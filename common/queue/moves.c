@@ -363,9 +363,18 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 	free(rescue);
 }
 
+#define ASK_PAUSED "STRLEN %s"
+
 void queue_paused(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "STRLEN %s", k->paused);
+	redis_appendf(r, ASK_PAUSED, k->paused);
+}
+
+void queue_owner_paused(struct redis *r, struct queue_owner *o)
+{
+	if (o->paused.bytes == NULL)
+		redis_format(&o->paused, ASK_PAUSED, o->keys->paused);
+	redis_append_command(r, &o->paused, 1);
 }
 
 void queue_poll(struct redis *r, const struct queue_keys *k)

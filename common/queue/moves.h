@@ -190,6 +190,7 @@ struct queue_owner {
 		struct redis_command fetch, fetch_now, done;
 		int64_t block_ms;	/* block_ms for which fetch was formatted */
 	} commands[QUEUE_TRAYS];
+	struct redis_command paused;	/* likewise */
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);
@@ -329,6 +330,8 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 
 /* -> INTEGER above 0 if paused, else 0; a key of another type, an error, does not pause */
 void queue_paused(struct redis *r, const struct queue_keys *k);
+/* the same at less cost, for an owner that asks with its messages */
+void queue_owner_paused(struct redis *r, struct queue_owner *o);
 /* Three answers: INTEGER how many are delayed; INTEGER above 0 if paused, else 0; INTEGER how many delayed pushes of
  * producers there are */
 void queue_poll(struct redis *r, const struct queue_keys *k);
