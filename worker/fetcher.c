@@ -138,6 +138,7 @@ static void free_memory(struct worker *w)
 		return;
 	w->fetcher.memory_freed = true;
 	tray_free_memory(&w->trays);
+	redis_free_memory(&w->session.redis);	/* the scripts went through it */
 	alloc_release();
 }
 

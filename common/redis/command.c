@@ -10,6 +10,7 @@
 #include <hiredis/hiredis.h>
 
 #include "common/base/base.h"
+#include "common/redis/output.h"
 #include "common/redis/redis.h"
 
 #define ARGUMENTS_MAX 128
@@ -91,6 +92,12 @@ void redis_format(struct redis_command *c, const char *format, ...)
 	if (len == -1)
 		alloc_failed();
 	c->len = (size_t)len;
+}
+
+void redis_free_memory(struct redis *r)
+{
+	if (r->context != NULL)
+		redis_output_free_memory(r->context);
 }
 
 void redis_append_command(struct redis *r, const struct redis_command *c, int times)

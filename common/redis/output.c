@@ -53,6 +53,14 @@ static uint64_t taken_by_kernel(const struct redis_output *o)
 	return o->tls != NULL ? tls_sent(o->tls) : o->total;
 }
 
+void redis_output_free_memory(struct redisContext *c)
+{
+	if (sdslen(c->obuf) > 0)
+		return;
+	sdsfree(c->obuf);
+	c->obuf = sdsempty();
+}
+
 /* Frees the memory of sent bytes. Moves the rest to the front only if more than half was sent: on average each byte
  * moves at most once. */
 static void drop_sent(struct redisContext *c, struct redis_output *o)
@@ -60,12 +68,9 @@ static void drop_sent(struct redisContext *c, struct redis_output *o)
 	size_t len = sdslen(c->obuf);
 
 	if (o->sent == len) {
-		if (len > KEPT_MAX) {
-			sdsfree(c->obuf);
-			c->obuf = sdsempty();
-		} else {
-			sdsclear(c->obuf);
-		}
+		sdsclear(c->obuf);
+		if (len > KEPT_MAX)
+			redis_output_free_memory(c);
 		o->sent = 0;
 	} else if (o->sent > KEPT_MAX && o->sent > len / 2 && len <= INT_MAX) {	/* hiredis 0.14 counts in int */
 		sdsrange(c->obuf, (int)o->sent, -1);

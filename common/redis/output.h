@@ -33,4 +33,7 @@ int redis_output_write(struct redisContext *c, struct redis_output *o);
 /* True: since the last call the peer has acknowledged some bytes of a large write that are in the kernel's buffer. */
 bool redis_output_drains(const struct redisContext *c, struct redis_output *o);
 
+/* Frees the memory of the buffer if nothing is left to send; the next command allocates anew. */
+void redis_output_free_memory(struct redisContext *c);
+
 #endif

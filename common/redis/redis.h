@@ -236,6 +236,8 @@ struct redis_command {
 void redis_format(struct redis_command *c, const char *format, ...);
 void redis_append_command(struct redis *r, const struct redis_command *c, int times);
 void redis_command_free(struct redis_command *c);	/* c can be used again */
+/* A connection keeps the memory that its largest batch of commands took, up to 1 MiB; this frees it if all is sent. */
+void redis_free_memory(struct redis *r);
 
 /* it waits for the address of its host; the server has not been asked anything yet */
 bool redis_resolves(const struct redis *r);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
 
 #include "common/redis/redis.h"
 #include "tests/unit/private_redis.h"
@@ -105,6 +106,19 @@ TEST(several_at_once)
 		closes();
 	}
 	redis_command_free(&push);
+}
+
+/* What waits to be sent stays; what was sent leaves no memory behind. */
+TEST(memory_of_sent_commands)
+{
+	static char large[100000];
+
+	redis_appendf(&server.r, "ECHO %b", large, sizeof(large));
+	redis_free_memory(&server.r);
+	assert_int_equal(private_redis_answer(&server).len, sizeof(large));
+	redis_free_memory(&server.r);
+	assert_int_equal(sdsalloc(server.r.context->obuf), 0);
+	assert_int_equal(REDIS_INT(&server, "LLEN l"), 0);
 }
 
 UNIT_MAIN(start, stop)
