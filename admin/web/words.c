@@ -1,6 +1,6 @@
 /*
- * The words of figures, counters and codes of health, as a script that the pages import, so that they have no list of
- * their own.
+ * The words of figures, counters and codes of health that pages read, as a script that they import, so that they have
+ * no list of their own.
  */
 #include <stdlib.h>
 
@@ -14,8 +14,6 @@
 
 static json_t *table_of_figures(enum fact_scope scope)
 {
-	static const char *const types[] = { [FACT_COUNT] = "count", [FACT_SOME] = "count", [FACT_FLAG] = "flag",
-		[FACT_AGE] = "seconds", [FACT_PACE] = "a minute", [FACT_LEFT] = "ms" };
 	json_t *all = json_object();
 
 	for (const struct fact_words *w = facts_table; w < facts_table + FACTS; w++) {
@@ -23,9 +21,8 @@ static json_t *table_of_figures(enum fact_scope scope)
 		    w->key);
 
 		if (w->scope == scope)
-			json_object_set_new(all, name, json_pack("{s:s*, s:s, s:s, s:o*}", "title",
-			    w->heading != NULL ? w->heading : w->title, "text", w->text, "type", types[w->type],
-			    "in", facts_tables_json(w->in)));
+			json_object_set_new(all, name, json_pack("{s:s*, s:s}", "title",
+			    w->heading != NULL ? w->heading : w->title, "text", w->text));
 		free(name);
 	}
 	return all;
@@ -36,23 +33,18 @@ static json_t *table_of_counters(void)
 	json_t *all = json_object();
 
 	for (const struct counter_words *w = counters_table; w < counters_table + COUNTERS; w++)
-		json_object_set_new(all, w->name, json_pack("{s:s*, s:s, s:b, s:o*}", "title", w->title, "text",
-		    w->text, "usual", w->usual, "in", facts_tables_json(w->in)));
+		json_object_set_new(all, w->name, json_pack("{s:s, s:b}", "text", w->text, "usual", w->usual));
 	return all;
 }
 
+/* A code without a page of its own leads to that of the queue. */
 static json_t *table_of_codes(void)
 {
 	json_t *all = json_object();
 
-	for (int i = 0; i < HEALTH_CODES; i++) {
-		const char *name = holds_code_name((enum health_code)i);
-
-		if (name != NULL)
-			json_object_set_new(all, name, json_pack("{s:s, s:s*}",
-			    "unit", i < HEALTH_HOLDS ? codes_table[i].unit : "1 or 0",
-			    "page", i < HEALTH_HOLDS ? codes_table[i].page : NULL));
-	}
+	for (const struct code_words *w = codes_table; w < codes_table + HEALTH_HOLDS; w++)
+		if (w->page != NULL)
+			json_object_set_new(all, w->name, json_pack("{s:s}", "page", w->page));
 	return all;
 }
 

@@ -122,20 +122,6 @@ void facts_read_listed(struct facts *f, const json_t *row)
 			f->n[i] = value_of(facts_table[i].type, json_object_get(row, facts_table[i].listed), 0);
 }
 
-json_t *facts_tables_json(unsigned in)
-{
-	static const struct { unsigned tables; const char *command; } commands[] = {
-		{ IN_LS, "ls" }, { IN_TOP, "top" }, { IN_HEALTH | IN_HEALTH_END, "health" },
-		{ IN_NODES | IN_NODES_END, "nodes" }, { IN_STATUS | IN_STATUS_END, "status" }, { IN_STATS, "stats" },
-	};
-	json_t *names = in == 0 ? NULL : json_array();
-
-	for (size_t i = 0; in != 0 && i < nitems(commands); i++)
-		if ((in & commands[i].tables) != 0)
-			json_array_append_new(names, json_string(commands[i].command));
-	return names;
-}
-
 /* ---- metrics ---- */
 
 static void expose(struct buffer *out, enum metric m, const struct facts_row *row)

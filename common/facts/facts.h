@@ -73,7 +73,6 @@ void facts_write(struct json_t *report, enum fact_scope scope, const struct fact
 /* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the
  * report was written */
 void facts_read(struct facts *f, enum fact_scope scope, const struct json_t *report, int64_t age_ms);
-struct json_t *facts_tables_json(unsigned in);	/* new: the commands whose tables these are; NULL: there is none */
 void facts_read_listed(struct facts *f, const struct json_t *row);	/* a row of `quredis ls --json` */
 
 /* ---- metrics ---- */
