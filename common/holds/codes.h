@@ -5,7 +5,6 @@
  * The codes of health: each is a reason why a queue is degraded or unhealthy. This is the only list of those that judge
  * a figure; the codes of holds stand in their table. A row has
  *	name		in reports
- *	unit		of its value and limit
  *	checks		of doctor that find the cause, too
  *	before, after	the command that shows more: its words before and after the name of the queue. NULL: the text
  *			of the reason says enough
@@ -13,24 +12,23 @@
  * sweeper/report/health_codes.c has the figure, the limits and the text of each.
  */
 #define CODES_TABLE(X) \
-	X(INGRESS, .name = "ingress", .unit = "messages", .before = "trend", .after = " --since 6h") \
-	X(TRANSIT, .name = "transit", .unit = "messages", .before = "peek", .after = " transit") \
-	X(DEAD_LETTERS, .name = "dead_letters", .unit = "messages", .before = "dlq stats", .after = "", \
-	    .page = "dead-letters") \
-	X(STUCK, .name = "stuck", .unit = "messages", .before = "peek", .after = " transit") \
-	X(DELAYED, .name = "delayed", .unit = "messages", .before = "peek", .after = " delayed") \
-	X(OLDEST_AGE, .name = "oldest_age", .unit = "ms", .before = "trend", .after = " --since 6h") \
-	X(GROWTH, .name = "growth", .unit = "ms", .before = "trend", .after = " --since 6h") \
-	X(FAILURES, .name = "failures", .unit = "percent", .before = "stats", .after = "") \
-	X(ORPHANS, .name = "orphans", .unit = "registrations and messages", .checks = { "registrations", "lost" }) \
-	X(PAUSED, .name = "paused", .unit = "ms", .checks = { "paused" }) \
-	X(ARCHIVE, .name = "archive", .unit = "1 or 0", .page = "dead-letters") \
-	X(BOUNDS, .name = "bounds", .unit = "1 or 0", .checks = { "bounds" }, .page = "dead-letters") \
-	X(LEFTOVERS, .name = "leftovers", .unit = "processes") \
-	X(ASIDE, .name = "aside", .unit = "messages")
+	X(INGRESS, .name = "ingress", .before = "trend", .after = " --since 6h") \
+	X(TRANSIT, .name = "transit", .before = "peek", .after = " transit") \
+	X(DEAD_LETTERS, .name = "dead_letters", .before = "dlq stats", .after = "", .page = "dead-letters") \
+	X(STUCK, .name = "stuck", .before = "peek", .after = " transit") \
+	X(DELAYED, .name = "delayed", .before = "peek", .after = " delayed") \
+	X(OLDEST_AGE, .name = "oldest_age", .before = "trend", .after = " --since 6h") \
+	X(GROWTH, .name = "growth", .before = "trend", .after = " --since 6h") \
+	X(FAILURES, .name = "failures", .before = "stats", .after = "") \
+	X(ORPHANS, .name = "orphans", .checks = { "registrations", "lost" }) \
+	X(PAUSED, .name = "paused", .checks = { "paused" }) \
+	X(ARCHIVE, .name = "archive", .page = "dead-letters") \
+	X(BOUNDS, .name = "bounds", .checks = { "bounds" }, .page = "dead-letters") \
+	X(LEFTOVERS, .name = "leftovers") \
+	X(ASIDE, .name = "aside")
 
 struct code_words {
-	const char *name, *unit, *checks[2], *before, *after, *page;
+	const char *name, *checks[2], *before, *after, *page;
 };
 
 #endif

@@ -169,8 +169,8 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 
 /*
  * A row for each of common/holds/codes.h. It has
- *	figure		in the unit of that row; -1: not known. It and the limits are expressions of s
- *			(sweeper), q (queue), n (its facts) and t (its thresholds)
+ *	figure		as its text function takes it: a number, ms or percent; -1: not known. It and the limits are
+ *			expressions of s (sweeper), q (queue), n (its facts) and t (its thresholds)
  *	degraded, unhealthy, looks	health_rule.h
  *	text, what	the function that writes the reason, and its words
  *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
