@@ -8,29 +8,29 @@
 	X(INGRESS_SIZE, .object = "ingress", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "ingress", \
 	    .listed = "ingress_size", .statsd = "quredis.health.queue.*.size", \
 	    .title = "Ingress", .in = IN_HEALTH | IN_TOP, .yields = 15, \
-	    .heading = "Waiting", .text = "messages that wait") \
+	    .heading = "Waiting", .text = "messages that wait for a worker") \
 	X(INGRESS_OLDEST, .object = "ingress", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "ingress", .statsd = "quredis.health.queue.*.oldest_age", \
 	    .title = "Oldest", .in = IN_HEALTH | IN_TOP, .yields = 7, \
-	    .text = "for how long the oldest one has waited") \
+	    .text = "how long the oldest message has waited") \
 	X(INGRESS_AVERAGE, .object = "ingress", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
-	    .label = "ingress", .heading = "Average age", .text = "for how long messages have waited on average") \
+	    .label = "ingress", .heading = "Average age", .text = "how long messages have waited on average") \
 	X(INGRESS_STUCK, .object = "ingress", .key = "stuck_count", .metric = METRIC_STUCK, .label = "ingress", \
-	    .heading = "Stuck", .text = "messages that have waited for health.thresholds.stuck_age") \
+	    .heading = "Stuck", .text = "messages that have waited for health.thresholds.stuck_age or longer") \
 	X(TRANSIT_SIZE, .object = "transit", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "transit", \
 	    .listed = "transit_size", .statsd = "quredis.health.queue.*.in_work", \
 	    .title = "Transit", .in = IN_HEALTH | IN_TOP, .yields = 13, \
-	    .heading = "In flight", .text = "messages in flight") \
+	    .heading = "In flight", .text = "messages that a worker has fetched and not settled") \
 	X(TRANSIT_OLDEST, .object = "transit", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "transit", .heading = "Longest in flight", .text = "how long the longest run has lasted") \
 	X(TRANSIT_AVERAGE, .object = "transit", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
 	    .label = "transit", .text = "how long runs have lasted on average") \
 	X(TRANSIT_STUCK, .object = "transit", .key = "stuck_count", .metric = METRIC_STUCK, .label = "transit", \
-	    .text = "messages in flight for health.thresholds.stuck_age") \
+	    .text = "messages in flight for health.thresholds.stuck_age or longer") \
 	X(ESCAPE_SIZE, .object = "escape", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "escape", \
 	    .listed = "escape_size", .statsd = "quredis.dlq.*.size", \
 	    .title = "Escape", .in = IN_HEALTH | IN_TOP, .yields = 14, \
-	    .heading = "Dead letters", .text = "dead letters") \
+	    .heading = "Dead letters", .text = "messages that became dead letters and were not removed") \
 	X(ESCAPE_OLDEST, .object = "escape", .key = "oldest_age", .type = FACT_AGE, .metric = METRIC_OLDEST_AGE, \
 	    .label = "escape", .text = "how old the oldest dead letter is") \
 	X(ESCAPE_AVERAGE, .object = "escape", .key = "avg_age", .type = FACT_AGE, .metric = METRIC_AVERAGE_AGE, \
@@ -38,7 +38,7 @@
 	X(DELAYED_SIZE, .object = "delayed", .key = "size", .metric = METRIC_QUEUE_MESSAGES, .label = "delayed", \
 	    .listed = "delayed_size", \
 	    .title = "Delayed", .in = IN_LS | IN_TOP, .yields = 9, \
-	    .text = "messages that wait for a time") \
+	    .text = "messages that wait for a time: retries, and messages pushed with a delay") \
 	X(ALIVE, .object = "workers", .key = "alive", \
 	    .title = "Workers", .in = IN_HEALTH_END, .yields = 6, \
 	    .text = "workers with a lease, on all hosts") \
@@ -59,11 +59,11 @@
 	X(RATE_EXPIRED, .object = "rates", .key = "expired", .text = "messages that expired in the last whole minute") \
 	X(RATE_RESCUED, .object = "rates", .key = "rescued", \
 	    .text = "messages of dead workers returned in the last whole minute") \
-	X(ENQUEUED, .object = "rates", .key = "enqueued", .text = "messages pushed in a minute, estimated") \
+	X(ENQUEUED, .object = "rates", .key = "enqueued", .text = "messages pushed in a minute, as estimated") \
 	X(ATTEMPTS, .object = "failures", .key = "attempts", .text = "attempts that ended in failure_window") \
 	X(FAILURES, .object = "failures", .key = "failed", \
 	    .heading = "Failed", .text = "attempts that failed in failure_window") \
-	X(FAILURE_WINDOW, .object = "failures", .key = "window", .type = FACT_AGE, .text = "failure_window") \
+	X(FAILURE_WINDOW, .object = "failures", .key = "window", .type = FACT_AGE, .text = "length of failure_window") \
 	X(ARRIVALS, .object = "growth", .key = "arrivals", .type = FACT_PACE, \
 	    .text = "messages that arrive in a minute") \
 	X(COMPLETIONS, .object = "growth", .key = "completions", .type = FACT_PACE, \
@@ -71,7 +71,7 @@
 	X(GROWTH_WINDOW, .object = "growth", .key = "window", .type = FACT_AGE, \
 	    .text = "the time between the looks compared") \
 	X(GROWING, .object = "growth", .key = "growing", .type = FACT_AGE, \
-	    .text = "for how long the backlog has grown") \
+	    .text = "how long the backlog has grown") \
 	X(ORPHAN_REGISTRATIONS, .object = "orphans", .key = "registrations", .metric = METRIC_ORPHAN_REGISTRATIONS, \
 	    .text = "registered workers without a lease") \
 	X(ORPHAN_MESSAGES, .object = "orphans", .key = "messages", .metric = METRIC_ORPHAN_MESSAGES, \
@@ -100,7 +100,7 @@
 	    .metric = METRIC_WORKERS, .label = "stopping", .text = "workers that stop") \
 	X(RESTARTS, .scope = FACT_OF_HOST, .key = "restarts", .metric = METRIC_WORKER_RESTARTS, \
 	    .title = "Restarts", .in = IN_NODES_END | IN_STATUS_END, .yields = 9, .rare = true, \
-	    .text = "workers started in place of dead ones") \
+	    .text = "workers started in place of dead workers") \
 	X(BREAKER, .scope = FACT_OF_HOST, .key = "breaker", .type = FACT_FLAG, .metric = METRIC_BREAKER_OPEN, \
 	    .text = "the breaker is open") \
 	X(NEXT_ATTEMPT, .scope = FACT_OF_HOST, .key = "next_attempt_ms", .type = FACT_LEFT, \

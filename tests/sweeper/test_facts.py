@@ -23,7 +23,7 @@ def test_the_table_is_read():
     assert all({"key", "text"} <= f.keys() for f in FACTS)
     by_hand = {"id": "INGRESS_SIZE", "object": "ingress", "key": "size", "metric": "quredis_queue_messages", "label": "ingress",
                "listed": "ingress_size", "statsd": "quredis.health.queue.*.size", "title": "Ingress", "in": "IN_HEALTH | IN_TOP", "yields": "15",
-               "heading": "Waiting", "text": "messages that wait"}
+               "heading": "Waiting", "text": "messages that wait for a worker"}
     assert FACTS[0] == by_hand
     assert len(COUNTERS) > 30 and COUNTERS[1] == \
         {"id": "DONE", "name": "done", "usual": "true", "title": "Done", "in": "IN_STATUS_END | IN_STATS", "yields": "10"}

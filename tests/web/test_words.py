@@ -68,6 +68,15 @@ def test_the_rows_that_pages_name_exist():
     assert [(name, row) for name, script in scripts.items() for row in rows_used(script, first) if not rows[row]] == []
 
 
+def test_a_hint_stands_alone():
+    """A title may stand far from its hint, and a cell of two figures is a sum, a share or a part: the hint says which."""
+    rows = sources.facts()
+    assert [f["text"] for f in rows if len(f["text"].split()) < 3 or re.search(r"\bones?\b|^for how", f["text"])
+            or f["text"] == f.get("heading", f.get("title", "")).lower()] == []
+    calls = [c for path in ASSETS.glob("*.js") for c in re.findall(r"\bcolumn\(((?:[^()]|\([^()]*\))*)\)", path.read_text())]
+    assert len(calls) > 20 and [c for c in calls if re.search(r"\], *[FH]\b|[A-Z], *\{", c)] == []
+
+
 def test_figures_of_the_store_have_words_of_their_own():
     """A health report has live leases and a whole minute; the store adds up processes and the last 60 s."""
     reported = {fact["key"]: fact["text"] for fact in sources.facts() if fact.get("object") == "rates"}

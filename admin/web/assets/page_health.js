@@ -39,14 +39,14 @@ const COLUMNS = [
 	{ id: "oldest", ...column(F["ingress.oldest_age"]), css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
 	{ id: "average", ...column(F["ingress.avg_age"]), css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
 	{ id: "longest", ...column(F["transit.oldest_age"]), css: "number fourth", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
-	{ id: "failed", ...column(F["failures.failed"], F["failures.attempts"]), css: "number second", value: failedOf, first: "down",
+	{ id: "failed", ...column(F["failures.failed"], ", in percent of ", F["failures.attempts"]), css: "number second", value: failedOf, first: "down",
 		cell: (td, q) => {
 			setText(td, failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`);
 			td.title = q.failures?.text ?? "";
 		} },
-	{ id: "stuck", ...column(F["ingress.stuck_count"], F["transit.stuck_count"]), css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
+	{ id: "stuck", ...column(F["ingress.stuck_count"], ", plus ", F["transit.stuck_count"]), css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
 	{ id: "escape", ...column(F["escape.size"]), css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
-	{ id: "workers", ...column(F["workers.active"], F["workers.alive"]), title: F["workers.alive"].title, css: "number fourth", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
+	{ id: "workers", ...column(F["workers.active"], ", of ", F["workers.alive"]), title: F["workers.alive"].title, css: "number fourth", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
 ];
 
 // With an open breaker: when workers try the handler again.

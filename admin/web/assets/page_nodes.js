@@ -9,7 +9,7 @@ import { Table, textCell } from "./table.js";
 import { FIGURES } from "./words.js";
 
 const H = FIGURES.host;
-const MEMORY = column(H["memory.workers"], H["memory.handlers"]);
+const MEMORY = column(H["memory.workers"], ", plus ", H["memory.handlers"]);
 const EVERY_MS = 2000;
 const SILENT_MS = 30000;
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);

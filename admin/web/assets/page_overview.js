@@ -47,7 +47,7 @@ const COLUMNS = [
 		cell: (td, q) => numberCell(td, q.delayed_size, href(["queue", q.name, "delayed"])) },
 	{ id: "escape", ...column(F["escape.size"]), value: (q) => q.escape_size, first: "down", css: "number dead-letters",
 		cell: (td, q) => numberCell(td, q.escape_size, href(["dead-letters", q.name])) },
-	{ id: "pace", ...column(DONE, { text: "the line shows the last five minutes, each with its own scale" }), value: (q) => store.rate(q, "done"), first: "down",
+	{ id: "pace", ...column(DONE, "; ", { text: "the line shows the last five minutes, each with its own scale" }), value: (q) => store.rate(q, "done"), first: "down",
 		css: "number pace second", cell: paceCell },
 	{ id: "failed", ...column(FAILED), value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
 		cell: (td, q) => {

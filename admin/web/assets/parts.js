@@ -5,10 +5,10 @@ import { badge, HEALTH } from "./icons.js";
 import { href } from "./route.js";
 import { FIGURES } from "./words.js";
 
-/** The title of a column, and its hint, from rows of the table of figures (words.js); the title is that of the first. */
-export function column(...figures) {
-	const hint = figures.map((f) => f.text).join(" / ");
-	return { title: figures[0].title, hint: hint[0].toUpperCase() + hint.slice(1) };
+/** The title of a column, and its hint, from rows of the table of figures (words.js); between texts of two rows stands how the cell joins them. */
+export function column(figure, joint = "", other = { text: "" }) {
+	const hint = figure.text + joint + other.text;
+	return { title: figure.title, hint: hint[0].toUpperCase() + hint.slice(1) };
 }
 
 /** The same as an entry of Figures. */
@@ -22,7 +22,7 @@ const own = (row, text) => ({ title: row.title, text });
 /** Figures that the store calculates from counters and reports of nodes: the row of the same title is that of a health report. */
 export const DONE = own(FIGURES.queue["rates.done"], "messages done in the last 60 s");
 export const FAILED = own(FIGURES.queue["rates.failed"], "attempts that failed in the last 60 s");
-export const WORKERS = [own(FIGURES.queue["workers.alive"], "worker processes in any state, as supervisors report them"), FIGURES.host.wanted];
+export const WORKERS = [own(FIGURES.queue["workers.alive"], "worker processes in any state, as supervisors report them"), ", of ", FIGURES.host.wanted];
 
 /** Figures side by side: entries [label, hint, href or null]; set([value, …], [level, …]). */
 export class Figures {
