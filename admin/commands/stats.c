@@ -244,7 +244,7 @@ static size_t add_counters(struct figures *f, const struct stats *s)
 	json_t *count;
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (counters_are_in_redis(i) && f->output->terminal && !counters_table[i].usual &&
+		if (counters_are_in_redis(i) && f->output->terminal && !counters_table[i].at_0 &&
 		    s->sum.n[i] == 0)
 			zeros++;
 		else if (counters_are_in_redis(i))

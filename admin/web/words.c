@@ -33,7 +33,7 @@ static json_t *table_of_counters(void)
 	json_t *all = json_object();
 
 	for (const struct counter_words *w = counters_table; w < counters_table + COUNTERS; w++)
-		json_object_set_new(all, w->name, json_pack("{s:s, s:b}", "text", w->text, "usual", w->usual));
+		json_object_set_new(all, w->name, json_pack("{s:s, s:b}", "text", w->text, "routine", w->routine));
 	return all;
 }
 

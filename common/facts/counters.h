@@ -13,21 +13,22 @@
  *	its name in Redis and in every document, metric and table
  *	the kind of quredis_purged_total and of statsd's quredis.purge that it also counts; NULL: none
  *	its meaning, for operators
- *	usual: it counts what most messages do, so that 0 says something, too; the charts of the console show its course
+ *	at_0: `quredis stats QUEUE` shows it also while it is 0
+ *	routine: most messages count here; the page of a queue lists the other counters below its charts
  *	title, in, yields: of its column, as in facts.h
  * The order is that of the words on the scoreboard, and of all tables.
  */
 #define COUNTERS_TABLE(X) \
 	X(FETCHED, "fetched", NULL, "messages that workers fetched", \
-	    .usual = true, .title = "Fetched", .in = IN_STATS, .yields = 7) \
+	    .at_0 = true, .routine = true, .title = "Fetched", .in = IN_STATS, .yields = 7) \
 	X(DONE, "done", NULL, "messages that were done", \
-	    .usual = true, .title = "Done", .in = IN_STATUS_END | IN_STATS, .yields = 10) \
+	    .at_0 = true, .routine = true, .title = "Done", .in = IN_STATUS_END | IN_STATS, .yields = 10) \
 	X(FAILED, "failed", NULL, "failed attempts", \
-	    .usual = true, .title = "Failed", .in = IN_STATUS_END | IN_STATS, .yields = 12) \
+	    .at_0 = true, .routine = true, .title = "Failed", .in = IN_STATUS_END | IN_STATS, .yields = 12) \
 	X(RETRIED, "retried", NULL, "messages that were delayed for a retry", \
-	    .usual = true, .title = "Retried", .in = IN_STATS, .yields = 6) \
+	    .at_0 = true, .routine = true, .title = "Retried", .in = IN_STATS, .yields = 6) \
 	X(ESCAPED, "escaped", NULL, "messages that became dead letters", \
-	    .usual = true, .title = "Escaped", .in = IN_STATUS_END | IN_STATS, .yields = 13) \
+	    .at_0 = true, .routine = true, .title = "Escaped", .in = IN_STATUS_END | IN_STATS, .yields = 13) \
 	X(TIMED_OUT, "timed_out", NULL, "failed attempts that ran too long") \
 	X(HANDED_BACK, "handed_back", NULL, "messages moved back to ingress: no attempt was counted", \
 	    .title = "Handed back", .in = IN_STATS, .yields = 2) \
@@ -60,7 +61,7 @@
 	X(RESCUED, "rescued", NULL, "messages of dead workers that were returned", \
 	    .title = "Rescued", .in = IN_STATS, .yields = 3) \
 	X(DUE, "due", NULL, "delayed messages that were moved to ingress", \
-	    .usual = true) \
+	    .routine = true) \
 	X(ARCHIVED, "archived", NULL, "dead letters removed after they were archived") \
 	X(DISCARDED, "discarded", NULL, "dead letters removed without an archive") \
 	X(ORPHANED, "orphaned", "orphaned", "orphaned records that were removed") \
@@ -75,7 +76,7 @@ enum counter {
 
 struct counter_words {
 	const char *name, *purged, *text;
-	bool usual;
+	bool at_0, routine;
 	const char *title;		/* NULL: no table has a column of it */
 	unsigned in;
 	int yields;

@@ -26,7 +26,7 @@ def test_the_table_is_read():
                "heading": "Waiting", "text": "messages that wait for a worker"}
     assert FACTS[0] == by_hand
     assert len(COUNTERS) > 30 and COUNTERS[1] == \
-        {"id": "DONE", "name": "done", "usual": "true", "title": "Done", "in": "IN_STATUS_END | IN_STATS", "yields": "10"}
+        {"id": "DONE", "name": "done", "at_0": "true", "routine": "true", "title": "Done", "in": "IN_STATUS_END | IN_STATS", "yields": "10"}
 
 
 def member(document, fact):

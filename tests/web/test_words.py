@@ -29,8 +29,8 @@ def test_pages_get_of_each_row_what_they_read(console):
     for fact in sources.facts():
         assert figures["host" if fact.get("scope") == "FACT_OF_HOST" else "queue"][member(fact)] == with_title(fact)
     assert len(figures["queue"]) + len(figures["host"]) == len(sources.facts())
-    assert {name: row["usual"] for name, row in counters.items()} == {row["name"]: "usual" in row for row in sources.counter_rows()}
-    assert all(row.keys() == {"text", "usual"} and row["text"] for row in counters.values())
+    assert {name: row["routine"] for name, row in counters.items()} == {row["name"]: "routine" in row for row in sources.counter_rows()}
+    assert all(row.keys() == {"text", "routine"} and row["text"] for row in counters.values())
     assert codes == {code: {"page": "dead-letters"} for code in ("dead_letters", "archive", "bounds")}
 
 

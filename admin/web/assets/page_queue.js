@@ -149,7 +149,7 @@ export class QueuePage {
 	}
 
 	#showDurations(stats) {
-		const rare = Object.keys(stats.counters).filter((c) => stats.counters[c] > 0 && !COUNTERS[c]?.usual);	// the charts tell the usual ones
+		const rare = Object.keys(stats.counters).filter((c) => stats.counters[c] > 0 && !COUNTERS[c]?.routine);
 		const half = Object.entries(stats.below_ms ?? {});
 		draw(this.durations, [half, rare.map((c) => stats.counters[c]), this.range.id], () => [
 			h("h2", null, "Handler run time"), h("dl", { class: "pairs" }, half.map(([p, ms]) =>
