@@ -26,31 +26,6 @@ static const struct column columns[] = {
 	{ "error", "Error", COLUMN_LINE },
 };
 
-/* A number that any program may have written; -1: none */
-static int64_t number_of(const char *text)
-{
-	char *end;
-	int64_t n = strtoll(text, &end, 10);
-
-	return *text != '\0' && *end == '\0' && n >= 0 && n <= ADMIN_COUNT_MAX ? n : -1;
-}
-
-/* A process works on it. */
-static bool is_held(const char *const text[OPERATION_FIELDS], int64_t now_ms)
-{
-	return text[OPERATION_HOLDER][0] != '\0' && number_of(text[OPERATION_HELD]) > now_ms;
-}
-
-/* "interrupted": as a command leaves it that was interrupted, or a process that was asked to stop and died. */
-static const char *state_of(const char *wanted, bool held)
-{
-	if (strcmp(wanted, "stop") == 0)
-		return held ? "stopping" : "interrupted";
-	if (strcmp(wanted, "run") == 0)
-		return held ? "running" : "waiting";
-	return held ? "foreground" : "interrupted";
-}
-
 /* Why the last run failed, while a supervisor retries. A new string; NULL: it did not */
 static char *error_of(const char *result)
 {
@@ -87,8 +62,9 @@ static struct cell cell_given(const char *text)
 static void show_row(struct admin *a, const struct queue_keys *k, const char *id,
     const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
-	int64_t done = number_of(text[OPERATION_DONE]), begun_ms = number_of(text[OPERATION_BEGUN]);
-	bool held = is_held(text, now_ms);
+	int64_t begun_ms = operation_figure(text[OPERATION_BEGUN], OPERATION_TIME_MAX_MS, -1);
+	const struct operation_state_words *state = &operations_states[operations_state(text, now_ms)];
+	bool held = operations_is_held(text, now_ms);
 	const char *end = strrchr(text[OPERATION_HOLDER], ' ');		/* behind host and process */
 	char *holder = held && end != NULL ? alloc_copy(text[OPERATION_HOLDER], (size_t)(end - text[OPERATION_HOLDER]))
 	    : NULL;
@@ -97,8 +73,8 @@ static void show_row(struct admin *a, const struct queue_keys *k, const char *id
 		copy_given(error) };
 
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(given[0]),
-	    cell_str(state_of(text[OPERATION_WANTED], held)), cell_int(done < 0 ? 0 : done),
-	    cell_count(number_of(text[OPERATION_TOTAL])),
+	    cell_str(state->name), cell_int(operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, 0)),
+	    cell_count(operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, -1)),
 	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(given[1]), cell_given(given[2]),
 	    cell_given(given[3]) });
 	for (size_t i = 0; i < nitems(given); i++)
@@ -165,7 +141,7 @@ static int look_whether_it_stops(struct admin *a, const char *id, int64_t *stopp
 		return -1;
 	if (!queue_operation_parse(&reply, 0, text))
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
-	*stopped = text[OPERATION_BOUND][0] == '\0' ? 0 : is_held(text, now_ms) ? 1 : 2;
+	*stopped = text[OPERATION_BOUND][0] == '\0' ? 0 : operations_is_held(text, now_ms) ? 1 : 2;
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "admin/doctor/checks.h"
 #include "admin/moves/moves.h"
+#include "admin/operations/operations.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -50,7 +51,7 @@ static void advise(const struct doctor *d, struct finding *f, const struct unfin
 static int add_unfinished(struct doctor *d, const struct unfinished *u)
 {
 	const char *text[OPERATION_FIELDS];
-	int64_t begun, done, total, held;
+	int64_t begun, done, total;
 	char age[UNITS_SIZE], of[32] = "";
 	struct redis_reply reply;
 
@@ -59,11 +60,10 @@ static int add_unfinished(struct doctor *d, const struct unfinished *u)
 		return -1;
 	if (!queue_operation_parse(&reply, 0, text))
 		return 0;
-	begun = strtoll(text[OPERATION_BEGUN], NULL, 10);
-	done = strtoll(text[OPERATION_DONE], NULL, 10);
-	total = strtoll(text[OPERATION_TOTAL], NULL, 10);
-	held = strtoll(text[OPERATION_HELD], NULL, 10);
-	if (begun <= 0 || (text[OPERATION_HOLDER][0] != '\0' && held > d->server.now_ms))
+	begun = operation_figure(text[OPERATION_BEGUN], OPERATION_TIME_MAX_MS, 0);
+	done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, 0);
+	total = operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, 0);
+	if (begun == 0 || operations_is_held(text, d->server.now_ms))
 		return 0;
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);

@@ -6,6 +6,7 @@
  *	work			does one piece of it, and reports
  *	execute			the same in a process of the leading sweeper
  *	operation		what Redis remembers of it, so that another process continues it
+ *	states			what goes on with one that is not complete
  *	selection		takes the dead letters out of a list in which most may stay
  *	paced, redriven		--canary --rate: how many messages fail again
  *	failures		why they do: whether the cause is the same as before
@@ -16,6 +17,7 @@
 #include "admin/operations/paced.h"
 #include "admin/operations/redriven.h"
 #include "admin/operations/selection.h"
+#include "admin/operations/states.h"
 #include "admin/operations/work.h"
 
 #endif

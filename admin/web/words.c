@@ -1,12 +1,14 @@
 /*
- * The words of figures, counters and codes of health that pages read, as a script that they import, so that they have
- * no list of their own.
+ * The words of figures, counters, codes of health and states of operations that pages read, as a script that they
+ * import, so that they have no list of their own.
  */
 #include <stdlib.h>
 
 #include <jansson.h>
 
 #include "admin/web/call.h"
+
+#include "admin/operations/operations.h"
 
 #include "common/base/base.h"
 #include "common/facts/facts.h"
@@ -48,6 +50,16 @@ static json_t *table_of_codes(void)
 	return all;
 }
 
+static json_t *table_of_operation_states(void)
+{
+	json_t *all = json_object();
+
+	for (const struct operation_state_words *w = operations_states; w < operations_states + OPERATION_STATES; w++)
+		json_object_set_new(all, w->name, json_pack("{s:s, s:s, s:b}", "level", w->level, "text", w->text,
+		    "can_stop", w->can_stop));
+	return all;
+}
+
 static void append_table(struct buffer *script, const char *name, json_t *table)
 {
 	char *text = json_dumps(table, JSON_COMPACT);
@@ -67,5 +79,6 @@ const struct buffer *web_words(void)
 	    table_of_figures(FACT_OF_HOST)));
 	append_table(&script, "COUNTERS", table_of_counters());
 	append_table(&script, "CODES", table_of_codes());
+	append_table(&script, "OPERATION_STATES", table_of_operation_states());
 	return &script;
 }

@@ -34,6 +34,17 @@ def test_pages_get_of_each_row_what_they_read(console):
     assert codes == {code: {"page": "dead-letters"} for code in ("dead_letters", "archive", "bounds")}
 
 
+def test_each_state_of_an_operation_is_served(console):
+    """The page draws a badge for each, with a text; the manual of the command names the same."""
+    states = words(console)["OPERATION_STATES"]
+    manual = re.search(r"^A state is\n(.*?)^\.Bl", (ROOT / "man/quredis.1").read_text(), re.M | re.S)[1]
+    assert set(states) == set(re.findall(r"^\.Li (\w+)", manual, re.M))
+    shapes = set(re.findall(r"^\t(\w+): \"M", (ASSETS / "icons.js").read_text(), re.M))
+    assert all(row.keys() == {"level", "text", "can_stop"} and row["level"] in shapes and row["text"] for row in states.values())
+    assert {name for name, row in states.items() if row["can_stop"]} == {"foreground", "running", "waiting"}
+    assert not any(re.search(rf"\b{name}: |\"{name}\"", (ASSETS / "operations.js").read_text()) for name in states)
+
+
 def by_hand(script):
     """The titles of columns, and of entries of Figures, that stand in the script."""
     entries = "".join(re.findall(r"new Figures\((.*?)\);", script, re.S))

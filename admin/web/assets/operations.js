@@ -7,15 +7,9 @@ import { badge } from "./icons.js";
 import { notice, Poll, queueLink, setNotice } from "./parts.js";
 import { Table, textCell } from "./table.js";
 import { field, visibleLine } from "./visible.js";
+import { OPERATION_STATES as STATES } from "./words.js";
 
 const EVERY_MS = 2000, EVERY_MS_OF_ALL = 10000;		// of all queues, each is asked
-const STATES = {
-	running: ["run", "The supervisor that leads the queue works on it"], waiting: ["idle", "The supervisor that leads the queue begins or continues it"],
-	foreground: ["run", "A command works on it"], stopping: ["off", "It stops after its next message"],
-	interrupted: ["off", "Nothing works on it. The same command continues it; without one Redis forgets it a week after its last step"],
-};
-const STOPPABLE = ["running", "waiting", "foreground"];
-
 const textOf = (operation, name) => visibleLine(field(operation, name)?.text ?? "–");
 
 function showState(td, o) {
@@ -43,7 +37,7 @@ export class Operations {
 			{ id: "begun", title: "Begun", css: "time", cell: (td, o) => draw(td, [o.begun_at], () => time(o.begun_at)) },
 			{ id: "by", title: "By", css: "second", cell: (td, o) => setText(td, textOf(o, "by")) },
 			{ id: "process", title: "Process", css: "third", hint: "Host and pid of the process that works on it", cell: (td, o) => setText(td, textOf(o, "process")) },
-			{ id: "act", title: "", label: "Actions", css: "acts", cell: (td, o) => draw(td, STOPPABLE.includes(o.state), () => STOPPABLE.includes(o.state)
+			{ id: "act", title: "", label: "Actions", css: "acts", cell: (td, o) => draw(td, STATES[o.state]?.can_stop, () => STATES[o.state]?.can_stop
 				&& h("button", { type: "button", class: "small", "aria-label": `Stop ${o.id}`, onclick: () => this.#stop(o) }, "Stop")) },
 		];
 	}
