@@ -37,12 +37,8 @@ static void advise(const struct doctor *d, struct finding *f, const struct unfin
 	char *command = by_filter_command(d->a,
 	    strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "dlq rm" : "dlq retry", json);
 
-	if (command == NULL)
-		findings_advise(f,
-		    "the same command again continues it; start over: add --anew; Redis forgets it after 7 days");
-	else
-		findings_advise(f, "Redis forgets it after 7 days; start over: add --anew; continue: %s",
-		    command);
+	findings_advise(f, "Redis forgets it 7 days after its last step; to start over, add --anew to the command; "
+	    "to continue it, run %s", command == NULL ? "the same command again" : command);
 	json_decref(json);
 	free(command);
 }

@@ -48,13 +48,13 @@ def test_an_unfinished_retry(clinic, quredis):
     begun = next(k for k in clinic.client.hkeys("escape:mail:operations") if k.endswith(b":begun"))
     clinic.client.hset("escape:mail:operations", begun, now_ms() - 190_000)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun 3m", f"s ago, {done} of 50 messages done",
-                        advice=f"continue: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
+                        advice=f"to continue it, run quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
     child = interrupted(clinic, "retry", "mail", "--all", "--class", "HTTP503", "--rate", "10/s", "--max-failures", "3")
     child.kill()
     child.wait()
     end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ",
-                        advice=f"continue: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
+                        advice=f"to continue it, run quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
     whole = {k.decode().partition(":")[2]: v for k, v in clinic.client.hgetall(f"{q.escape}:operations").items() if k.startswith(begun[:16])}
     for strange in "x", "", "z" * 99, "A" * 16, "a" * 15:          # no id of quredis
         clinic.client.hset(f"{q.escape}:operations", mapping={f"{strange}:{k}": v for k, v in {**whole, "what": "dlq retry class=Other"}.items()})
@@ -71,7 +71,7 @@ def test_a_command_to_continue_has_no_password(clinic, redis_server, login, show
     server.client().hset("escape:mail:operations", mapping={f"{sha1(what.encode())[:16]}:{k}": v for k, v in {
         "what": what, "begun": now - 60_000, "options": json.dumps({"class": "HTTP503"}), "bound": f"{now}-0", "total": 1}.items()})
     advice, = clinic.doctor("-u", f"redis://{login}127.0.0.1:{server.port}").advice("operations")
-    assert advice.endswith(f"continue: quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
+    assert advice.endswith(f"to continue it, run quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
 
 
 def test_commands_of_quredis_find_the_same_redis(clinic):
@@ -97,7 +97,7 @@ def test_the_command_that_continues_an_unfinished_one(clinic):
         child.wait()
     end_holds(clinic)
     table = clinic.run(json=False).out
-    commands, dlq = re.findall(r"continue: (.*)", table), f"quredis -c {clinic.conf} dlq retry mail --all"
+    commands, dlq = re.findall(r"to continue it, run (.*)", table), f"quredis -c {clinic.conf} dlq retry mail --all"
     assert sorted(commands) == [f"{dlq} --class HTTP503 --rate 1/s", f"{dlq} --class HTTP504 --rate 1/s",
                                 dlq + """ --text 'it'"'"'s down; $HOME "' --canary --rate 40/s --max-failures 7"""], table
     done = subprocess.run(["sh", "-c", max(commands) + " --dry-run"], capture_output=True, text=True,
@@ -108,7 +108,7 @@ def test_the_command_that_continues_an_unfinished_one(clinic):
     for strange in b"", b"x", b"{}", b"[]", b'{"class":7}', b'{"class":"x","config":"/tmp/x"}', b'{"class":"\\u001b[2J"}', b'{"class":"a\\\\b"}':
         clinic.client.hset(key, field, strange)
         advice = [r["advice"] for r in clinic.doctor().rows if r["check"] == "operations" and "HTTP504" in r["what"]]
-        assert len(advice) == 1 and advice[0].startswith("the same command again continues it"), (strange, advice)
+        assert len(advice) == 1 and advice[0].endswith("to continue it, run the same command again"), (strange, advice)
 
 
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
