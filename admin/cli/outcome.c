@@ -42,7 +42,7 @@ static void say_json(struct admin *a, const struct outcome *o)
 	add(&l, "held", cell_int(o->held));
 	add(&l, "interrupted", cell_bool(o->interrupted));
 	add(&l, "dry_run", cell_bool(a->options.dry_run));
-	if (o->delay_ms > 0) {
+	if (o->due_ms != 0) {
 		add(&l, "due", cell_time(o->due_ms));
 		add(&l, "due_ms", cell_int(o->due_ms));
 		add(&l, "id", cell_str(o->id));
@@ -86,7 +86,7 @@ static char *due_text(const struct outcome *o)
 {
 	char at[CLOCK_RFC3339_SIZE], in[UNITS_SIZE];
 
-	return o->delay_ms <= 0 ? alloc_string("")
+	return o->due_ms == 0 ? alloc_string("")
 	    : alloc_format(", due %s, in %s%s%s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in),
 	    o->id == NULL ? "" : ", id ", o->id == NULL ? "" : o->id);
 }

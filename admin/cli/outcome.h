@@ -37,8 +37,8 @@ struct outcome {
 	int64_t left;		/* messages that the same command would still take; -1: not known */
 	bool filtered;		/* it takes only messages that match a filter */
 	bool interrupted;	/* INT or TERM ended the work early */
-	int64_t delay_ms;	/* of delayed messages; 0 or less: none */
-	int64_t due_ms;		/* when these are due, by the clock of Redis, ms since 1970 */
+	int64_t due_ms;		/* when delayed messages are due, by the clock of Redis, ms since 1970; 0: none is */
+	int64_t delay_ms;	/* the time until then */
 	const char *id;		/* of the only delayed message; NULL: there are several, or none was pushed */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
 	const struct outcome_operation *operation;	/* NULL: it cannot be continued */

@@ -138,18 +138,18 @@ static int push_one(struct push *p, const void *data, size_t len)
 		p->bytes.len = before;
 		return refuse_too_large(p, whole);
 	}
+	buffer_append(&p->bytes, data, len);
+	if (p->a->options.delay_ms >= 0 && !p->a->options.lines && !p->a->options.nul) {
+		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);
+		strlcpy(p->id, message_id(&m), sizeof(p->id));
+	}
 	if (p->a->options.dry_run) {
 		p->bytes.len = before;
 		p->acknowledged++;
 		return 0;
 	}
-	buffer_append(&p->bytes, data, len);
 	assert(p->n < QUEUE_BATCH);
 	p->ends[p->n++] = p->bytes.len;
-	if (p->a->options.delay_ms >= 0 && !p->a->options.lines && !p->a->options.nul) {
-		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);
-		strlcpy(p->id, message_id(&m), sizeof(p->id));
-	}
 	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
 }
 
@@ -288,7 +288,8 @@ static int wait_and_report(struct push *p)
 
 	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
 	    .count = p->acknowledged,
-	    .delay_ms = a->options.delay_ms, .due_ms = p->server_ms + a->options.delay_ms,
+	    .delay_ms = a->options.delay_ms,
+	    .due_ms = a->options.delay_ms < 0 ? 0 : p->server_ms + a->options.delay_ms,
 	    .id = p->id[0] == '\0' ? NULL : p->id,
 	    .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)

@@ -413,6 +413,9 @@ def test_push_at_a_time(quredis, redis):
     assert c.llen(q.ingress) == 0
     said = json.loads(quredis("push", "mail", "x", "--delay", "1h", "--id", "order:7", "--json").out)
     assert said["id"] == "order:7" and quredis("rm", "--yes", "mail", "delayed", "order:7").code == 0
+    for words in ("--delay", "1h", "--dry-run"), ("--delay", "0s"), ("--at", "1h", "--dry-run"):
+        r = quredis("push", "mail", "x", "--id", "order:7", *words)
+        assert r.code == 0 and r.out.rstrip().endswith("id order:7") and ", due 2" in r.out, r
     some = quredis("push", "mail", "--delay", "1h", "--lines", input=b"a\nb\n")
     assert some.out.startswith("pushed 2 messages, due ") and " id " not in some.out
 
