@@ -19,8 +19,8 @@ def named(codes, holds):
 
 def test_links_exist():
     checks, commands, pages = named(CODES, HOLDS)
-    assert len(checks) == 5 and checks <= CHECKS
-    assert len(commands) == 4 and all(any(shown.startswith(c + " ") for shown in sources.commands()) for c in commands)
+    assert checks and checks <= CHECKS
+    assert commands and all(any(shown.startswith(c + " ") for shown in sources.commands()) for c in commands)
     assert pages and all(f'["{page}", "#' in (ROOT / "admin/web/assets/console.js").read_text() for page in pages)
 
 
