@@ -93,7 +93,7 @@ static int find_and_work(struct admin *a, const struct execution *e, const struc
 	return rc;
 }
 
-static void tell_error(struct buffer *notes, int out)
+static void write_error(struct buffer *notes, int out)
 {
 	const char *error;
 	size_t len;
@@ -120,7 +120,7 @@ int execute(const struct execution *e, int out)
 	rc = open_connection(&a) == -1 ? -1 : find_and_work(&a, e, &notes, &options, &elsewhere);
 	redis_close(&a.redis, NULL);
 	if (rc == -1 && !elsewhere && !interrupt_asked())
-		tell_error(&notes, out);
+		write_error(&notes, out);
 	json_decref(options);
 	buffer_free(&notes);
 	return elsewhere ? EXECUTION_ELSEWHERE : rc == -1 && !interrupt_asked() ? EXECUTION_FAILED : EXECUTED;

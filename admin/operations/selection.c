@@ -105,9 +105,9 @@ int64_t selection_place(const struct selection *s, const struct selected *one)
 
 /* ---- taking one ---- */
 
-static void pass_over(struct selection *s, bool leaves)
+static void pass_over(struct selection *s, bool is_removed)
 {
-	s->removed += leaves;
+	s->removed += is_removed;
 	s->at++;
 }
 

@@ -151,10 +151,10 @@ static void report(struct work *w, int rc, struct work_report *r)
 static int end_or_release(struct work *w, int rc, const struct work_report *r)
 {
 	bool ends = w->paced.stopped || (rc == 0 && !interrupt_asked()),
-	    leaves = w->op.swept && (rc == -1 || ends || w->op.is_stopped);
+	    reports = w->op.swept && (rc == -1 || ends || w->op.is_stopped);
 	int status = w->a->status, ended = 0;
 	int64_t now_ms;
-	char *result = leaves && admin_server_time(w->a, &now_ms) == 0 ? work_report_text(r, w->notes, now_ms) : NULL;
+	char *result = reports && admin_server_time(w->a, &now_ms) == 0 ? work_report_text(r, w->notes, now_ms) : NULL;
 
 	if (ends)
 		ended = operation_end(&w->op, result);
