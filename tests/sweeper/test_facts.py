@@ -15,6 +15,11 @@ OF_HOST = [f for f in FACTS if f.get("scope") == "FACT_OF_HOST"]
 # Redis answers here; and two looks that are a minute apart are for test_health.py.
 NOT_HERE = {"NEXT_CONNECT", "ENQUEUED", "ARRIVALS", "COMPLETIONS", "GROWTH_WINDOW", "GROWING"}
 MOVING = ("FACT_AGE", "FACT_LEFT", "FACT_PACE")
+QUEUES = ("mail", "held", "broken", "mixed")
+COUNTER_NAMES = [row["name"] for row in COUNTERS]
+# How the messages of one queue end, and how many: at least ten counters have different numbers.
+MIXED = {"done": 23, "exit": 3, "signal": 4, "timeout": 1}
+ENDS = "m=$(cat); case $m in exit*) exit 3;; signal*) kill -9 $$;; timeout*) exec sleep 60;; esac"
 APART = 20                        # seconds: faces are read one after the other, on slow machines
 
 
@@ -52,6 +57,12 @@ def table(text):
     return {row[0]: dict(zip(titles, row)) for row in rows}
 
 
+def counters_of(text):
+    """Of `quredis stats QUEUE`, elsewhere than on a terminal: lines "name: number"."""
+    found = (re.match(r"\s*(\w+):?\s+(\d+)\b", line) for line in text.splitlines())
+    return {m[1]: int(m[2]) for m in found if m and m[1] in COUNTER_NAMES}
+
+
 def in_table(fact, text):
     """What the text of a cell says."""
     if text == "-":
@@ -74,9 +85,13 @@ class Faces:
         self.host = {q["name"]: q for n in answer("nodes") for q in n.get("queues", [])}
         self.counted = {command: {q["name"]: q["counters"] for q in rows} for command, rows in
                         (("status --json", answer("status")["queues"]), ("stats --json", answer("stats")))}
+        self.counted["stats QUEUE"] = {name: dict.fromkeys(COUNTER_NAMES, 0) | counters_of(d.quredis("stats", name).out) for name in QUEUES}
+        self.counted["stats --since"] = {q["name"]: dict.fromkeys(COUNTER_NAMES, 0) | q["counters"] for q in answer("stats", "--since", "1h")}
+        self.counted["page of the queue"] = {name: dict.fromkeys(COUNTER_NAMES, 0) | json.loads(
+            console.ask(f"/api/v1/queue/stats?queue={name}&since=1h").body)["counters"] for name in QUEUES}
         self.listed = {q["name"]: q for q in answer("ls")}
         self.file, self.console = parse(textfile.read_text()), parse(console.ask("/metrics").body.decode())
-        self.gauges = dict(statsd.take().gauges)
+        self.gauges, self.sent = dict(statsd.take().gauges), dict(statsd.counters)
         self.tables = {f"IN_{words[0].upper()}": table(d.quredis(*words).out) for words in
                        (["ls"], ["health"], ["top", "--once"], ["nodes"], ["status"], ["stats"])}
 
@@ -93,12 +108,13 @@ class Faces:
         said = {face: queues[name].get(counter["name"]) for face, queues in self.counted.items()}
         for face, page in (("file", self.file), ("console", self.console)):
             said[face] = page.get(("quredis_messages_total", ("event", counter["name"]), ("queue", name)))
+        said["statsd"] = self.sent.get(f"quredis.queue.{name}.{counter['name']}", 0)
         for face in self.shown_in(counter):
             said[face] = int(self.tables[face][name][counter["title"]])
         if counter["id"] == "RECONNECTED":     # no outcome of a message, and not worth a write to Redis
             return {"status --json": said["status --json"]}
         if counter["id"] == "WOULD_PURGE":     # not in Redis
-            del said["stats --json"], said["console"]
+            return {face: said[face] for face in ("status --json", "file", "statsd")}
         return said
 
     def said(self, fact, name):
@@ -132,7 +148,7 @@ def agree(fact, said):
 
 @pytest.mark.limit(150)
 def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console, tmp):
-    """Queues at rest: one with something in each list, one with an open breaker, one that is paused."""
+    """Queues at rest: one with something in each list, one with an open breaker, one that is paused, and one whose messages ended in ten ways."""
     c = redis.client()
     now = c.time()[0] * 1000
     c.lpush("ingress:mail", *[f"quredis/1 enqueued={now - 60000 - i}\nx{i}" for i in range(7)])
@@ -141,29 +157,33 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
         c.lpush("escape:mail", f"e{i}")
         c.xadd("escape:mail:log", {"id": i}, id=f"{now - 90000 + i}-1")
     c.lpush("ingress:broken", "b")
+    c.lpush("ingress:mixed", *[f"{how}{i}" for how, n in MIXED.items() for i in range(n)], *[f"quredis/2 x=1\nx{i}" for i in range(5)],
+            *[f"quredis/1 ttl=1s enqueued={now - 60000}\nexpired{i}" for i in range(7)])
     (tmp / "typo").write_text("#!/no/such/interpreter\n")
     (tmp / "typo").chmod(0o755)
     with Statsd() as statsd:
         d = quredisd(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
                      metrics={"textfile": str(tmp / "q.prom"), "statsd": f"127.0.0.1:{statsd.port}", "interval": "1s"},
                      queues=[queue("mail", handler("sleep 600"), workers=2, batch={"max": 1}), queue("held", handler("cat"), workers=1),
-                             queue("broken", str(tmp / "typo"), workers=1)])
+                             queue("broken", str(tmp / "typo"), workers=1),
+                             queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="1s")])
         d.wait_event("breaker_opened", queue="broken")
         assert d.quredis("pause", "held").code == 0
-        web, seen, wrong = console(), set(), []
+        web, seen, wrong, mixed = console(), set(), [], []
 
         def same():
             faces = Faces(d, web, tmp / "q.prom", statsd)
-            said = [(f, q, faces.said(f, q)) for f in FACTS for q in ("mail", "held", "broken")]
+            said = [(f, q, faces.said(f, q)) for f in FACTS for q in QUEUES]
             nodes = [(f, "here", faces.of_node(f)) for f in FACTS if "IN_NODES" in faces.shown_in(f)]
             wrong[:] = [(f["id"], q, values) for f, q, values in said + nodes if not agree(f, values)]
-            counts = [(k["id"], q, faces.count(k, q)) for k in COUNTERS for q in ("mail", "held", "broken")]
+            counts = [(k["id"], q, faces.count(k, q)) for k in COUNTERS for q in QUEUES]
             wrong.extend(row for row in counts if len(set(row[2].values())) > 1 or None in row[2].values())
+            mixed[:] = [values["status --json"] for _, q, values in counts if q == "mixed"]
             seen.update(f["id"] for f, _, values in said if values["report"] is not None)
-            return not wrong and {f["id"] for f in FACTS} - seen <= NOT_HERE and faces.listed["held"]["paused"]
+            return not wrong and len(set(mixed) - {0, None}) >= 10 and {f["id"] for f in FACTS} - seen <= NOT_HERE and faces.listed["held"]["paused"]
 
         try:
-            wait_for(lambda: (tmp / "q.prom").exists() and len(json.loads(d.quredis("health", "--json").out).get("queues", [])) == 3, 40)
+            wait_for(lambda: (tmp / "q.prom").exists() and len(json.loads(d.quredis("health", "--json").out).get("queues", [])) == len(QUEUES), 40)
             wait_for(lambda: c.exists("quredis:node:here") and same(), 100)
         finally:
-            print("differ:", wrong, "never seen:", {f["id"] for f in FACTS} - seen)
+            print("differ:", wrong, "mixed:", mixed, "never seen:", {f["id"] for f in FACTS} - seen)
