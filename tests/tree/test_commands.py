@@ -6,7 +6,7 @@ from harness import ROOT
 SENT = [re.compile(x) for x in (
     r'(?:redis_appendf|redis_format|append_over|append_purge|purge_delayed|glance)\([^;]*?"([A-Z]{3,})[ "]',
     r'(?:redis_appendf|redis_format)\([^;]*? : "([A-Z]{3,}) ',
-    r'argv\[[^=;]*\] = (?:\{ )?"([A-Z]{3,})"')]
+    r'argv\[[^=;]*\] = (?:\{ )?"([A-Z]{3,})"', r'#define ASK_\w+ "([A-Z]{3,}) ')]
 
 
 def listed(text):
@@ -24,7 +24,7 @@ def of_sources(text):
 def test_the_list_is_complete():
     sent = set()
     for folder in ("common", "worker", "sweeper", "admin"):
-        for f in (ROOT / folder).rglob("*.c"):
+        for f in (ROOT / folder).rglob("*.[ch]"):
             sent |= of_sources(f.read_text())
     for f in (ROOT / "common/queue/scripts").rglob("*.lua"):
         sent |= of_scripts(f.read_text())
