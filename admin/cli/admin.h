@@ -67,8 +67,6 @@ int admin_load(struct admin *a);
 unsigned admin_load_flags(const struct admin *a);	/* for conf_load() */
 /* also checks user and programs of this queue's handler */
 int admin_load_to_run(struct admin *a, const char *queue);
-/* Finds a queue in the configuration or the registry. -1: there is none, or it cannot be read; an error was printed. */
-int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);
 void admin_close(struct admin *a);
 
 /* The user who logged in, also behind sudo; NULL: not known. Valid until the next call of getpwuid(3) or getlogin(3) */
@@ -106,13 +104,6 @@ int admin_server_time(struct admin *a, int64_t *ms);
 int admin_since(struct admin *a, const char *text, int64_t *server_ms, int64_t *since_ms);
 /* On a terminal: tables show times as ages, by the server's clock. */
 int admin_show_ages(struct admin *a);
-
-/*
- * Reads the names in the registry: new strings in a new array. A registry of the wrong type has none, and is no error:
- * a note names the key, and the exit status becomes EX_CONFIG.
- */
-int admin_registered(struct admin *a, char ***names, size_t *n);
-void admin_names_free(char **names, size_t n);
 
 /* The lists that an operator can name. */
 enum admin_list { LIST_INGRESS, LIST_TRANSIT, LIST_ESCAPE, LIST_DELAYED };

@@ -3,7 +3,8 @@
 
 /*
  * The parts that all commands of quredis share. Read admin.h first, then command.h.
- *	admin		configuration, queue, replies, errors
+ *	admin		configuration, replies, errors
+ *	lookup		queues by name
  *	command		a command and its table
  *	options		the command line
  *	control		the socket of the supervisor here
@@ -28,6 +29,7 @@
 #include "admin/cli/control.h"
 #include "admin/cli/interrupt.h"
 #include "admin/cli/libraries.h"
+#include "admin/cli/lookup.h"
 #include "admin/cli/moment.h"
 #include "admin/cli/notice.h"
 #include "admin/cli/options.h"

@@ -8,6 +8,7 @@
 
 #include "admin/cli/command.h"
 
+#include "admin/cli/lookup.h"
 #include "admin/cli/notice.h"
 #include "admin/cli/visible.h"
 #include "admin/cli/wrap.h"
@@ -113,7 +114,7 @@ static void no_such_command(struct admin *a)
 	free(shown);
 	free(asked);
 	free(hint);
-	admin_names_free(words, n);
+	lookup_names_free(words, n);
 }
 
 const struct command *command_find(struct admin *a)

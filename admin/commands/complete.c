@@ -49,13 +49,13 @@ static void offer_queues(struct completion *c)
 	fflush(stdout);
 	alarm(PATIENCE_S);
 	connection_open(&c->a);
-	if (c->a.redis.state != REDIS_READY || admin_registered(&c->a, &names, &n) == -1)
+	if (c->a.redis.state != REDIS_READY || lookup_names(&c->a, &names, &n) == -1)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (conf_queue_find(c->a.conf, names[i]) == NULL &&
 		    identifier_is(IDENTIFIER_NAME, names[i], strlen(names[i])))
 			offer(c, names[i], NULL);
-	admin_names_free(names, n);
+	lookup_names_free(names, n);
 }
 
 /* ---- operands ---- */

@@ -61,7 +61,7 @@ static int ask_queue(struct admin *a, const char *name, void ask(struct redis *,
 	int rc;
 
 	*found = 0;
-	if (admin_find_queue(a, name, &keys) == -1) {
+	if (lookup_queue(a, name, &keys) == -1) {
 		rc = a->status == EX_UNAVAILABLE ? -1 : 0;
 		a->status = 0;
 		return rc;
@@ -146,7 +146,7 @@ static int take_reports(struct admin *a, struct reports *r)
 	char **names;
 	int rc;
 
-	if (admin_registered(a, &names, &nnames) == -1)
+	if (lookup_names(a, &names, &nnames) == -1)
 		return -1;
 	r->lost = a->status == EX_CONFIG;
 	queue_health_read(&a->redis);
@@ -160,7 +160,7 @@ static int take_reports(struct admin *a, struct reports *r)
 		leave_out_gone(a, r, names, nnames);
 		rc = rc == -1 || end_pauses(a, r) == -1 ? -1 : keep_unreported(a, r, names, nnames);
 	}
-	admin_names_free(names, nnames);
+	lookup_names_free(names, nnames);
 	if (rc == -1)
 		return -1;
 	qsort(r->all, r->n, sizeof(*r->all), by_badness);
@@ -353,7 +353,7 @@ static int look_at_reports(struct admin *a, struct reports *r)
 	    take_reports(a, r) == -1)
 		return -1;
 	/* No sweeper reports a queue that does not exist, either. */
-	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;
+	return r->n == 0 && a->noperands > 0 ? lookup_queue(a, a->operands[0], &a->keys) : 0;
 }
 
 /* Turns an error into the line and the exit status that a monitor expects. */

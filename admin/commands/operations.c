@@ -187,7 +187,7 @@ int cmd_operations(struct admin *a)
 
 	if (a->options.stop != NULL && a->noperands == 0)
 		return admin_fail(a, EX_USAGE, "--stop requires the queue: quredis operations QUEUE --stop ID");
-	if (a->noperands > 0 && admin_find_queue(a, a->operands[0], &a->keys) == -1)
+	if (a->noperands > 0 && lookup_queue(a, a->operands[0], &a->keys) == -1)
 		return -1;
 	if (a->options.stop != NULL)
 		return stop(a);

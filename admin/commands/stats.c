@@ -312,7 +312,7 @@ static int find_named(struct admin *a, struct registry_queue **queues, size_t *n
 {
 	*queues = alloc_zero(a->noperands, sizeof(**queues));
 	for (*n = 0; *n < a->noperands; ++*n)
-		if (admin_find_queue(a, a->operands[*n], &(*queues)[*n].keys) == -1) {
+		if (lookup_queue(a, a->operands[*n], &(*queues)[*n].keys) == -1) {
 			registry_free(*queues, *n);
 			return -1;
 		}

@@ -305,7 +305,7 @@ int check_registry(struct doctor *d)
 		rc = take_name(d, names[i]);
 	check_doubles(d);
 	findings_end_check(d);
-	admin_names_free(names, n);
+	lookup_names_free(names, n);
 	if (rc == 0)
 		rc = for_queues(d, check_configured);
 	if (rc == 0)

@@ -212,7 +212,7 @@ static int find_queues(struct admin *a, struct stale *all, size_t *n)
 {
 	const struct conf_queue *named = a->noperands == 0 ? NULL : conf_queue_find(a->conf, a->operands[0]);
 
-	if (a->noperands > 0 && named == NULL && admin_find_queue(a, a->operands[0], &a->keys) == -1)
+	if (a->noperands > 0 && named == NULL && lookup_queue(a, a->operands[0], &a->keys) == -1)
 		return -1;
 	if (a->noperands > 0 && named == NULL)
 		return admin_fail(a, EX_NOINPUT,

@@ -1,6 +1,6 @@
 /*
  * Reads all queues and the names of their keys, for commands that show all of them, without a round trip for each
- * queue. admin_find_queue() finds a single queue.
+ * queue. lookup_queue() finds a single queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ int registry_read(struct admin *a, struct registry_queue **queues, size_t *n)
 
 	*queues = NULL;
 	*n = 0;
-	if (admin_registered(a, &names, &nnames) == -1)
+	if (lookup_names(a, &names, &nnames) == -1)
 		return -1;
 	*queues = alloc_zero(a->conf->nqueues + nnames, sizeof(**queues));
 	for (size_t i = 0; i < a->conf->nqueues; i++) {
@@ -63,7 +63,7 @@ int registry_read(struct admin *a, struct registry_queue **queues, size_t *n)
 		(*queues)[(*n)++].configured = true;
 	}
 	rc = take_registered(a, names, nnames, *queues, n);
-	admin_names_free(names, nnames);
+	lookup_names_free(names, nnames);
 	if (rc == -1) {
 		registry_free(*queues, *n);
 		*queues = NULL;
