@@ -1,8 +1,8 @@
 /*
  * Writes the log: one line for each event, with one write(2), to stderr, a file or syslog, from one static buffer, so
- * that logging needs no memory. log/line.c formats the line, and the callers decide which events to log. If the target
- * takes nothing (disk full, reader stalled or gone), lines are lost, but no process waits without end: the log counts
- * lost lines, and reports them as `log_lines_lost` when the target takes lines again.
+ * that logging needs no memory. log/line.c formats the line, log/target.c opens the file, and the callers decide which
+ * events to log. If the target takes nothing (disk full, reader stalled or gone), lines are lost, but no process waits
+ * without end: the log counts lost lines, and reports them as `log_lines_lost` when the target takes lines again.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -23,6 +23,7 @@
 #include "common/base/base.h"
 #include "common/log/line.h"
 #include "common/log/log.h"
+#include "common/log/target.h"
 
 /* longest wait for a slow reader; after that no further wait until the reader takes a line */
 #define STALL_MS 200
@@ -45,8 +46,6 @@ static struct {
 	uint64_t lost;		/* lost lines since the last one that was written */
 	bool stalled;		/* the last wait for the reader ended without room */
 	uint32_t epoch;		/* the last one that log_follow() was given */
-	struct { bool set; uid_t uid; gid_t gid; } owner;	/* of log_owner() */
-	const char *refusal;	/* why the last file could not be opened */
 	struct {
 		/* only a part of the last line was written: the next write, perhaps of a child, begins with a
 		 * newline */
@@ -209,103 +208,6 @@ void log_bind(const char *queue, const char *worker)
 	state.bound[1] = log_str("worker", worker);
 }
 
-/* Moves fd above 2: code that closes or redirects 0 to 2 must not hit the log. */
-static int above_standard(int fd)
-{
-	int high;
-
-	if (fd == -1 || fd > STDERR_FILENO)
-		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return high;
-}
-
-/*
- * Returns the flaw of a target. Another user may have created a file or a pipe to read the log; the owner of a terminal
- * or of /dev/null does not matter.
- */
-static const char *flaw_of(int fd)
-{
-	const uid_t writer = state.owner.set ? state.owner.uid : geteuid();
-	struct stat st;
-
-	if (fstat(fd, &st) == -1)
-		return strerror(errno);
-	if (S_ISCHR(st.st_mode))
-		return NULL;
-	if (S_ISFIFO(st.st_mode))
-		return st.st_uid == 0 || st.st_uid == writer ? NULL : "is a pipe of another user";
-	return file_flaw_for(&st, writer);
-}
-
-/* Only root can give a file away; a child that has become the owner must find it done. */
-static const char *give_to_owner(int fd)
-{
-	struct stat st;
-
-	if (!state.owner.set || geteuid() != 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) ||
-	    st.st_uid == state.owner.uid)
-		return NULL;
-	return fchown(fd, state.owner.uid, state.owner.gid) == 0 ? NULL
-	    : "belongs to root, and cannot be given to supervisor.user: chown it";
-}
-
-void log_owner(uid_t uid, gid_t gid)
-{
-	state.owner.set = true;
-	state.owner.uid = uid;
-	state.owner.gid = gid;
-}
-
-static int open_above_standard(const char *path)
-{
-	return above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-	    0640));
-}
-
-/* As the owner first: a root that may neither pass over modes nor give files away can still log in a directory of that
- * user. */
-static int open_for_owner(const char *path)
-{
-	int fd = -1;
-
-	if (state.owner.set && geteuid() == 0) {
-		privileges_files_as(state.owner.uid, state.owner.gid);
-		fd = open_above_standard(path);
-		privileges_files_as(geteuid(), getegid());
-	}
-	return fd != -1 ? fd : open_above_standard(path);
-}
-
-static int open_file(const char *path)
-{
-	char *link = file_link_flaw(path, geteuid());
-	int fd = link != NULL ? -1 : open_for_owner(path);
-
-	if (link != NULL) {
-		free(link);
-		errno = EPERM;
-		state.refusal = "leads through a link of another user";
-		return -1;
-	}
-	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno)
-	    : flaw_of(fd);
-	if (fd != -1 && state.refusal == NULL)
-		state.refusal = give_to_owner(fd);
-	if (fd != -1 && state.refusal != NULL) {
-		close(fd);
-		fd = -1;
-		errno = EPERM;
-	}
-	return fd;
-}
-
-const char *log_open_error(void)
-{
-	return state.refusal;
-}
-
 static void use_stderr(void)
 {
 	const char *journal = getenv("JOURNAL_STREAM");
@@ -320,7 +222,8 @@ static void use_stderr(void)
 	 * processes.
 	 */
 	state.fd = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode) ?
-	    above_standard(open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) : -1;
+	    log_target_above_standard(open("/proc/self/fd/2",
+	    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) : -1;
 	state.owned = state.fd != -1;
 	state.socket = S_ISSOCK(st.st_mode);
 	state.journal = journal != NULL && sscanf(journal, "%ju:%ju", &device, &inode) == 2 && device == st.st_dev &&
@@ -375,25 +278,14 @@ static void look_at_end(int fd)
 
 static int open_path(const char *target)
 {
-	char *path;
-	int fd;
+	int fd = log_target_open(target);
 
-	if (target[0] != '/') {
-		errno = EINVAL;
-		state.refusal = strerror(errno);
+	if (fd == -1)
 		return -1;
-	}
-	path = strdup(target);
-	state.refusal = strerror(ENOMEM);
-	fd = path == NULL ? -1 : open_file(path);
-	if (fd == -1) {
-		free(path);
-		return -1;
-	}
 	close_target();
 	state.fd = fd;
 	state.owned = true;
-	state.path = path;
+	state.path = alloc_string(target);
 	return 0;
 }
 
@@ -441,7 +333,7 @@ int log_reopen(void)
 
 	if (state.path == NULL)
 		return 0;
-	fd = open_file(state.path);
+	fd = log_target_open(state.path);
 	if (fd == -1)
 		return -1;
 	close(state.fd);

@@ -39,15 +39,15 @@ static inline struct log_field log_int(const char *key, int64_t value)
 	return (struct log_field){ .key = key, .type = LOG_FIELD_INT, .value = value };
 }
 
+/* Files of log_open() and log_reopen() belong to this user, because children that reopen them have become it. One of
+ * root's is given to it. */
+void log_owner(uid_t uid, gid_t gid);
 /*
  * target: "stderr", "syslog" or an absolute path (appended, created 0640; no link, and no file of another user:
  * common/base/file.h). Children inherit it.
  * Returns -1 and leaves the old target when the file cannot be opened (log_open_error(), errno). With stderr under
  * systemd ($JOURNAL_STREAM) lines begin with <N> priorities and carry no time.
  */
-/* Files of log_open() and log_reopen() belong to this user, because children that reopen them have become it. One of
- * root's is given to it. */
-void log_owner(uid_t uid, gid_t gid);
 int log_open(const char *target, enum log_format format, enum log_level level);
 /* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
 const char *log_open_error(void);
