@@ -1,5 +1,5 @@
 /* Reads what Redis has sent. hiredis parses it, but reads only 16 KiB at a time, so a message of 1 MiB cost 64 turns of
- * the caller's loop. */
+ * the caller's loop. It also allocates as many places as a server announces. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,6 +14,34 @@
 #define FIRST_READ 16384
 #define NEXT_READ (256 * 1024)		/* bytes */
 #define NEXT_READS 4			/* then the caller looks at its clock, and at the length of what arrives */
+
+/* elements of one array: hiredis allocates their places when it reads their number. No honest server comes near. */
+#define ELEMENTS_MAX (1 << 20)
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t elements;
+#else
+typedef int elements;
+#endif
+
+/* The functions of hiredis, except for arrays; all connections share them. */
+static redisReplyObjectFunctions objects;
+static void *(*create_array)(const redisReadTask *task, elements n);
+
+static void *create_array_in_bounds(const redisReadTask *task, elements n)
+{
+	return n > ELEMENTS_MAX ? NULL : create_array(task, n);
+}
+
+void redis_input_bound(struct redisReader *reader)
+{
+	if (create_array == NULL) {
+		objects = *reader->fn;
+		create_array = objects.createArray;
+		objects.createArray = create_array_in_bounds;
+	}
+	reader->fn = &objects;
+}
 
 static bool feed_reader(void *reader, const char *bytes, size_t len)
 {

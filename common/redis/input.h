@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 struct redisContext;
+struct redisReader;
 struct tls;
 
 /*
@@ -12,5 +13,7 @@ struct tls;
  * error is in c->err, c->reader->err or tls.
  */
 int redis_input_read(struct redisContext *c, struct tls *tls, bool large);
+/* Bounds the arrays that the reader of a new connection takes. */
+void redis_input_bound(struct redisReader *reader);
 
 #endif

@@ -25,8 +25,6 @@
 #include "common/redis/tls.h"
 
 /* Limits that no honest server comes near. A server can make us keep about 15 bytes for each byte that it sends. */
-/* of one array: hiredis allocates their places when it reads their number */
-#define ELEMENTS_MAX (1 << 20)
 #define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
 #define OPENING_MAX (INT64_C(1) << 20)		/* bytes of all answers of an opening */
 /* for the resolver, if an earlier connection has left an address of the host */
@@ -126,31 +124,6 @@ static int fail_io(struct redis *r)
 	return -1;
 }
 
-#if HIREDIS_MAJOR >= 1
-typedef size_t elements;
-#else
-typedef int elements;
-#endif
-
-/* The functions of hiredis, except for arrays; all connections share them. */
-static redisReplyObjectFunctions objects;
-static void *(*create_array)(const redisReadTask *task, elements n);
-
-static void *create_array_in_bounds(const redisReadTask *task, elements n)
-{
-	return n > ELEMENTS_MAX ? NULL : create_array(task, n);
-}
-
-static void set_bounds(redisReader *reader)
-{
-	if (create_array == NULL) {
-		objects = *reader->fn;
-		create_array = objects.createArray;
-		objects.createArray = create_array_in_bounds;
-	}
-	reader->fn = &objects;
-}
-
 /*
  * Every connection passes through here, so none is opened without the settings of its target: a rediss:// address
  * without a context fails, and nothing is ever sent in plain text instead.
@@ -178,7 +151,7 @@ static int connect_to(struct redis *r, const char *host, int port, int64_t now_m
 	if (r->context->err != 0)
 		return fail_io(r);
 	redis_set_socket_options(r);
-	set_bounds(r->context->reader);
+	redis_input_bound(r->context->reader);
 	if (start_tls(r) == -1)
 		return -1;
 	r->received = 0;
