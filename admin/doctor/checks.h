@@ -18,6 +18,7 @@
  *	command.c	the command: runs the table, applies fixes
  *	doctor.c	what the checks share			findings.c	the list of findings
  *	report.c	prints the findings			fold.c		makes one line of alike ones
+ *	advice.c	completes commands in an advice		connection.c	which server was reached
  *	conf.c		the configuration			handlers.c	whether handlers can be executed
  *	systemd.c	the unit				supervisor.c	the supervisor of this host
  *	server.c	Redis as a server			registry.c	which queues exist
@@ -216,14 +217,20 @@ void doctor_let_moves_end(const struct doctor *d);
 const char *doctor_user(const struct doctor *d);	/* the Redis user of this command */
 bool doctor_is_same_file(const char *a, const char *b);	/* true: two paths lead to it */
 
+/* ---- connection.c ---- */
+
+/* Add findings of the running check: which server the connection has reached, or why there is none. */
+void doctor_add_connected(struct doctor *d);
+void doctor_add_refused(struct doctor *d);
+
 /* ---- findings.c ---- */
 
 void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
-/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds to redis-cli
- * and quredis how they find Redis. */
+/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; advice_complete() adds to
+ * redis-cli and quredis how they find Redis. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
 /* Ends a check of one queue: keeps as many findings as fit into a document, and only counts the rest. */
@@ -243,6 +250,12 @@ void report_print(struct doctor *d);
 void report_summarize(const struct doctor *d);	/* the verdict, on standard error */
 /* the fixes that are offered, on standard error; returns their number */
 size_t report_fixes(const struct doctor *d);
+
+/* ---- advice.c ---- */
+
+/* Adds to each command of redis-cli and of quredis the options by which it finds the Redis that was checked; login
+ * false: without our user. A new string. */
+char *advice_complete(const struct doctor *d, const char *advice, bool login);
 
 /* ---- commands.c ---- */
 

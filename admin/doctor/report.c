@@ -45,81 +45,6 @@ static enum urgency urgency_of(const struct finding *f)
 	return f->fixed == FIX_DONE ? URGENCY_FIXED : urgencies[f->severity];
 }
 
-/* True: the text begins with the first word of a command of quredis. */
-static bool begins_command(const struct command_table *commands, const char *text)
-{
-	for (size_t i = 0; i < commands->n; i++) {
-		size_t len = strcspn(commands->all[i].name, " ");
-
-		if (strncmp(text, commands->all[i].name, len) == 0 &&
-		    strspn(text + len, "abcdefghijklmnopqrstuvwxyz-") == 0)
-			return true;
-	}
-	return false;
-}
-
-/* "redis-cli -h HOST -p PORT --user USER", for the server that was checked: a new string. login false: without our
- * user. */
-static char *redis_cli(const struct doctor *d, bool login)
-{
-	const struct redis_target *t = &d->a->target;
-	char where[REDIS_ENDPOINT_SIZE] = "";
-	struct buffer words = {0};
-	struct redis_endpoint p;
-	char *port = NULL;
-
-	buffer_format(&words, "redis-cli");
-	if (t->unix_path != NULL) {
-		buffer_format(&words, " -s ");
-		options_append_quoted(&words, t->unix_path);
-	} else if (t->master == NULL && t->naddresses == 1)
-		buffer_format(&words, " -h %s -p %d", t->addresses[0].host, t->addresses[0].port);
-	else if (d->a->redis.state == REDIS_READY && redis_endpoint_of(&d->a->redis, &p))
-		port = strrchr(redis_endpoint_format(&p, where), ':');
-	if (port != NULL && where[0] == '[')		/* an IPv6 address: redis-cli takes no brackets */
-		buffer_format(&words, " -h %.*s -p %s", (int)(port - where) - 2, where + 1, port + 1);
-	else if (port != NULL)
-		buffer_format(&words, " -h %.*s -p %s", (int)(port - where), where, port + 1);
-	if (t->db > 0)
-		buffer_format(&words, " -n %d", t->db);
-	if (t->tls)
-		buffer_format(&words, " --tls");
-	if (login && t->login.user != NULL) {
-		buffer_format(&words, " --user ");
-		options_append_quoted(&words, t->login.user);
-	}
-	if (login && t->login.password != NULL)
-		buffer_format(&words, " --askpass");
-	buffer_append(&words, "", 1);
-	return words.data;
-}
-
-/* Adds to each command of redis-cli and of quredis the options by which it finds this Redis: an operator copies these
- * commands. A new string. */
-static char *with_connection(const struct doctor *d, const char *advice, bool login)
-{
-	static const char redis_program[] = "redis-cli ", quredis_program[] = "quredis ";
-	char *cli = redis_cli(d, login), *words = connection_words(d->a);
-	struct buffer text = {0};
-
-	while (advice[0] != '\0') {
-		if (strncmp(advice, redis_program, strlen(redis_program)) == 0) {
-			buffer_format(&text, "%s ", cli);
-			advice += strlen(redis_program);
-		} else if (strncmp(advice, quredis_program, strlen(quredis_program)) == 0 &&
-		    begins_command(d->a->commands, advice + strlen(quredis_program))) {
-			buffer_format(&text, "quredis%s ", words);
-			advice += strlen(quredis_program);
-		} else {
-			buffer_append(&text, advice++, 1);
-		}
-	}
-	buffer_append(&text, "", 1);
-	free(cli);
-	free(words);
-	return text.data;
-}
-
 /* Returns the advice, the result of the fix, or the reason why it failed. A new string; NULL: no advice */
 static char *advice_of(const struct finding *f)
 {
@@ -294,7 +219,7 @@ static void print_row(struct doctor *d, const struct row *row)
 	const struct finding *f = row->finding;
 	const char *severity = severity_names[f->severity], *shown = f->fixed == FIX_DONE ? "fixed" : severity;
 	char *place = places_of(row), *what = text_of(row, false), *folded = text_of(row, true);
-	char *advice = folded == NULL ? NULL : with_connection(d, folded, !f->other_user);
+	char *advice = folded == NULL ? NULL : advice_complete(d, folded, !f->other_user);
 
 	if (is_in_blocks(d))
 		print_block(&d->a->output, shown, f->check, place, what, advice);
