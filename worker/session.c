@@ -440,14 +440,11 @@ void session_flush(struct worker *w, int64_t now_ms)
 
 int64_t session_deadline_ms(const struct worker *w, int64_t now_ms)
 {
-	if (w->session.redis.state == REDIS_CLOSED) {
-		int64_t look_ms = now_ms + REDIS_NEWS_MS;
+	int64_t deadline_ms = w->session.redis.deadline_ms;
 
-		return w->session.retry.at_ms < look_ms ? w->session.retry.at_ms : look_ms;
-	}
-	if (may_renew(w))
-		return w->session.redis.deadline_ms != 0 && w->session.redis.deadline_ms < w->session.lease.next_ms
-		    ? w->session.redis.deadline_ms
-											    : w->session.lease.next_ms;
-	return w->session.redis.deadline_ms != 0 ? w->session.redis.deadline_ms : INT64_MAX;
+	if (w->session.redis.state == REDIS_CLOSED)
+		return clock_earlier(w->session.retry.at_ms, now_ms + REDIS_NEWS_MS);
+	if (may_renew(w) && (deadline_ms == 0 || deadline_ms > w->session.lease.next_ms))
+		return w->session.lease.next_ms;
+	return deadline_ms != 0 ? deadline_ms : INT64_MAX;
 }

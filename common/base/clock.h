@@ -11,6 +11,11 @@ int64_t clock_monotonic_us(void);	/* the same, to measure how long things take *
 int64_t clock_boottime_ms(void);	/* continues while the machine sleeps: for lease deadlines */
 int64_t clock_realtime_ms(void);	/* ms since 1970: only for display, never compared between hosts */
 
+static inline int64_t clock_earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /*
  * Converts ms since 1970 that another program wrote: a value that no date can show (before 1970, after 9999, not a
  * number) becomes the nearest one that can.
