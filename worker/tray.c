@@ -206,15 +206,12 @@ static void free_item(struct trays *ts, struct item *item)
 	mark_refused(ts, &item->refused, false);
 	forget_parsed(ts, item);
 	free(item->note);
-	item->note = NULL;
 	redis_let_go(item->kept);
-	item->kept = NULL;
 	if (item->outcome == NULL)
 		return;
 	buffer_free(&item->outcome->line);
 	buffer_free(&item->outcome->stderr_tail);
 	free(item->outcome);
-	item->outcome = NULL;
 }
 
 /* Resets all but the state. */
