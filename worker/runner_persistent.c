@@ -234,24 +234,6 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 	settle_failed(w, p, &f, now_ms);
 }
 
-/* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
-static bool is_broken(const struct persistent_end *e)
-{
-	return e->how == PERSISTENT_UNRUNNABLE || (!e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED &&
-	    e->how != PERSISTENT_CANCELLED && !e->read_any);
-}
-
-/*
- * It read a job and ended without any answer, and no handler of the queue has answered since the start, reload or
- * restart: each handler may do so, or only this message may be the cause. A timeout is about its message.
- */
-static bool ended_mute(const struct worker *w, const struct persistent_end *e)
-{
-	return e->read_any && !e->answered_any && !e->asked &&
-	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
-	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
-}
-
 /*
  * The process ended by itself. A message is charged only if everything else is excluded: other messages, since the
  * process has read no other; its input that was closed; and the handler itself, since handlers of the queue have
@@ -261,7 +243,7 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 {
 	if (e->suspects > 1 || e->asked)
 		settle_hand_back(w, p, SETTLE_SOLO);
-	else if (ended_mute(w, e))
+	else if (verdict_is_mute(w, e))
 		settle_hand_back(w, p, SETTLE_LAST);
 	else if (e->jobs_read > 1)
 		settle_hand_back(w, p, SETTLE_FRESH);
@@ -299,15 +281,15 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
 	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_CANCELLED ? "cancelled"
 	    : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
-	if (is_broken(e) || ended_mute(w, e))
+	if (verdict_is_broken(e) || verdict_is_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
 		    now_ms);
-	else if (is_broken(e))
+	else if (verdict_is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
 		    "it ended before its first answer", now_ms);
-	else if (ended_mute(w, e))
+	else if (verdict_is_mute(w, e))
 		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
 }
 

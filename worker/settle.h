@@ -85,6 +85,13 @@ bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* the end of a persistent handler, as that of a run */
 struct handler_result verdict_result(const struct persistent_end *e);
+/* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
+bool verdict_is_broken(const struct persistent_end *e);
+/*
+ * The process read a job and ended without any answer, and no handler of the queue has answered since the start, reload
+ * or restart: each handler may do so, or only this message may be the cause. A timeout is about its message.
+ */
+bool verdict_is_mute(const struct worker *w, const struct persistent_end *e);
 /* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 /* sets class, text, words and result of f; depends on its verdict */

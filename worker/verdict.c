@@ -21,6 +21,19 @@ struct handler_result verdict_result(const struct persistent_end *e)
 	};
 }
 
+bool verdict_is_broken(const struct persistent_end *e)
+{
+	return e->how == PERSISTENT_UNRUNNABLE || (!e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED &&
+	    e->how != PERSISTENT_CANCELLED && !e->read_any);
+}
+
+bool verdict_is_mute(const struct worker *w, const struct persistent_end *e)
+{
+	return e->read_any && !e->answered_any && !e->asked &&
+	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
+	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+}
+
 /* The last line that the handler wrote to stderr becomes the error_message of the record. */
 static void append_last_line(struct failure *f, const struct handler_result *result)
 {
