@@ -10,19 +10,14 @@
 #include "common/base/encode.h"
 
 #include "common/base/alloc.h"
-
-static const char hexadecimal[] = "0123456789abcdef";
+#include "common/base/put.h"
 
 void encode_sha1_end(struct sha1_ctx *hash, char out[ENCODE_SHA1_SIZE])
 {
 	uint8_t digest[SHA1_DIGEST_SIZE];
 
 	sha1_digest(hash, sizeof(digest), digest);
-	for (size_t i = 0; i < sizeof(digest); i++) {
-		*out++ = hexadecimal[digest[i] >> 4];
-		*out++ = hexadecimal[digest[i] & 15];
-	}
-	*out = '\0';
+	*put_hex(out, digest, sizeof(digest)) = '\0';
 }
 
 void encode_sha1(const void *data, size_t len, char out[ENCODE_SHA1_SIZE])

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <nettle/base16.h>
 #include <nettle/sha2.h>
 
 #include "common/base/alloc.h"
@@ -22,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/leftovers.h"
 #include "common/base/process.h"
+#include "common/base/put.h"
 
 /* bytes read at most; QUREDIS_BOOT_TOKEN stands near the front of a handler's environment */
 #define ENVIRON_MAX (4u << 20)
@@ -59,8 +59,7 @@ void leftovers_token(const unsigned char key[LEFTOVERS_KEY_SIZE], uint64_t boot,
 	sha256_update(&sha, LEFTOVERS_KEY_SIZE, key);
 	sha256_update(&sha, sizeof(boot), (const uint8_t *)&boot);
 	sha256_digest(&sha, sizeof(digest), digest);
-	base16_encode_update(out, (LEFTOVERS_TOKEN_SIZE - 1) / 2, digest);
-	out[LEFTOVERS_TOKEN_SIZE - 1] = '\0';
+	*put_hex(out, digest, (LEFTOVERS_TOKEN_SIZE - 1) / 2) = '\0';
 }
 
 bool leftovers_users_have(const struct leftovers_users *users, uid_t uid)

@@ -23,7 +23,6 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
-#include <nettle/base16.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <nettle/sha1.h>
@@ -39,12 +38,6 @@ static struct seal_shared *shared;	/* NULL: this process is a command, which sha
 const struct seal_secrets *seal_known(void)
 {
 	return &known;
-}
-
-static void to_hex(char *out, const unsigned char *data, size_t len)
-{
-	base16_encode_update(out, len, data);
-	out[BASE16_ENCODE_LENGTH(len)] = '\0';
 }
 
 static int digit_value(char c)
@@ -152,7 +145,7 @@ void seal_list(char out[SEAL_LIST_SIZE])
 	for (size_t i = 0; i < known.n; i++) {
 		if (i > 0)
 			*out++ = ' ';
-		to_hex(out, known.secret[i], SEAL_SECRET_BYTES);
+		*put_hex(out, known.secret[i], SEAL_SECRET_BYTES) = '\0';
 		out += 2 * SEAL_SECRET_BYTES;
 	}
 }
@@ -162,7 +155,7 @@ void seal_fresh(char out[2 * SEAL_SECRET_BYTES + 1])
 	unsigned char secret[SEAL_SECRET_BYTES];
 
 	arc4random_buf(secret, sizeof(secret));
-	to_hex(out, secret, sizeof(secret));
+	*put_hex(out, secret, sizeof(secret)) = '\0';
 }
 
 /* ---- codes ---- */
@@ -187,7 +180,7 @@ static void line_mac(char out[SEAL_MAC_HEX + 1], const unsigned char secret[SEAL
 	unsigned char digest[SHA256_DIGEST_SIZE];
 
 	hmac(digest, secret, "line", queue, line, len);
-	to_hex(out, digest, SEAL_MAC_HEX / 2);
+	*put_hex(out, digest, SEAL_MAC_HEX / 2) = '\0';
 }
 
 static void claim_key(char out[SEAL_KEY_HEX + 1], const unsigned char secret[SEAL_SECRET_BYTES], const char *queue,
@@ -196,7 +189,7 @@ static void claim_key(char out[SEAL_KEY_HEX + 1], const unsigned char secret[SEA
 	unsigned char digest[SHA256_DIGEST_SIZE];
 
 	hmac(digest, secret, "claim", queue, line, len);
-	to_hex(out, digest, sizeof(digest));
+	*put_hex(out, digest, sizeof(digest)) = '\0';
 }
 
 /* Takes the same time wherever a and b differ: the time must not tell an attacker how many digits were right. */
@@ -240,7 +233,7 @@ static void claim_mac(char out[SEAL_MAC_HEX + 1], const char key[SEAL_KEY_HEX + 
 	sha1_update(&hash, len, (const uint8_t *)claim);
 	sha1_update(&hash, SEAL_KEY_HEX, (const uint8_t *)key);
 	sha1_digest(&hash, sizeof(digest), digest);
-	to_hex(out, digest, SEAL_MAC_HEX / 2);
+	*put_hex(out, digest, SEAL_MAC_HEX / 2) = '\0';
 }
 
 bool seal_claim_holds(const struct seal_secrets *s, const char *queue, const char *line, size_t len, const char *claim,

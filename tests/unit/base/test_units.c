@@ -21,6 +21,14 @@ TEST(numbers_are_put_without_printf)
 	assert_string_equal(text, "18446744073709551615");
 }
 
+TEST(bytes_are_put_as_hexadecimal_digits)
+{
+	char text[] = "xxxxxxxxxx";
+
+	assert_ptr_equal(put_hex(text, "\0\x0f\x9a\xff", 4), text + 8);
+	assert_string_equal(text, "000f9affxx");
+}
+
 TEST(duration_reads_each_unit)
 {
 	static const struct {
