@@ -1,7 +1,8 @@
 /*
- * Runs the tasks: decides which of them run, in which queues, and when next. Only this file decides the consequences of
- * an error of a task in a queue: a line in the log, a word in status and health, a back-off. The state of a task in a
- * queue, or in the sweeper, belongs to this file and lives as long as the queue, or the sweeper.
+ * Runs the tasks: decides which of them run, in which queues, and when next (tasks.c: other events). Only this file
+ * decides the consequences of an error of a task in a queue: a line in the log, a word in status and health, a
+ * back-off. The state of a task in a queue, or in the sweeper, belongs to this file and lives as long as the queue, or
+ * the sweeper.
  */
 #include <stdlib.h>
 
@@ -9,7 +10,6 @@
 
 #include "common/base/base.h"
 #include "sweeper/core/core.h"
-#include "sweeper/core/subprocess.h"
 
 /* ---- states ---- */
 
@@ -279,11 +279,6 @@ bool tasks_run(struct sweeper *s)
 	return more;
 }
 
-static int64_t earliest(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 {
 	int64_t at_ms = latest_ms;
@@ -295,12 +290,12 @@ int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 		if (!may_run(s, t))
 			continue;
 		if (t->run != NULL && interval_of(s, t) > 0)
-			at_ms = earliest(at_ms, s->tasks.in[i].due_ms);
+			at_ms = clock_earlier(at_ms, s->tasks.in[i].due_ms);
 		if (!works_in_queues(t))
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
 			if (is_wanted(s, q, t))
-				at_ms = earliest(at_ms, in_queue(s, q, i)->at_ms);
+				at_ms = clock_earlier(at_ms, in_queue(s, q, i)->at_ms);
 	}
 	return at_ms;
 }
@@ -311,90 +306,6 @@ bool tasks_need_lead(const struct sweeper *s, const struct sweeper_queue *q)
 		if (s->tasks.in[i].task->leads && has_use_for(s, q, s->tasks.in[i].task))
 			return true;
 	return false;
-}
-
-/* ---- events ---- */
-
-void tasks_each_turn(struct sweeper *s, int64_t now_ms)
-{
-	for (size_t i = 0; i < s->tasks.n; i++)
-		if (s->tasks.in[i].task->each_turn != NULL)
-			s->tasks.in[i].task->each_turn(s, now_ms);
-}
-
-bool tasks_are_pending(const struct sweeper *s)
-{
-	for (size_t i = 0; i < s->tasks.n; i++)
-		if (s->tasks.in[i].task->is_pending != NULL && s->tasks.in[i].task->is_pending(s))
-			return true;
-	return false;
-}
-
-/* What a server refused on an older connection, another one may accept now: a node of a Cluster that gave a slot away
- * refuses as long as it has the slot. */
-static void end_backoffs(struct sweeper *s, int64_t now_ms)
-{
-	struct sweeper_queue *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		task_error_list_retry_at(&q->errors, now_ms);
-		for (size_t i = 0; i < q->tasks.n; i++)
-			if (q->tasks.in[i].error.times > 0 && q->tasks.in[i].at_ms > now_ms)
-				q->tasks.in[i].at_ms = now_ms;
-	}
-}
-
-int tasks_connected(struct sweeper *s)
-{
-	end_backoffs(s, clock_monotonic_ms());
-	for (size_t i = 0; i < s->tasks.n; i++)
-		if (s->tasks.in[i].task->connected != NULL && s->tasks.in[i].task->connected(s) == -1)
-			return -1;
-	return 0;
-}
-
-void tasks_disconnected(struct sweeper *s)
-{
-	for (size_t i = 0; i < s->tasks.n; i++)
-		if (s->tasks.in[i].task->disconnected != NULL)
-			s->tasks.in[i].task->disconnected(s);
-}
-
-void tasks_settle(struct sweeper *s)
-{
-	for (size_t i = 0; i < s->tasks.n && s->redis.state == REDIS_READY; i++)
-		if (s->tasks.in[i].task->settle != NULL)
-			s->tasks.in[i].task->settle(s);
-}
-
-/* ---- subprocesses ---- */
-
-nfds_t tasks_pollfds(const struct sweeper *s, struct pollfd *p, nfds_t most)
-{
-	const struct sweeper_queue *q;
-	nfds_t n = 0;
-
-	for (size_t i = 0; i < s->tasks.n; i++) {
-		if (s->tasks.in[i].task->subprocess == NULL)
-			continue;
-		TAILQ_FOREACH(q, &s->queues, entry)
-			if (n < most && subprocess_pollfd(s->tasks.in[i].task->subprocess(q), &p[n]))
-				n++;
-	}
-	return n;
-}
-
-void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
-{
-	struct sweeper_queue *q;
-
-	for (size_t i = 0; i < s->tasks.n; i++) {
-		if (s->tasks.in[i].task->subprocess == NULL)
-			continue;
-		TAILQ_FOREACH(q, &s->queues, entry)
-			if (subprocess_is_ready(s->tasks.in[i].task->subprocess(q), p, n))
-				in_queue(s, q, i)->at_ms = 0;
-	}
 }
 
 /* ---- for tasks ---- */
