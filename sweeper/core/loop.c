@@ -158,7 +158,7 @@ static void look_at_order(struct sweeper *s, int64_t now_ms)
 		s->loop.master_gone = true;
 }
 
-static bool finished(const struct sweeper *s, int64_t now_ms)
+static bool finished(struct sweeper *s, int64_t now_ms)
 {
 	if (s->loop.master_gone)
 		return true;
@@ -186,7 +186,7 @@ static bool run_turn(struct sweeper *s)
 	return s->loop.finish_by_ms == 0 && connection_is_due(s, now_ms) && connection_start(s, now_ms) == 0;
 }
 
-static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
+static int64_t wake_at(struct sweeper *s, int64_t now_ms)
 {
 	if (!s->connection.up)
 		return s->connection.open_at_ms < now_ms + REDIS_NEWS_MS ? s->connection.open_at_ms

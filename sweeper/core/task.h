@@ -53,7 +53,7 @@ struct task {
 	void (*each_turn)(struct sweeper *s, int64_t now_ms);
 	/* True: there is work whose end poll(2) does not show. The loop then sleeps 100 ms at most, and a finishing
 	 * sweeper does not exit */
-	bool (*is_pending)(const struct sweeper *s);
+	bool (*is_pending)(struct sweeper *s);
 	/* Sends the first requests on each new connection. -1: refused (s->connection.error), or lost; the core closes
 	 * the connection */
 	int (*connected)(struct sweeper *s);
@@ -133,7 +133,7 @@ void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n);
 /* when the next one runs, but not after latest_ms */
 int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms);
 void tasks_each_turn(struct sweeper *s, int64_t now_ms);
-bool tasks_are_pending(const struct sweeper *s);
+bool tasks_are_pending(struct sweeper *s);
 int tasks_connected(struct sweeper *s);
 void tasks_disconnected(struct sweeper *s);
 void tasks_settle(struct sweeper *s);

@@ -14,7 +14,7 @@ void tasks_each_turn(struct sweeper *s, int64_t now_ms)
 			s->tasks.in[i].task->each_turn(s, now_ms);
 }
 
-bool tasks_are_pending(const struct sweeper *s)
+bool tasks_are_pending(struct sweeper *s)
 {
 	for (size_t i = 0; i < s->tasks.n; i++)
 		if (s->tasks.in[i].task->is_pending != NULL && s->tasks.in[i].task->is_pending(s))

@@ -108,11 +108,17 @@ static void end(struct operations *o, struct running *r, int status, int64_t now
 		o->next_at_ms = now_ms + (killed ? KILLED_MS : FAILED_MS);
 }
 
-/* True: some are under way. */
-static bool reap(struct sweeper_queue *q, int64_t now_ms)
+static bool is_under_way(const struct operations *o)
+{
+	for (size_t i = 0; i < AT_ONCE; i++)
+		if (subprocess_runs(&o->running[i].process))
+			return true;
+	return false;
+}
+
+static void reap(struct sweeper_queue *q, int64_t now_ms)
 {
 	struct operations *o = operations_of(q);
-	bool any = false;
 	int status;
 
 	for (size_t i = 0; i < AT_ONCE; i++) {
@@ -123,9 +129,7 @@ static bool reap(struct sweeper_queue *q, int64_t now_ms)
 			    log_int("exit", WIFEXITED(status) ? WEXITSTATUS(status) : -1));
 			end(o, r, status, now_ms);
 		}
-		any = any || subprocess_runs(&r->process);
 	}
-	return any;
 }
 
 /* ---- the task ---- */
@@ -154,10 +158,13 @@ static int start_wanted(struct sweeper *s, struct sweeper_queue *q, int64_t now_
 static enum task_end run_operations(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	struct operations *o = operations_of(q);
-	bool any = reap(q, now_ms), waits = now_ms < o->next_at_ms;
-	int wanted = waits ? 1 : start_wanted(s, q, now_ms);
+	bool waits = now_ms < o->next_at_ms, any;
+	int wanted;
 
 	(void)budget;
+	reap(q, now_ms);
+	any = is_under_way(o);
+	wanted = waits ? 1 : start_wanted(s, q, now_ms);
 	if (wanted == -1)
 		return TASK_FAILED;
 	if (any || wanted > 0)
@@ -185,33 +192,36 @@ static bool let_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 	(void)s;
 	for (size_t i = 0; i < AT_ONCE; i++)
 		subprocess_ask_to_end(&o->running[i].process);
-	return !reap(q, now_ms);
+	reap(q, now_ms);
+	return !is_under_way(o);
 }
 
-/* ---- the end of the sweeper ---- */
-
-struct ending {
-	bool done;			/* after the order to finish: no process is under way any more */
-};
-
-static void let_go_of(struct sweeper *s, struct sweeper_queue *q, void *now_ms)
+static void finish_in_queue(struct sweeper *s, struct sweeper_queue *q, void *now_ms)
 {
-	if (!let_go(s, q, *(int64_t *)now_ms))
-		((struct ending *)task_own(s, &operations_task))->done = false;
+	let_go(s, q, *(int64_t *)now_ms);
 }
 
-/* A sweeper that ends kills its processes, and nobody would continue their operations before the end of their hold. */
-static void let_go_at_end(struct sweeper *s, int64_t now_ms)
+/* A sweeper that exits kills its processes, and the next leader can continue an operation of a killed process only
+ * after its hold: so after the order to finish the sweeper waits until they have ended. */
+static void finish(struct sweeper *s, int64_t now_ms)
 {
-	if (!core_is_finishing(s))
-		return;
-	((struct ending *)task_own(s, &operations_task))->done = true;
-	sweeper_queues_each(s, let_go_of, &now_ms);
+	if (core_is_finishing(s))
+		sweeper_queues_each(s, finish_in_queue, &now_ms);
 }
 
-static bool is_pending(const struct sweeper *s)
+static void look_for_process(struct sweeper *s, struct sweeper_queue *q, void *any)
 {
-	return core_is_finishing(s) && !((const struct ending *)task_own(s, &operations_task))->done;
+	(void)s;
+	*(bool *)any = *(bool *)any || is_under_way(operations_of(q));
+}
+
+static bool is_pending(struct sweeper *s)
+{
+	bool any = false;
+
+	if (core_is_finishing(s))
+		sweeper_queues_each(s, look_for_process, &any);
+	return any;
 }
 
 static void free_operations(struct sweeper_queue *q)
@@ -222,8 +232,18 @@ static void free_operations(struct sweeper_queue *q)
 		subprocess_free(&o->running[i].process);
 }
 
-const struct task operations_task = { .name = "operations", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1,
-	.leads = true, .configured = true,
-	.wanted = is_wanted, .steady = true, .run_queue = run_operations, .stop = let_go,
-	.each_turn = let_go_at_end, .is_pending = is_pending, .own_size = sizeof(struct ending),
-	.state_size = sizeof(struct operations), .free = free_operations };
+const struct task operations_task = {
+	.name = "operations",
+	.interval_ms = TASK_WHEN_WOKEN_MS,
+	.budget = 1,
+	.leads = true,
+	.configured = true,
+	.steady = true,
+	.wanted = is_wanted,
+	.run_queue = run_operations,
+	.stop = let_go,
+	.each_turn = finish,
+	.is_pending = is_pending,
+	.state_size = sizeof(struct operations),
+	.free = free_operations,
+};

@@ -253,7 +253,7 @@ static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 	return more;
 }
 
-static bool is_pending(const struct sweeper *s)
+static bool is_pending(struct sweeper *s)
 {
 	return !RB_EMPTY(deaths_of(s));
 }

@@ -74,7 +74,7 @@ static int refuse_connection(struct sweeper *unused)
 	return -1;
 }
 
-static bool is_pending(const struct sweeper *unused)
+static bool is_pending(struct sweeper *unused)
 {
 	(void)unused;
 	return pending;
