@@ -18,6 +18,9 @@
 
 /* for so long after its last step an operation with a relative time is continued without a question */
 #define RELATIVE_MS (60 * 60 * 1000)
+#define LOOK_MS 100
+#define OWNER_MS 1000		/* ten looks of the command that waits */
+#define OWNER_MOST_MS 10000	/* also if the clock of Redis went back */
 
 struct by_filter {
 	struct admin *a;
@@ -64,6 +67,24 @@ static void print_outcome(struct by_filter *b, const struct work_report *r)
 	b->outcome.operation = NULL;
 }
 
+/* The command that waits for the operation takes the result at its next look, and needs it more than this one. -1:
+ * error of Redis */
+static int leave_result_to_owner(struct by_filter *b)
+{
+	int64_t until_ms = clock_monotonic_ms() + OWNER_MOST_MS, now_ms = 0;
+
+	while (b->w.op.result[0] != '\0' && clock_monotonic_ms() < until_ms) {
+		if (admin_server_time(b->a, &now_ms) == -1)
+			return -1;
+		if (strtoll(b->w.op.result, NULL, 10) <= now_ms - OWNER_MS)
+			break;
+		clock_pause_ms(LOOK_MS);
+		if (operation_look_for_result(&b->w.op) == -1)
+			return -1;
+	}
+	return 0;
+}
+
 /*
  * The sweeper may have ended the operation after a command stopped waiting for it. The repeated command then prints
  * how, and does not begin another one: that would take what has failed again since. 1: it did; 0: there is no such
@@ -75,12 +96,16 @@ static int print_result(struct by_filter *b)
 	int64_t now_ms, at_ms;
 	int rc = 0;
 
-	if (b->w.op.result[0] == '\0' || b->a->options.anew || b->a->options.dry_run)
+	if (b->a->options.anew || b->a->options.dry_run)
+		return 0;
+	if (leave_result_to_owner(b) == -1)
+		return -1;
+	if (b->w.op.result[0] == '\0')
 		return 0;
 	if (admin_server_time(b->a, &now_ms) == -1)
 		return -1;
 	if (strtoll(b->w.op.result, NULL, 10) >= now_ms - RELATIVE_MS &&
-	    work_report_parse(b->w.op.result, &r, &at_ms) == 0) {
+	    work_report_parse(b->w.op.result, 0, &r, &at_ms) == 0) {
 		char stamp[CLOCK_RFC3339_SIZE];
 
 		admin_note("a supervisor ended the %s at %s; the same command again begins another one", b->w.op.verb,

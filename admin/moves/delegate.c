@@ -9,8 +9,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <bsd/string.h>
-
 #include "admin/moves/delegate.h"
 
 #include "common/base/base.h"
@@ -26,7 +24,6 @@ struct wait {
 	int64_t before;			/* how many were done when this command began */
 	int64_t at_ms;			/* CLOCK_MONOTONIC: a process held it last, or the wait began */
 	int64_t stop_at_ms;		/* CLOCK_MONOTONIC: this command stopped it; 0: it has not */
-	char bound[RECORD_ID_SIZE];
 	char *seen;			/* the result of an earlier run, which was there before; owned */
 };
 
@@ -94,6 +91,13 @@ static int read_fields(struct work *w, const char *text[OPERATION_FIELDS])
 	return 0;
 }
 
+/* False: it has ended. The same command may have begun it anew meanwhile. */
+static bool is_there(const struct operation *op, const char *const text[OPERATION_FIELDS])
+{
+	return strcmp(text[OPERATION_BOUND], op->bound) == 0 &&
+	    operation_figure(text[OPERATION_BEGUN], OPERATION_TIME_MAX_MS, 0) == op->begun_ms;
+}
+
 static int give_or_join(struct wait *t)
 {
 	const char *text[OPERATION_FIELDS];
@@ -103,7 +107,7 @@ static int give_or_join(struct wait *t)
 		return give(w);
 	if (read_fields(w, text) == -1)
 		return -1;
-	if (strcmp(text[OPERATION_WANTED], "run") != 0 || strcmp(text[OPERATION_BOUND], w->op.bound) != 0)
+	if (strcmp(text[OPERATION_WANTED], "run") != 0 || !is_there(&w->op, text))
 		return give(w);
 	t->seen = alloc_string(text[OPERATION_RESULT]);
 	return join(w, text[OPERATION_OPTIONS]);
@@ -138,7 +142,7 @@ static int take_result(struct wait *t, const char *result)
 	int64_t at_ms;
 
 	if (result[0] == '\0' || (t->seen != NULL && strcmp(result, t->seen) == 0) ||
-	    work_report_parse(result, r, &at_ms) == -1)
+	    work_report_parse(result, t->w->op.begun_ms, r, &at_ms) == -1)
 		return 0;
 	t->w->op.done = r->done;
 	r->count = r->done - t->before;
@@ -204,12 +208,12 @@ static int take_back(struct wait *t)
 static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 {
 	struct operation *op = &t->w->op;
-	bool there = strcmp(text[OPERATION_BOUND], t->bound) == 0, wanted = text[OPERATION_WANTED][0] != '\0';
+	bool there = is_there(op, text), wanted = text[OPERATION_WANTED][0] != '\0';
 	int ended;
 
 	if (there)
 		op->done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, op->done);
-	/* with another bound it is the result of an operation that another command began anew */
+	/* it is no result of this operation while the same command has begun another one */
 	ended = there || text[OPERATION_BOUND][0] == '\0' ? take_result(t, text[OPERATION_RESULT]) : 0;
 	if (ended == -1 && there && wanted)
 		admin_note("a supervisor continues the %s as soon as it can: quredis operations %s --stop %s ends it",
@@ -220,7 +224,7 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 		return ended;
 	if (!there)
 		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: %s", op->verb,
-		    text[OPERATION_BOUND][0] == '\0'
+		    text[OPERATION_BOUND][0] == '\0' && text[OPERATION_RESULT][0] == '\0'
 		    ? "another command has read its result, or Redis went back to an earlier state"
 		    : "another command began it anew");
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
@@ -266,7 +270,6 @@ int delegate_run(struct work *w, struct work_report *r)
 		free(t.seen);
 		return -1;
 	}
-	strlcpy(t.bound, w->op.bound, sizeof(t.bound));
 	t.at_ms = clock_monotonic_ms();
 	progress_begin(&w->progress, w->action, w->op.done, w->op.total < 0 ? 0 : w->op.total);
 	rc = w->a->options.no_wait ? leave(&t) : wait_for_end(&t);

@@ -117,6 +117,21 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	return o->bound[0] != '\0';
 }
 
+int operation_look_for_result(struct operation *o)
+{
+	const char *text[OPERATION_FIELDS];
+	struct redis_reply reply;
+
+	queue_operation_read(&o->a->redis, &o->a->keys, o->id);
+	if (admin_reply(o->a, &reply, o->a->keys.operations) == -1)
+		return -1;
+	if (!queue_operation_parse(&reply, 0, text))
+		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	free(o->result);
+	o->result = alloc_string(text[OPERATION_RESULT]);
+	return 0;
+}
+
 int operation_forget_result(struct operation *o)
 {
 	int64_t removed;

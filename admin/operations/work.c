@@ -154,7 +154,7 @@ static int end_or_release(struct work *w, int rc, const struct work_report *r)
 	    reports = w->op.swept && (rc == -1 || ends || w->op.is_stopped);
 	int status = w->a->status, ended = 0;
 	int64_t now_ms;
-	char *result = reports && admin_server_time(w->a, &now_ms) == 0 ? work_report_text(r, w->notes, now_ms) : NULL;
+	char *result = reports && admin_server_time(w->a, &now_ms) == 0 ? work_report_text(w, r, now_ms) : NULL;
 
 	if (ends)
 		ended = operation_end(&w->op, result);
@@ -204,11 +204,13 @@ const char *work_error(const char *notes, size_t *len)
 	return NULL;
 }
 
-char *work_report_text(const struct work_report *r, const struct buffer *notes, int64_t at_ms)
+char *work_report_text(const struct work *w, const struct work_report *r, int64_t at_ms)
 {
+	const struct buffer *notes = w->notes;
 	json_t *cause = r->failed_cause == NULL ? NULL : json_string(r->failed_cause);	/* NULL: not UTF-8 */
 	json_t *lines = notes->len == 0 ? json_string("") : json_stringn(notes->data, notes->len);
-	json_t *all = json_pack("{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}",
+	json_t *all = json_pack("{s:I, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o*, s:o*}",
+	    "begun", (json_int_t)w->op.begun_ms,
 	    "status", r->status, "says", r->says,
 	    "complete", r->complete, "interrupted", r->interrupted, "settled", r->settled,
 	    "count", (json_int_t)r->count, "total", (json_int_t)r->total,
@@ -237,21 +239,25 @@ static bool is_figure(json_int_t n, json_int_t least)
 	return n >= least && n <= OPERATION_FIGURE_MAX;
 }
 
-int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms)
+int work_report_parse(const char *text, int64_t begun_ms, struct work_report *r, int64_t *at_ms)
 {
 	const char *json = strchr(text, ' '), *cause = NULL, *notes = NULL;
 	json_t *all = json == NULL ? NULL : json_loads(json, 0, NULL);
 	int says = 0, complete = 0, interrupted = 0, settled = 0;
-	json_int_t count, total, done, failed, same_cause, left;
+	json_int_t begun = begun_ms, count, total, done, failed, same_cause, left;	/* begun: not of old versions */
 	int rc;
 
 	*r = (struct work_report){0};
 	*at_ms = strtoll(text, NULL, 10);
-	rc = all == NULL ? -1 : json_unpack(all, "{s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}",
+	rc = all == NULL ? -1 : json_unpack(all,
+	    "{s?I, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}",
+	    "begun", &begun,
 	    "status", &r->status, "says", &says,
 	    "complete", &complete, "interrupted", &interrupted, "settled", &settled, "count", &count, "total", &total,
 	    "done", &done, "failed", &failed,
 	    "same_cause", &same_cause, "left", &left, "failed_cause", &cause, "notes", &notes);
+	if (rc == 0 && begun_ms != 0 && begun != begun_ms)
+		rc = -1;
 	if (rc == 0 && (r->status < 0 || r->status > 255 || *at_ms < 0 || *at_ms > OPERATION_TIME_MAX_MS ||
 	    !is_figure(count, 0) || !is_figure(total, -1) ||
 	    !is_figure(done, 0) || !is_figure(failed, -1) || !is_figure(same_cause, -1) || !is_figure(left, -1)))

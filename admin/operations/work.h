@@ -48,10 +48,11 @@ void work_free(struct work *w);
 /* The first error among lines that were noted; NULL: none. *len: without its newline */
 const char *work_error(const char *notes, size_t *len);
 
-/* "TIME JSON", with the lines of notes: a new string. at_ms: by the clock of Redis */
-char *work_report_text(const struct work_report *r, const struct buffer *notes, int64_t at_ms);
-/* Reads such a text, which any program may have written, and prints its lines. at_ms: its time. -1: it is none */
-int work_report_parse(const char *text, struct work_report *r, int64_t *at_ms);
+/* "TIME JSON", with the lines of w->notes: a new string. at_ms: by the clock of Redis */
+char *work_report_text(const struct work *w, const struct work_report *r, int64_t at_ms);
+/* Reads such a text, which any program may have written, and prints its lines. begun_ms: of the operation; 0: of any.
+ * at_ms: its time. -1: it is none, or that of another operation, also if the same command began both */
+int work_report_parse(const char *text, int64_t begun_ms, struct work_report *r, int64_t *at_ms);
 void work_report_free(struct work_report *r);
 
 #endif

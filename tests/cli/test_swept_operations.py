@@ -368,17 +368,67 @@ def test_a_command_whose_result_is_gone_says_that_it_cannot_tell(redis):
     assert moved(q) == 0
 
 
-def test_a_command_says_that_another_began_its_operation_anew(redis):
-    """Its result is not that of the other one, which stays for the command that waits for it."""
+def waiting(redis):
+    """A queue, a command that waits for a sweeper which never comes, the hash of operations, and the id in it."""
     q, _ = Queue(redis.client()), fill(redis.client())[1]
     q.client.set(LEAD, "old.0000000000000000")
-    child = begin(redis.url, *RETRY)
-    wait_for(lambda: b"run" in q.client.hvals(f"{q.escape}:operations"), 60)
-    key = f"{q.escape}:operations"
-    id_ = q.client.hkeys(key)[0].decode().partition(":")[0]
-    result = f"{now_ms()} " + json.dumps({"status": 0, "says": True, "complete": True, "interrupted": False, "settled": False, "count": 1, "total": 1,
-                                          "done": 1, "failed": -1, "same_cause": -1, "left": 0, "notes": ""})
+    child, key = begin(redis.url, *RETRY), f"{q.escape}:operations"
+    wait_for(lambda: b"run" in q.client.hvals(key), 60)
+    return q, child, key, q.client.hkeys(key)[0].decode().partition(":")[0]
+
+
+def result_of(at_ms, **more):
+    return f"{at_ms} " + json.dumps({"status": 0, "says": True, "complete": True, "interrupted": False, "settled": False, "count": 1, "total": 1,
+                                     "done": 1, "failed": -1, "same_cause": -1, "left": 0, "notes": "", **more})
+
+
+def test_a_command_says_that_another_began_its_operation_anew(redis):
+    """Its result is not that of the other one, which stays for the command that waits for it."""
+    q, child, key, id_ = waiting(redis)
+    result = result_of(now_ms())
     q.client.hset(key, mapping={f"{id_}:bound": "1-0", f"{id_}:result": result})
     out, err = child.communicate(timeout=60)
     assert child.returncode == 75 and out == "" and "cannot tell how the retry ended: another command began it anew" in err, err
     assert q.client.hget(key, f"{id_}:result") == result.encode()
+
+
+def end_with(q, key, id_, result):
+    """As the last step of an operation does."""
+    with q.client.pipeline(transaction=True) as p:
+        p.delete(key)
+        p.hset(key, f"{id_}:result", result)
+        p.execute()
+
+
+def test_a_command_takes_the_result_of_no_other_run(redis):
+    """The same command began the operation again, and this one ended, too, between two looks of the first command."""
+    q, child, key, id_ = waiting(redis)
+    result = result_of(now_ms(), begun=int(q.client.hget(key, f"{id_}:begun")) + 1)
+    end_with(q, key, id_, result)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 75 and out == "" and "cannot tell how the retry ended: another command began it anew" in err, err
+    assert q.client.hget(key, f"{id_}:result") == result.encode(), "it is for the other command"
+
+
+def test_a_command_takes_the_result_of_its_own_run(redis):
+    q, child, key, id_ = waiting(redis)
+    end_with(q, key, id_, result_of(now_ms(), begun=int(q.client.hget(key, f"{id_}:begun"))))
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0 and out.startswith("retried 1 dead letter of mail"), (out, err)
+    assert not q.client.exists(key)
+
+
+def test_a_repeated_command_leaves_a_fresh_result_to_the_command_that_waits(redis):
+    """The first command would not learn how its operation ended. The second one begins another operation."""
+    q, first, key, id_ = waiting(redis)
+    first.send_signal(signal.SIGSTOP)       # between two looks
+    end_with(q, key, id_, result_of(now_ms() + 60000, begun=int(q.client.hget(key, f"{id_}:begun"))))      # fresh for as long as the test may take
+    looks = q.client.info("commandstats")["cmdstat_hmget"]["calls"]
+    second = begin(redis.url, *RETRY)
+    wait_for(lambda: q.client.info("commandstats")["cmdstat_hmget"]["calls"] > looks + 1 or second.poll() is not None, 60)
+    first.send_signal(signal.SIGCONT)
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0 and out.startswith("retried 1 dead letter of mail"), (out, err)
+    wait_for(lambda: b"run" in q.client.hvals(key) or second.poll() is not None, 60)
+    second.kill()
+    assert second.communicate()[0] == "" and b"run" in q.client.hvals(key)
