@@ -79,12 +79,32 @@ def test_a_worker_that_is_held_sleeps(redis, quredisd, tmp):
     pids = {name.partition("/")[0]: pid for name, pid in d.workers().items()}
     probes = status(d, "breaker")["counters"]["fetched"]
     before, since = {name: turns(pid) for name, pid in pids.items()}, time.monotonic()
+    cpu = {name: cpu_s(pid) for name, pid in pids.items()}
     wait_for(lambda: time.monotonic() - since >= LOOK_S)
+    used = {name: cpu_s(pid) - cpu[name] for name, pid in pids.items()}
     woken = {name: turns(pid) - before[name] for name, pid in pids.items()}
     probes = status(d, "breaker")["counters"]["fetched"] - probes
     print(f"wakeups in {LOOK_S} s: {woken}, with {probes} probes")
     assert max(n for name, n in woken.items() if name != "breaker") <= woken["open"] + MORE, woken
     assert woken["breaker"] <= woken["open"] + MORE * (1 + probes), woken
+    assert max(used.values()) < 0.5, used       # one that does not sleep at all wakes never
+
+
+def test_a_worker_without_redis_sleeps(redis, quredisd):
+    """It looks once a second whether another process has connected, and tries itself after each back-off, at first sooner than once a second."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    wait_for(lambda: waits_for(d) == {"mail": "a message"}, 60)
+    pid = d.workers()["mail/0"]
+    woken, used = {}, {}
+    for name, cause in (("open", lambda: None), ("no Redis", redis.stop)):
+        before, cpu, since = turns(pid), cpu_s(pid), time.monotonic()
+        cause()
+        wait_for(lambda: time.monotonic() - since >= LOOK_S)
+        woken[name], used[name] = turns(pid) - before, cpu_s(pid) - cpu
+    print(f"wakeups in {LOOK_S} s: {woken}, CPU: {used}")
+    assert waits_for(d) == {"mail": "its connection to Redis"}
+    assert woken["no Redis"] <= woken["open"] + MORE + 2 * LOOK_S, woken
+    assert used["no Redis"] < 0.5, used     # one that does not sleep at all wakes never
 
 
 def test_a_gate_that_opens_wakes_its_workers(redis, quredisd, handler, ledger):
