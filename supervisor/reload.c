@@ -48,7 +48,7 @@ static char *absolute_path(const char *path)
 	return whole;
 }
 
-/* What the directory of a path is; all 0: it cannot be examined. */
+/* The status of the directory of a path; all 0: it cannot be examined. */
 static struct stat look_at_directory(const char *path)
 {
 	char *copy = alloc_string(path);

@@ -5,7 +5,7 @@
 
 struct worker;
 
-/* What a worker logs and shows of errors of Redis: each kind of error once, until errors_clear(). */
+/* The errors of Redis that a worker logs and shows: each kind of error once, until errors_clear(). */
 struct errors {
 	struct redis_outage outage;
 	/* what an operator should know of the last lost connection; constant; NULL: no more than Redis says */

@@ -148,7 +148,7 @@ static void stop_handler(struct worker *w, int64_t now_ms)
 		handler_stop(w->exec.handler, now_ms);
 }
 
-/* It runs one message, so that is the one. */
+/* This runner runs one message, so that is the one. */
 static void cancel_run(struct worker *w, int64_t now_ms)
 {
 	if (w->exec.running.tray != -1 && cancel_of(w, w->exec.running) != NULL)

@@ -162,7 +162,7 @@ void settle_expired(struct worker *w, struct place p, const char *message)
 	tray_close(&w->trays, p.tray);
 }
 
-/* What a delayed message shows of its last attempt. */
+/* Notes the last attempt, which a delayed message shows. */
 static void remember_failure(struct wrapper *wrapper, const struct failure *f)
 {
 	const struct handler_result *r = f->result;
@@ -271,7 +271,7 @@ void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, in
 		slot_note_failure(w->env->slot, words, words_len, now_ms);
 }
 
-/* What every face shows beside the number of failed attempts. */
+/* Notes the attempt that every face shows beside the number of failed ones. */
 static void note_attempt(struct worker *w, const struct failure *f, int64_t now_ms)
 {
 	failed_count(&w->env->board->workers.failed, f->class, 1);

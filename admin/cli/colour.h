@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 /*
- * What a text on a terminal means to the operator. colour.c has the colour of each meaning, and the meaning of each
- * word of a state. A colour is never the only sign: the text says the same.
+ * The meanings of a text on a terminal for the operator. colour.c has the colour of each meaning, and the meaning of
+ * each word of a state. A colour is never the only sign: the text says the same.
  */
 enum colour_meaning { MEANING_NONE, MEANING_GOOD, MEANING_WARNING, MEANING_BAD, MEANING_FAINT, MEANING_HEADING,
     MEANINGS };
@@ -21,7 +21,7 @@ bool colour_is_wanted(enum colour_choice choice, int fd);
 /* True: $TERM names a terminal that obeys escape sequences. */
 bool colour_terminal_obeys(void);
 
-/* What to write before and after a text. Empty if wanted is false, or the meaning has no colour. */
+/* The bytes to write before and after a text. Empty if wanted is false, or the meaning has no colour. */
 const char *colour_begin(bool wanted, enum colour_meaning meaning);
 const char *colour_end(bool wanted, enum colour_meaning meaning);
 

@@ -68,7 +68,7 @@ static void say_json(struct admin *a, const struct outcome *o)
 	output_object(&a->output, l.columns, l.n, l.cells);
 }
 
-/* What was confirmed: a new string. Empty: nothing, or it was not asked for. */
+/* Says what was confirmed: a new string. Empty: nothing, or it was not asked for. */
 static char *durability_text(const struct outcome_durability *d)
 {
 	struct buffer text = {0};

@@ -6,7 +6,7 @@
 
 #include "admin/cli/admin.h"
 
-/* What push --wait waited for. */
+/* The confirmations that push --wait waited for. */
 struct outcome_durability {
 	bool confirmed;		/* all that was asked for */
 	bool on_disk;		/* Redis has synced its append-only file */

@@ -13,7 +13,7 @@
 
 #define USERS_MOST 200		/* checked: a dozen commands each */
 
-/* What a user may do; the answers come in this order. */
+/* The rights of a user that are asked for; the answers come in this order. */
 enum dryrun { MAY_RUN_SCRIPTS, MAY_PUSH, MAY_READ_SECRET, MAY_WRITE_FIRST };
 
 static int take_dryrun(struct doctor *d, bool *may)

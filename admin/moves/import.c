@@ -39,9 +39,9 @@ struct import {
 	int64_t number, end;
 	char field[48];				/* under which Redis remembers the position */
 	/*
-	 * That Redis holds: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the SHA1
-	 * of the last line, if it names a record, which is in one dead letter only; else "-". "": the import has not
-	 * begun.
+	 * The position in Redis: "END SHA1 RECORD". END: of the last line; SHA1: of all bytes before END; RECORD: the
+	 * SHA1 of the last line, if it names a record, which is in one dead letter only; else "-". "": the import has
+	 * not begun.
 	 */
 	char position[POSITION_SIZE];
 	/* the same of the last line that is pushed, passed over, or in the batch */

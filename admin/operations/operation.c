@@ -53,8 +53,8 @@ static bool is_place(const char *id)
 	return strcmp(id, "-") == 0 || record_id_valid(id);
 }
 
-/* It goes on at one of its records, or behind the last: any other place would take what it does not mean, or end it
- * early. */
+/* The operation goes on at one of its records, or behind the last. From any other place it would take records that it
+ * does not mean, or end early. */
 static bool is_place_of(const struct operation *o, const char *id)
 {
 	char behind[RECORD_ID_SIZE];
@@ -251,7 +251,7 @@ static int note_options(struct operation *o)
 	return rc;
 }
 
-/* It is held. While the operator was asked, another command may have begun it anew, with another period. */
+/* The operation is held. While the operator was asked, another command may have begun it anew, with another period. */
 static int begin_held(struct operation *o, const struct redis_reply *reply)
 {
 	bool is_new = strcmp(redis_element(reply, 0).str, "new") == 0;

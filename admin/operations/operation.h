@@ -49,11 +49,11 @@ int64_t operation_figure(const char *text, int64_t most, int64_t otherwise);
  * or it is damaged (EX_DATAERR; not with --anew). operation_free() in each case.
  */
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
-/* It means the records from since to bound, and begins at the first one. */
+/* The operation means the records from since to bound, and begins at the first one. */
 void operation_set_range(struct operation *o, const char *since, const char *bound);
 void operation_set_total(struct operation *o, int64_t total);
-/* It begins again, as if none had been found. Redis forgets the earlier one in operation_hold(): the operator may still
- * say no. */
+/* The operation begins again, as if none had been found. Redis forgets the earlier one in operation_hold(): the
+ * operator may still say no. */
 void operation_begin_anew(struct operation *o);
 /* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process
  * holds it, or an error of Redis */
@@ -89,7 +89,8 @@ int operation_add_canary(struct operation *o, const char *fingerprint);
 /* These three do nothing if Redis went back since the last message: then what this process knows is wrong. */
 int operation_count(struct operation *o);		/* one more is done */
 int operation_end_canary(struct operation *o);		/* it is done */
-/* It is complete, or stopped by itself. result: what a sweeper notes for the command that waits; NULL: nothing */
+/* The operation is complete, or stopped by itself. result: what a sweeper notes for the command that waits; NULL:
+ * nothing */
 int operation_end(struct operation *o, const char *result);
 int operation_release(struct operation *o, const char *result);		/* another process will continue it */
 /* prints that another process holds it, or that Redis went back; returns -1 */

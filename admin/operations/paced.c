@@ -190,7 +190,7 @@ static int fail_without_record(struct admin *a, struct paced *p)
 	return -1;
 }
 
-/* It is in no list of messages that are not done. -1: it failed again, or an error */
+/* The canary is in no list of messages that are not done. -1: it failed again, or an error */
 static int judge_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;

@@ -6,7 +6,7 @@
 
 #include "common/queue/queue.h"
 
-/* What goes on with an operation that is not complete. */
+/* The states of an operation that is not complete. */
 enum operation_state {
 	OPERATION_FOREGROUND,
 	OPERATION_RUNNING,

@@ -149,7 +149,7 @@ static void print_failures(struct output *o, const json_t *health)
 
 /* ---- nodes ---- */
 
-/* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
+/* Prints what stops the queue on each node: an open breaker, or a worker whose death is not certain. */
 static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
 	const struct column columns[] = {

@@ -1,5 +1,5 @@
 /*
- * What the operator looks at: the order of the list, the selected queue, and the page. A selected queue stays selected
+ * The view of the operator: the order of the list, the selected queue, and the page. A selected queue stays selected
  * wherever its figures move it; the first row, which is selected at the start, stays the first row, so that the sickest
  * queue is always there.
  */

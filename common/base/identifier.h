@@ -21,7 +21,7 @@ enum identifier {
 
 /* len bytes; a NUL among them is as bad as any other byte. */
 bool identifier_is(enum identifier kind, const char *text, size_t len);
-/* What is valid, in words: "1 to 64 letters, ...". */
+/* The valid form, in words: "1 to 64 letters, ...". */
 const char *identifier_form(enum identifier kind);
 
 #endif

@@ -117,8 +117,8 @@ static inline uint64_t slot_generation(const struct slot *s)
 
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
-/* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when
- * they have one. */
+/* The process has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0
+ * themselves when they have one. */
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
 /* The keeper: bytes as in unsaved. Every call is a heartbeat. */
 void slot_wait_for_file(struct slot *s, int64_t bytes, const char *why, int64_t now_ms);

@@ -142,8 +142,8 @@ static void warn_of_plain_password(struct conf_loading *l, const char *whose, co
 	    advice);
 }
 
-/* What is sent in plain text although it is a secret, or decides which server gets one. Within this host it crosses no
- * network. */
+/* Warns of text that is sent in plain although it is a secret, or decides which server gets one. Within this host it
+ * crosses no network. */
 static void warn_of_plain_text(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;

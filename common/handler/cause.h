@@ -15,7 +15,7 @@ struct handler_result;
 
 /* stage: of handler_stage_names; error: errno */
 uint64_t handler_cause_unrunnable(const char *stage, int error);
-/* It ended before its first answer. code: exit status, -1: none; signal 0: none */
+/* The handler ended before its first answer. code: exit status, -1: none; signal 0: none */
 uint64_t handler_cause_mute(int code, int signal);
 /* So many different messages failed in a row. last: how the last of them ended; NULL: the handler lives, and its reply
  * said so */

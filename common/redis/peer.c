@@ -92,9 +92,9 @@ bool redis_wants_tls(const struct redis *r)
 }
 
 /*
- * What speaks at the other end, if its first byte begins no answer of Redis: hiredis quotes that byte, and nothing else
- * of the answer. A server that wants TLS may send an alert (0x15), since it takes our first command for a broken
- * handshake. False: an answer of Redis, or another error.
+ * Names what speaks at the other end, if its first byte begins no answer of Redis: hiredis quotes that byte, and
+ * nothing else of the answer. A server that wants TLS may send an alert (0x15), since it takes our first command for a
+ * broken handshake. False: an answer of Redis, or another error.
  */
 static bool describe_foreign(const struct redis *r, char *text, size_t size)
 {

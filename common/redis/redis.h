@@ -37,7 +37,7 @@ struct pollfd;
 
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
 
-/* What an error reply means for what to do next. common/redis/error.c has the table of error codes. */
+/* The meaning of an error reply for what to do next. common/redis/error.c has the table of error codes. */
 enum redis_error_class {
 	REDIS_ERROR_NONE,	/* no error, or the caller itself ended the wait */
 	REDIS_ERROR_LOST,	/* no server answered: no connection, no reply in time, or another protocol */

@@ -4,7 +4,7 @@
 struct redis_reply;
 struct redisReply;
 
-/* What others see of it; valid as long as it is. */
+/* The view that other files have of a reply; valid as long as the reply is. */
 struct redis_reply redis_reply_view(const struct redisReply *reply);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * What all TLS connections of a process share: the trusted CAs, and the certificate and key that it presents (SSL_CTX
+ * All TLS connections of a process share this: the trusted CAs, and the certificate and key that it presents (SSL_CTX
  * of OpenSSL). The load of the configuration makes it and fills it from bytes that it has read. The master forks its
  * children with it, so they share its memory and read no file for it. One exception: certificates of a directory are
  * read when a connection needs them, by the process that opens the connection. Connections never change it. It may be

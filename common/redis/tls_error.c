@@ -1,5 +1,5 @@
-/* What a failure of TLS means for an operator: OpenSSL's error, the state of the certificate or of the socket, in words
- * that say what to change. */
+/* Tells an operator what a failure of TLS means: OpenSSL's error, the state of the certificate or of the socket, in
+ * words that say what to change. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

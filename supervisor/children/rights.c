@@ -1,5 +1,5 @@
 /*
- * What each kind of child keeps of root's rights if supervisor.user is set. The master keeps all of them: it opens
+ * The rights of root that each kind of child keeps if supervisor.user is set. The master keeps all of them: it opens
  * files at a reload and kills handlers of any user, but it reads no byte that a stranger has written. Whatever does
  * read such bytes becomes supervisor.user here, before the first of them.
  */
@@ -57,7 +57,7 @@ static bool needs_resource(const struct conf_queue *q)
 	    is_above(&size, l->file_size);
 }
 
-/* What the parent of the handlers of this queue needs. */
+/* The rights that the parent of the handlers of this queue needs. */
 static uint64_t needs_of(const struct conf_queue *q)
 {
 	uint64_t keep = q->run_as.switch_user ? OTHER_USERS : 0;

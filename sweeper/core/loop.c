@@ -62,8 +62,8 @@ bool core_is_finishing(const struct sweeper *s)
 	return atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH;
 }
 
-/* It does not set finish_by_ms: the sweeper exits only after a turn that began after the order, and so has received
- * every report of the master. */
+/* This function does not set finish_by_ms: the sweeper exits only after a turn that began after the order, and so has
+ * received every report of the master. */
 bool sweeper_goes_on(struct sweeper *s)
 {
 	const struct task *t = s->tasks.running;
@@ -111,7 +111,7 @@ void sweeper_lost_master(struct sweeper *s)
 	s->loop.master_gone = true;
 }
 
-/* It closes its socket only when it ends, so the wait is short. 0 also if it was reaped before. */
+/* The search closes its socket only when it ends, so the wait is short. 0 also if it was reaped before. */
 static int await_search(pid_t pid)
 {
 	int status = 0;

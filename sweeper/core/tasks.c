@@ -22,8 +22,8 @@ bool tasks_are_pending(struct sweeper *s)
 	return false;
 }
 
-/* What a server refused on an older connection, another one may accept now: a node of a Cluster that gave a slot away
- * refuses as long as it has the slot. */
+/* A request that a server refused on an older connection, another server may accept now: a node of a Cluster that gave
+ * a slot away refuses as long as it has the slot. */
 static void end_backoffs(struct sweeper *s, int64_t now_ms)
 {
 	struct sweeper_queue *q;

@@ -123,6 +123,12 @@ def sources_say_what_they_are_for(tree):
     return [path for path, text in sources(tree, "*.c").items() if not text.startswith("/*")]
 
 
+def comments_name_their_subject(tree):
+    """A comment that begins with such a word must be read twice to see what it is about."""
+    begin = re.compile(r"/\*[\s*]*((?:What|That|Who|Somebody|They|He|It)\b[^\n]{0,60})")
+    return [f"{path}: {m[1]}" for path, text in sources(tree, "*.[ch]").items() for m in begin.finditer(text)]
+
+
 BREAKING = {
     folders_include_only_what_the_table_allows: {"common/base/x.c": '/* */\n#include "common/redis/redis.h"\n'},
     includes_are_written_from_the_root: {"worker/x.c": '/* */\n#include "handler.h"\n'},
@@ -137,6 +143,7 @@ BREAKING = {
                                  "supervisor/y.c": "/* */\nvoid g(void) { worker_run(NULL); }\n"},
     only_the_core_iterates_over_queues: {"sweeper/age/x.c": "/* */\nvoid f(void) { TAILQ_FOREACH(q, &s->queues, entry) g(q); }\n"},
     sources_say_what_they_are_for: {"worker/x.c": "#include <stdio.h>\n"},
+    comments_name_their_subject: {"worker/x.c": "/*\n * What is kept of it.\n */\n"},
 }
 
 
