@@ -213,18 +213,23 @@ static void await_lock(struct keeper *k)
 
 /* ---- the data ---- */
 
+enum data { DATA_MISSING, DATA_THERE, DATA_UNKNOWN };
+
 /* Redis 6 has one file, Redis 7 a directory with a manifest, without which it overwrites what lies there. */
-static bool has_data(const char *dir)
+static enum data look_for_data(const char *dir)
 {
 	static const char *const names[] = { "appendonlydir/appendonly.aof.manifest", "appendonly.aof" };
+	enum data data = DATA_MISSING;
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < nitems(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		if (access(path, F_OK) == 0 || errno != ENOENT)
-			return true;
+		if (access(path, F_OK) == 0)
+			return DATA_THERE;
+		if (errno != ENOENT)
+			data = DATA_UNKNOWN;
 	}
-	return false;
+	return data;
 }
 
 /* Redis begins with nothing where it finds no data. So the lock file remembers that there was some: it is not empty
@@ -236,14 +241,14 @@ static void mark_data(struct keeper *k)
 
 	if (!k->marked)
 		k->marked = fstat(k->lock_fd, &st) == 0 && st.st_size > 0;
-	if (!k->marked && has_data(k->conf->redis.dir))
+	if (!k->marked && look_for_data(k->conf->redis.dir) == DATA_THERE)
 		k->marked = pwrite(k->lock_fd, mark, sizeof(mark) - 1, 0) == (ssize_t)sizeof(mark) - 1;
 }
 
 static void check_data(struct keeper *k)
 {
 	mark_data(k);
-	if (k->marked && !has_data(k->conf->redis.dir))
+	if (k->marked && look_for_data(k->conf->redis.dir) == DATA_MISSING)
 		give_up("its append-only file is missing (appendonlydir with its manifest, or appendonly.aof), "
 		    "although a Redis has written one: "
 			"mount or restore it; to begin with an empty Redis, remove quredis.lock there, too",

@@ -53,6 +53,18 @@ def test_a_sample_of_all_points_with_tls(tls_lane, key):
     try_sample(tls_lane, key)
 
 
+@pytest.mark.parametrize("key, fault", [("keeper: keeper", "ENOMEM"), ("errand: archive, a batch", "EIO")])
+def test_all_points_of_a_row_that_was_wrong(lane, key, fault):
+    """An embedded Redis never started again; an archive was written through directories that nobody had judged."""
+    [(key, fault)] = [(k, f) for k, f in sweep.sweeps() if k == key and f.name == fault]
+    points, result = 0, None
+    while result is None or result.fired:
+        points += 1
+        result = sweep.run_in(lane, key, fault, [points])
+        assert not result.bad, show(result)
+    assert points > 3
+
+
 # ---- whether the alarms ring ----
 
 @pytest.fixture
