@@ -90,15 +90,23 @@ static void judge_owner(struct walk *w, const struct stat *st)
 	}
 }
 
-/* A path that cannot be read cannot be used either; the caller that opens it reports that. A missing one is a flaw if
- * others can create it. */
-static void note_missing(struct walk *w, int error)
+/* The path itself is the cause, so the caller that opens it meets the same error, and reports it. */
+static bool is_of_path(int error)
+{
+	return error == ENOENT || error == EACCES || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
+}
+
+/* A missing component is a flaw if others can create it. Any other error may be over when the caller opens the path,
+ * which nobody has judged then. */
+static void note_error(struct walk *w, int error)
 {
 	w->over = true;
-	if (error != ENOENT || !w->open)
-		return;
-	w->everybody = true;
-	w->flaw = alloc_format("%s does not exist, and others can create it first", shown_path(w));
+	if (!is_of_path(error)) {
+		w->flaw = alloc_format("%s cannot be examined: %s", shown_path(w), strerror(error));
+	} else if (error == ENOENT && w->open) {
+		w->everybody = true;
+		w->flaw = alloc_format("%s does not exist, and others can create it first", shown_path(w));
+	}
 }
 
 /* The kernel resolves one link at a time and may still accept the path. */
@@ -117,7 +125,7 @@ static void go_up(char *path)
 static void check_component(struct walk *w, struct stat *st)
 {
 	if (lstat(shown_path(w), st) == -1)
-		note_missing(w, errno);
+		note_error(w, errno);
 	else
 		judge_owner(w, st);
 }
@@ -129,8 +137,8 @@ static void follow_link(struct walk *w)
 	ssize_t len = readlink(w->here, target, sizeof(target) - 1);
 	struct stat st;
 
-	if (len <= 0 || ++w->links > LINKS_MAX) {
-		w->over = true;		/* the kernel cannot open it either */
+	if (len == -1 || ++w->links > LINKS_MAX) {
+		note_error(w, len == -1 ? errno : ELOOP);
 		return;
 	}
 	target[len] = '\0';
@@ -227,18 +235,28 @@ static int open_without_links(const char *path)
 	    ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : fd;
 }
 
+static char *directory_flaw(int fd, const char *path, uid_t user)
+{
+	struct stat st;
+
+	if (fd == -1 || fstat(fd, &st) == -1)
+		return alloc_format("%s: %s", path, strerror(errno));
+	if (st.st_uid != 0 && st.st_uid != user)
+		return alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", path, st.st_uid, user);
+	return NULL;
+}
+
 int file_open_directory(const char *path, uid_t user, char **flaw)
 {
 	struct walk w = { .user = user, .links_only = true };
-	struct stat st;
-	int fd = -1;
+	int fd;
 
 	walk_path(&w, path);
 	*flaw = w.flaw;
-	if (w.flaw == NULL && (fd = open_without_links(w.over ? path : shown_path(&w))) == -1)
-		*flaw = alloc_format("%s: %s", path, strerror(errno));
-	else if (w.flaw == NULL && fstat(fd, &st) == 0 && st.st_uid != 0 && st.st_uid != user)
-		*flaw = alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", path, st.st_uid, user);
+	if (*flaw != NULL)
+		return -1;
+	fd = open_without_links(w.over ? path : shown_path(&w));
+	*flaw = directory_flaw(fd, path, user);
 	if (*flaw == NULL)
 		return fd;
 	if (fd != -1)

@@ -1,5 +1,7 @@
+/* ldflags: -Wl,--wrap=lstat */
 #include <sys/stat.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +18,23 @@
 
 static char directory[32];
 static bool everybody;
+
+/* ---- a disk that fails ---- */
+
+static int until_failure = -1;	/* calls that still succeed; -1: all */
+static int failure;
+
+int __real_lstat(const char *path, struct stat *st);
+int __wrap_lstat(const char *path, struct stat *st);
+
+int __wrap_lstat(const char *path, struct stat *st)
+{
+	if (until_failure >= 0 && until_failure-- == 0) {
+		errno = failure;
+		return -1;
+	}
+	return __real_lstat(path, st);
+}
 
 static const char *at(const char *name)
 {
@@ -195,6 +214,27 @@ TEST(a_link_that_is_too_long, setup, teardown)
 	assert_int_equal(unlink(at("link")), 0);
 	assert_int_equal(symlink(target + 100, at("link")), 0);
 	is_safe(path);
+}
+
+/* The error may be over when the path is opened, so nobody has judged it. Only of a path that cannot be opened either nothing is said. */
+TEST(a_component_that_cannot_be_examined, setup, teardown)
+{
+	make_directory("a", 0755);
+	make_directory("a/b", 0777);
+	for (int i = 0; i < 5; i++) {
+		char *flaw;
+
+		until_failure = i;
+		failure = EIO;
+		flaw = file_path_flaw(at("a/b"), geteuid(), &everybody);
+		assert_non_null(flaw);
+		assert_non_null(strstr(flaw, "cannot be examined: Input/output error"));
+		free(flaw);
+	}
+	until_failure = 1;
+	failure = EACCES;
+	assert_null(file_path_flaw(at("a/b"), geteuid(), &everybody));
+	until_failure = -1;
 }
 
 TEST(links_of_root_and_the_user_alone_are_followed, setup, teardown)
