@@ -237,12 +237,19 @@ static enum data look_for_data(const char *dir)
 static void mark_data(struct keeper *k)
 {
 	static const char mark[] = "a Redis has written its append-only file here\n";
-	struct stat st;
 
-	if (!k->marked)
-		k->marked = fstat(k->lock_fd, &st) == 0 && st.st_size > 0;
 	if (!k->marked && look_for_data(k->conf->redis.dir) == DATA_THERE)
 		k->marked = pwrite(k->lock_fd, mark, sizeof(mark) - 1, 0) == (ssize_t)sizeof(mark) - 1;
+}
+
+/* Nobody else writes into the lock file while the keeper holds it. */
+static void read_mark(struct keeper *k)
+{
+	struct stat st;
+
+	if (fstat(k->lock_fd, &st) == -1)
+		give_up(strerror(errno), k->conf->redis.dir, EX_OSERR);
+	k->marked = st.st_size > 0;
 }
 
 static void check_data(struct keeper *k)
@@ -430,6 +437,7 @@ _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int
 	if (k.signal_fd == -1)
 		give_up(strerror(errno), conf->redis.dir, EX_OSERR);
 	await_lock(&k);
+	read_mark(&k);
 	slot_set_state(k.slot, SLOT_RUNNING);
 	do {
 		now_ms = clock_monotonic_ms();
