@@ -44,7 +44,7 @@ static const struct rate_unit *rate_unit_of(const char *text)
 	return NULL;
 }
 
-/* "50/s", "10/min", "3600/h", "50" */
+/* "50/s", "10/min", "3600/h", "50". One pace has one text, by which commands compare it. */
 static int parse_rate(struct admin *a, struct paced *p)
 {
 	const char *text = a->options.rate != NULL ? a->options.rate : RATE_DEFAULT, *why = NULL;
@@ -57,6 +57,8 @@ static int parse_rate(struct admin *a, struct paced *p)
 	if (unit == NULL || why != NULL)
 		return admin_fail(a, EX_USAGE, "--rate: expected a number and /s, /m or /h, such as 50/s");
 	p->per_ms = (double)n / unit->ms;
+	for (; unit > rate_units && n % 60 == 0; unit--)
+		n /= 60;
 	snprintf(p->rate, sizeof(p->rate), "%lld/%s", n, unit->names[0]);
 	return 0;
 }
@@ -79,7 +81,11 @@ int paced_read(struct admin *a, struct paced *p)
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
 		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what "
 		    "failed again: set dead_letter.enabled");
-	return parse_rate(a, p);
+	if (parse_rate(a, p) == -1)
+		return -1;
+	if (a->options.rate != NULL)
+		a->options.rate = p->rate;
+	return 0;
 }
 
 void paced_free(struct paced *p)

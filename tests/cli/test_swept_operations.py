@@ -68,7 +68,8 @@ def test_an_interrupted_command_leaves_it_running_and_it_can_be_stopped(service,
     row, = listed(d)
     assert child.returncode == -signal.SIGINT and f"a supervisor continues the retry: quredis operations mail shows it, with --stop {row['id']} it ends" in err
     assert row["state"] == "running" and row["total"] in (None, len(wanted)) and row["operation"].startswith("dlq retry cause="), row
-    assert d.quredis(*RETRY).code == 75, "another pace joins"
+    assert d.quredis(*RETRY).code == 75, "another pace does not join"
+    assert d.quredis(*RETRY, "--no-wait", "--rate", f"{LETTERS // 4 * 60}/m").code == 0, "the same pace in other words does not join"
     assert d.quredis("operations", "mail", "--stop", row["id"]).code == 0
     wait_for(lambda: listed(d)[0]["state"] == "interrupted", 60)
     stopped = moved(q)
