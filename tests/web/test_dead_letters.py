@@ -83,6 +83,7 @@ def test_operations_are_listed_and_stopped(page, redis, quredisd, handler, width
     other, = (r for r in p.rows(".table-operations") if "rm" in r[0])
     assert CAUSE in ours[0] and "running" in ours[1] and ours[2] == f"1 of {len(wanted)}" and "root@" in ours[4], ours
     assert "\x1b" not in other[0] and "interrupted" in other[1] and other[4] == "<b>eve</b>" and "Stop" not in other[-1], other
+    assert p.count(".table-operations .badge-run[title^='the supervisor']") == 1 and p.count(".table-operations .badge-off[title^='no process']") == 1
     if is_phone:
         assert_fits(p, "operations")
     if AXE is not None:

@@ -14,7 +14,7 @@ const textOf = (operation, name) => visibleLine(field(operation, name)?.text ?? 
 
 function showState(td, o) {
 	const error = field(o, "error");
-	draw(td, [o.state, error], () => [badge(error ? "warn" : STATES[o.state]?.[0], o.state, STATES[o.state]?.[1]), error && h("span", { class: "reason" }, visibleLine(error.text))]);
+	draw(td, [o.state, error], () => [badge(error ? "warn" : STATES[o.state]?.level ?? "unknown", o.state, STATES[o.state]?.text), error && h("span", { class: "reason" }, visibleLine(error.text))]);
 }
 
 /** queue: null for all. */
