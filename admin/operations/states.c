@@ -15,10 +15,12 @@ const struct operation_state_words operations_states[OPERATION_STATES] = {
 	    "Redis forgets it 7 days after its last step", false },
 };
 
+/* The scripts judge it alike: a hold that ends later than one that begins now is of a clock that went back. */
 bool operations_is_held(const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
-	return text[OPERATION_HOLDER][0] != '\0' &&
-	    operation_figure(text[OPERATION_HELD], OPERATION_TIME_MAX_MS, 0) > now_ms;
+	int64_t held_ms = operation_figure(text[OPERATION_HELD], OPERATION_TIME_MAX_MS, 0);
+
+	return text[OPERATION_HOLDER][0] != '\0' && held_ms > now_ms && held_ms <= now_ms + QUEUE_OPERATION_HOLD_MS;
 }
 
 /* A command that was interrupted leaves it without a holder; so does a process that was asked to stop and died. */

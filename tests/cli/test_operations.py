@@ -597,7 +597,9 @@ def test_the_clock_of_redis_goes_back(past, quredis):
     child.kill()
     child.communicate()
     id_, = {f.split(b":")[0].decode() for f in q.client.hkeys(f"{q.escape}:operations")}
-    q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:holder": "elsewhere 1 00000000", f"{id_}:held": str(10 ** 15)})
+    q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:holder": "elsewhere 1 00000000", f"{id_}:held": str((q.client.time()[0] + 86400) * 1000)})
+    row, = json.loads(quredis("-u", server.url, "--json", "operations", "mail").out)
+    assert row["state"] == "interrupted" and row["process"] is None, row
     r = quredis("-u", server.url, *MINE)
     assert r.code == 0 and q.client.llen(q.ingress) == len(wanted), r
 
