@@ -39,6 +39,7 @@
 /* Redis takes it as SIGTERM, which is blocked there: a stop may send that to every process, also while workers still
  * need Redis, or its disk is full. */
 #define END_SIGNAL SIGINT
+#define MARK "a Redis has written its append-only file here\n"
 #define MARK_EVERY_MS 1000
 #define SILENT_MS 2000		/* a buffer that is written within this time is not worth a word */
 #define ASK_EVERY_MS 100	/* while silent; then SPEAK_ASK_MS */
@@ -166,7 +167,6 @@ static bool is_alone(struct keeper *k, int64_t timeout_ms)
 		{ .fd = k->life_fd, .events = POLLIN },
 		{ .fd = k->signal_fd, .events = POLLIN },
 	};
-
 	int n = poll(p, 2, timeout_ms > INT_MAX ? -1 : (int)timeout_ms);
 
 	if (n == -1)
@@ -232,14 +232,11 @@ static enum data look_for_data(const char *dir)
 	return data;
 }
 
-/* Redis begins with nothing where it finds no data. So the lock file remembers that there was some: it is not empty
- * then. */
+/* Redis begins with nothing where it finds no data. So a lock file that is not empty remembers that there was some. */
 static void mark_data(struct keeper *k)
 {
-	static const char mark[] = "a Redis has written its append-only file here\n";
-
 	if (!k->marked && look_for_data(k->conf->redis.dir) == DATA_THERE)
-		k->marked = pwrite(k->lock_fd, mark, sizeof(mark) - 1, 0) == (ssize_t)sizeof(mark) - 1;
+		k->marked = pwrite(k->lock_fd, MARK, sizeof(MARK) - 1, 0) == (ssize_t)sizeof(MARK) - 1;
 }
 
 /* Nobody else writes into the lock file while the keeper holds it. */
@@ -254,12 +251,15 @@ static void read_mark(struct keeper *k)
 
 static void check_data(struct keeper *k)
 {
+	static const char missing[] = "its append-only file is missing (appendonlydir with its manifest, or "
+	    "appendonly.aof), although a Redis has written one: mount or restore it; to begin with an empty Redis, "
+	    "remove quredis.lock there, too";
+	enum data data = look_for_data(k->conf->redis.dir);
+
 	mark_data(k);
-	if (k->marked && look_for_data(k->conf->redis.dir) == DATA_MISSING)
-		give_up("its append-only file is missing (appendonlydir with its manifest, or appendonly.aof), "
-		    "although a Redis has written one: "
-			"mount or restore it; to begin with an empty Redis, remove quredis.lock there, too",
-		    k->conf->redis.dir, EX_DATAERR);
+	if (k->marked && data != DATA_THERE)
+		give_up(data == DATA_MISSING ? missing : "its append-only file cannot be examined",
+		    k->conf->redis.dir, data == DATA_MISSING ? EX_DATAERR : EX_OSERR);
 }
 
 /* ---- redis-server ---- */
