@@ -44,7 +44,7 @@ static const struct rate_unit *rate_unit_of(const char *text)
 	return NULL;
 }
 
-/* "50/s", "10/min", "3600/h", "50". One pace has one text, by which commands compare it. */
+/* "50/s", "10/min", "3600/h", "50": each spelling of a rate gives the same text, by which commands compare it. */
 static int parse_rate(struct admin *a, struct paced *p)
 {
 	const char *text = a->options.rate != NULL ? a->options.rate : RATE_DEFAULT, *why = NULL;

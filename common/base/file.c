@@ -90,14 +90,14 @@ static void judge_owner(struct walk *w, const struct stat *st)
 	}
 }
 
-/* The path itself is the cause, so the caller that opens it meets the same error, and reports it. */
+/* The path itself is the cause: a caller that opens it with the same rights meets the same error, and reports it. */
 static bool is_of_path(int error)
 {
 	return error == ENOENT || error == EACCES || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
 }
 
-/* A missing component is a flaw if others can create it. Any other error may be over when the caller opens the path,
- * which nobody has judged then. */
+/* A missing component is a flaw if others can create it. After an error of another kind the caller might open a path
+ * whose owners this file has not judged, so that is a flaw, too. */
 static void note_error(struct walk *w, int error)
 {
 	w->over = true;

@@ -1,5 +1,5 @@
 /*
- * Replies of Redis as the rest of the program sees it, which is a view of hiredis' reply (no other folder sees
+ * Replies of Redis as the rest of the program sees them: views of hiredis' replies (no other folder sees
  * hiredis' types), and the lines of INFO.
  */
 #include <assert.h>

@@ -239,7 +239,7 @@ static void mark_data(struct keeper *k)
 		k->marked = pwrite(k->lock_fd, MARK, sizeof(MARK) - 1, 0) == (ssize_t)sizeof(MARK) - 1;
 }
 
-/* Nobody else writes into the lock file while the keeper holds it. */
+/* The keeper alone writes into the lock file while it holds it, so it reads the mark once. */
 static void read_mark(struct keeper *k)
 {
 	struct stat st;

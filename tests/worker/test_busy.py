@@ -87,7 +87,7 @@ def test_a_worker_that_is_held_sleeps(redis, quredisd, tmp):
     print(f"wakeups in {LOOK_S} s: {woken}, with {probes} probes")
     assert max(n for name, n in woken.items() if name != "breaker") <= woken["open"] + MORE, woken
     assert woken["breaker"] <= woken["open"] + MORE * (1 + probes), woken
-    assert max(used.values()) < 0.5, used       # one that does not sleep at all wakes never
+    assert max(used.values()) < 0.5, used       # a worker that does not sleep at all never wakes up
 
 
 def test_a_worker_without_redis_sleeps(redis, quredisd):
@@ -104,7 +104,7 @@ def test_a_worker_without_redis_sleeps(redis, quredisd):
     print(f"wakeups in {LOOK_S} s: {woken}, CPU: {used}")
     assert waits_for(d) == {"mail": "its connection to Redis"}
     assert woken["no Redis"] <= woken["open"] + MORE + 2 * LOOK_S, woken
-    assert used["no Redis"] < 0.5, used     # one that does not sleep at all wakes never
+    assert used["no Redis"] < 0.5, used     # a worker that does not sleep at all never wakes up
 
 
 def test_a_gate_that_opens_wakes_its_workers(redis, quredisd, handler, ledger):

@@ -216,7 +216,7 @@ TEST(a_link_that_is_too_long, setup, teardown)
 	is_safe(path);
 }
 
-/* The error may be over when the path is opened, so nobody has judged it. Only of a path that cannot be opened either nothing is said. */
+/* The error may be over when the caller opens the path. EACCES is no flaw: the caller meets it, too, and reports it. */
 TEST(a_component_that_cannot_be_examined, setup, teardown)
 {
 	make_directory("a", 0755);

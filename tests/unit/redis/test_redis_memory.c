@@ -108,7 +108,7 @@ TEST(several_at_once)
 	redis_command_free(&push);
 }
 
-/* What waits to be sent stays; what was sent leaves no memory behind. */
+/* The buffer keeps commands that wait to be sent, and no memory of those that were sent. */
 TEST(memory_of_sent_commands)
 {
 	static char large[100000];
