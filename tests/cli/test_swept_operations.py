@@ -15,6 +15,7 @@ from .test_operations import begin
 RETRY = ["dlq", "retry", "mail", "--all", "--cause", CAUSE, "--yes"]
 SLOW = [*RETRY, "--rate", f"{LETTERS // 4}/s"]
 LEAD = "quredis:of:ingress:mail:sweeper"
+HOLD_MS = 5000      # QUEUE_OPERATION_HOLD_MS: a longer one is none
 
 
 @pytest.fixture
@@ -291,7 +292,7 @@ def test_the_error_of_an_operation_is_the_first(forged, quredis, notes, error):
 
 def test_it_does_not_stop_if_the_process_that_was_asked_is_gone(forged, quredis):
     q, write = forged
-    write(what=WHAT, bound="9999999999999-0", wanted="stop", holder="elsewhere 1 00000000", held=str(now_ms() + 3600000))
+    write(what=WHAT, bound="9999999999999-0", wanted="stop", holder="elsewhere 1 00000000", held=str(now_ms() + HOLD_MS))
     states = [json.loads(quredis("--json", "operations", "mail").out)[0]["state"]]
     write(held="1")
     states.append(json.loads(quredis("--json", "operations", "mail").out)[0]["state"])
@@ -301,7 +302,7 @@ def test_it_does_not_stop_if_the_process_that_was_asked_is_gone(forged, quredis)
 @pytest.mark.parametrize("held", [True, False])
 def test_a_dry_run_stops_nothing(forged, quredis, held):
     q, write = forged
-    write(what=WHAT, bound="9999999999999-0", wanted="run", holder="elsewhere 1 00000000", held=str(now_ms() + 3600000 if held else 1))
+    write(what=WHAT, bound="9999999999999-0", wanted="run", holder="elsewhere 1 00000000", held=str(now_ms() + HOLD_MS if held else 1))
     before = dumps(q.client)
     r = quredis("operations", "mail", "--stop", ID, "--dry-run")
     assert (r.code, r.out) == (0, f"operation {ID} of mail would {'stop after its next message' if held else 'be stopped'}\n"), r
@@ -342,7 +343,7 @@ def test_what_is_no_operation_hides_none(redis, quredis):
 
 def test_a_long_text_of_another_program_is_cut(forged, quredis):
     q, write = forged
-    write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" + "ä" * 500000 + " 1", held=str(now_ms() + 3600000))
+    write(what=WHAT, bound="9999999999999-0", by="x" * 1000000, holder="y" + "ä" * 500000 + " 1", held=str(now_ms() + HOLD_MS))
     r = quredis("--json", "operations", "mail")
     row, = json.loads(r.out)
     assert row["by"] == "x" * 8192 + "..." and row["process"] == "y" + "ä" * 4095 + "..."
