@@ -61,7 +61,8 @@ static void explain_no_worker(const struct board_queue *q, int64_t now_ms, char 
 		    units_elapsed(now_ms - ended_ms, text));
 }
 
-static void explain_no_redis(const struct slot *next, char out[HOLD_TEXT_SIZE])
+/* No worker has shown its error yet, only that it has no connection. */
+static void explain_loss(const struct slot *next, char out[HOLD_TEXT_SIZE])
 {
 	struct slot_text_seen why;
 
@@ -84,10 +85,10 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 		explain_shortage(slots->of_queue[q - b->queues].starts, out);
 	else if (judged->hold == HOLD_NO_WORKER)
 		explain_no_worker(q, now_ms, out);
-	else if (judged->hold == HOLD_NO_REDIS)
-		explain_no_redis(holds_next_to_connect(q, b, slots), out);
 	else if (judged->error != 0 && judged->error == queue_error_shown(b, q, &slots->errors))
 		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
+	else if (judged->hold == HOLD_NO_REDIS)
+		explain_loss(holds_next_to_connect(q, b, slots), out);
 }
 
 #define ALSO_MAX 2		/* further holds that the text names; it counts the rest */

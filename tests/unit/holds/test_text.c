@@ -72,6 +72,20 @@ TEST(a_lost_connection_has_its_error_and_the_next_attempt, setup, master_teardow
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
+/* One worker was cut off, and Redis answered the other one. The answer is not the reason of the loss. */
+TEST(the_text_is_that_of_the_worst_error, setup, master_teardown)
+{
+	for (int i = 0; i < 2; i++)
+		atomic_store(&slot_of(i)->redis_down, 1);
+	atomic_store(&slot_of(0)->error, QUEUE_ERROR_NO_REDIS);
+	because(0, "Broken pipe");
+	atomic_store(&slot_of(0)->redis_retry_ms, 9000);
+	atomic_store(&slot_of(1)->error, QUEUE_ERROR_TRANSIENT);
+	because(1, "ERR max number of clients reached");
+	atomic_store(&slot_of(1)->redis_retry_ms, 3500);
+	assert_string_equal(explained(0), "no connection to Redis: Broken pipe");
+}
+
 TEST(a_server_that_refuses_has_its_answer_and_the_next_attempt, setup, master_teardown)
 {
 	for (int i = 0; i < 2; i++) {
