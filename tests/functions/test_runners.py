@@ -1,0 +1,327 @@
+"""
+The runners of etc/runtimes, spoken to over pipes: the protocol of quredis-handler(7), nothing of ours between. One table of cases for all
+languages: functions.py, functions.rb, … do the same, each in its language.
+"""
+import dataclasses
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from harness import ROOT, alive, children_of, wait_for
+
+HERE = pathlib.Path(__file__).parent
+FILES = {"python": "py", "ruby": "rb", "perl": "pl", "php": "php", "node": "js"}
+LANGUAGES = [x for x in FILES if (ROOT / f"etc/runtimes/quredis-{x}").exists()]
+ISOLATED = [x for x in LANGUAGES if x != "node"]
+MODES = [*((x, ()) for x in LANGUAGES), *((x, ("--isolate",)) for x in ISOLATED)]
+INTERPRETER = {"python": "/usr/bin/python3"}
+RAISED = {"python": "ValueError", "ruby": "ArgumentError", "perl": "die", "php": "InvalidArgumentException", "node": "RangeError"}
+NEGATIVE = {**RAISED, "php": "ValueError"}
+NOT_JSON = {"python": "JSONDecodeError", "ruby": "JSON::ParserError", "perl": "JSON::PP", "php": "JsonException", "node": "SyntaxError"}
+NOT_TEXT = {"python": "UnicodeDecodeError", "ruby": "Encoding::InvalidByteSequenceError", "perl": "Encode", "php": "UnexpectedValueException",
+            "node": "TypeError"}
+NOTHING = {"python": "None", "ruby": "nil", "perl": "undef", "php": "false", "node": "undefined"}
+TRUE = {"python": "True", "ruby": "true", "perl": "1", "php": "1", "node": "true"}
+SEGV = {"ruby": "SIGABRT"}            # Ruby reports the crash, then it aborts
+VERDICT_PASSES = ("python", "ruby", "php")      # their usual way to catch an error does not catch a verdict
+LARGE = 8 << 20
+
+
+def name_of(value):
+    return value if isinstance(value, str) else "isolated" if value == ("--isolate",) else "shared" if value == () else None
+
+
+class Runner:
+    def __init__(self, language, *arguments, tmp, env=(), **options):
+        if shutil.which(INTERPRETER.get(language, language)) is None:
+            pytest.skip(f"{language} is not installed")
+        self.log = tmp / "log"
+        self.program = ROOT / f"etc/runtimes/quredis-{language}"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([str(self.program), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                            env={**os.environ, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
+        self.serials = []
+
+    def write(self, *messages, keys=""):
+        """In one write, so that the runner may have read them all before it runs the first."""
+        jobs = []
+        for message in messages:
+            self.serials.append(b"%016d" % (1 << 40 | len(self.serials)))
+            jobs.append(b"JOB %s 3 %d%s\n%s\n" % (self.serials[-1], len(message), keys.encode(), message))
+        self.process.stdin.write(b"".join(jobs))
+        self.process.stdin.flush()
+
+    def answer(self):
+        """(number of its message, the answer without its serial)"""
+        verb, serial, *rest = self.process.stdout.readline().decode().rstrip("\n").split(" ", 2)
+        return self.serials.index(serial.encode()), " ".join([verb, *rest])
+
+    def ask(self, *messages, keys=""):
+        self.write(*messages, keys=keys)
+        return self.answer()[1]
+
+    def close(self):
+        """(exit status, what it still wrote)"""
+        self.process.stdin.close()
+        with self.process.stdout as out:
+            rest = out.read()
+        return self.process.wait(60), rest
+
+    def said(self):
+        return self.log.read_text(errors="replace")
+
+
+@pytest.fixture
+def start(tmp):
+    """A runner that has said READY."""
+    started = []
+
+    def start(language, *arguments, function="handle", **options):
+        path = HERE / f"functions.{FILES[language]}"
+        runner = Runner(language, *arguments, f"{path}:{function}", tmp=tmp, **options)
+        started.append(runner)
+        assert runner.process.stdout.readline() == b"READY\n", runner.said()
+        return runner
+
+    yield start
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+            runner.process.wait()
+        for pipe in (runner.process.stdin, runner.process.stdout):
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass
+
+
+@dataclasses.dataclass
+class Case:
+    """A message, its answer, and what the log then has."""
+    message: bytes
+    answer: str
+    log: str = ""
+
+
+def counted(message):
+    digest = hashlib.sha1(message).hexdigest()
+    return Case(message, f"REJECT {len(message)} {digest} sha1:{digest}")
+
+
+def cases(language):
+    file = rf"functions\.{FILES[language]}"
+    return [
+        Case(b"ok", "OK"), Case(b"", "OK"), Case(b"\0", "OK"), Case(b"JOB 1 1 5\nhello\n", "OK"),
+        *map(counted, [b"count\n", b"count\0\0\n\0", b"count\nJOB 1 1 5\nhello\n", b"count" + bytes(range(256)), b"count" + b"\n" * LARGE]),
+        Case(b"print", "OK", "OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n"),
+        Case(b"cat", "OK"),
+        Case(b"retry", "RETRY 250ms class=SMTP later now"),
+        Case(b"negative", rf"FAIL class={NEGATIVE[language]} retry\(after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
+        Case(b"reject", "REJECT class=Bad_Mail no thing"),
+        Case(b"fail", "FAIL later"),
+        Case(b"rescue", "REJECT class=X no"),
+        *([] if language == "python" else [Case(b"swallow", "REJECT class=X no")]),
+        Case(b"raise", rf"FAIL class={RAISED[language]} bad thing here OK 1 \({file}:\d+ in .*decide\)", rf"{file}(.*\n)*.*handle"),
+    ]
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_answers(start, language, mode):
+    """Each case alone, then all at once: every answer is that of its message."""
+    runner = start(language, *mode)
+    table = cases(language)
+    for case in table:
+        assert re.fullmatch(case.answer, runner.ask(case.message)), case.message[:50]
+        assert re.search(case.log, runner.said()), case.message[:50]
+    asked = len(runner.serials)
+    runner.write(*(case.message for case in table if len(case.message) < 1000))
+    for n, case in enumerate(case for case in table if len(case.message) < 1000):
+        number, answer = runner.answer()
+        assert number == asked + n
+        assert re.fullmatch(case.answer, answer)
+    assert runner.close() == (0, b"")
+    assert "inherited" not in runner.said()
+    assert f"quredis-{language}:" not in runner.said()          # no frames of the runner
+    if language in VERDICT_PASSES:
+        assert "swallowed" not in runner.said()
+    assert runner.said().count("after fork\n") == (len(runner.serials) if mode else 0)
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_job(start, language, mode):
+    runner = start(language, *mode)
+    keys = " id=order-1 request_id=web.7 max_attempts=5 redelivered=1 deadline=1700000000250 later=x"
+    assert runner.ask(b"job", keys=keys) == f"REJECT mail order-1 web.7 3 5 {TRUE[language]} 1700000000.250 {NOTHING[language]}"
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_descriptor_of_answers(start, language, mode, tmp):
+    """With reply_fd standard output stays what it was."""
+    ours, theirs = os.pipe()
+    out = os.open(tmp / "out", os.O_WRONLY | os.O_CREAT)
+
+    def arrange():
+        os.dup2(theirs, 3)
+        os.dup2(out, 1)
+
+    runner = Runner(language, *mode, str(HERE / f"functions.{FILES[language]}"), tmp=tmp, env={"QUREDIS_REPLY_FD": "3"}, close_fds=False,
+                    preexec_fn=arrange)
+    os.close(theirs)
+    os.close(out)
+    runner.process.stdout.close()
+    runner.process.stdout = os.fdopen(ours, "rb")
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    assert runner.ask(b"print") == "OK"
+    assert runner.ask(b"job", keys=" id=1 request_id=1 deadline=1").endswith(NOTHING[language])
+    assert runner.ask(b"cat") == "OK"
+    assert runner.close() == (0, b"")
+    assert re.search("OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n", (tmp / "out").read_text())
+    assert "inherited" not in (tmp / "out").read_text()
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_signs_of_life_come_before_the_answer(start, language, mode, tmp):
+    runner = start(language, *mode)
+    runner.write(b"wait " + os.fsencode(tmp / "go"), b"ok")
+    assert runner.answer() == (0, "BEAT")
+    assert runner.answer() == (0, "PROGRESS 100 half way")
+    (tmp / "go").touch()
+    assert sorted([runner.answer(), runner.answer()]) == [(0, "OK"), (1, "OK")]
+    assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_order_to_end(start, language, mode, number):
+    """The function that waits is interrupted. Those before it are answered; it and those after it are not."""
+    runner = start(language, *mode)
+    runner.write(b"ok", b"ok", b"wait", b"ok")
+    seen = [runner.answer() for _ in range(4 if language != "node" else 5)]
+    assert sorted(x for x in seen if x[0] < 3) == [(0, "OK"), (1, "OK"), (2, "BEAT"), (2, "PROGRESS 100 half way")]
+    runner.process.send_signal(number)
+    assert runner.process.wait(60) == 128 + number
+    assert runner.process.stdout.read() == b""
+    if language != "node":              # a promise cannot be interrupted
+        assert "finally ran\n" in runner.said()
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_order_to_end_while_nothing_runs(start, language, mode):
+    runner = start(language, *mode)
+    assert runner.ask(b"ok") == "OK"
+    runner.process.terminate()
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert runner.process.stdout.read() == b""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_exit_of_a_shared_function(start, language, code):
+    runner = start(language)
+    runner.write(b"ok", b"exit %d" % code, b"ok")
+    assert runner.answer() == (0, "OK")
+    if language in ("php", "node"):     # nothing of the language can stop its exit
+        assert runner.process.wait(60) == code
+        assert runner.process.stdout.read() == b""
+        return
+    assert runner.answer() == (1, f"FAIL exit_code={code} the function called exit: {code}")
+    assert runner.answer() == (2, "OK")
+    assert runner.close() == (0, b"")
+
+
+ENDED = "the process of the function ended before the function"
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_end_of_a_child(start, language):
+    runner = start(language, "--isolate")
+    called = ENDED if language == "php" else "the function called exit: {}"
+    ends = {b"segv": f"signal={SEGV.get(language, 'SIGSEGV')}", b"kill": "signal=SIGKILL", b"quick": f"exit_code=0 {ENDED}",
+            b"exit 0": f"exit_code=0 {called.format(0)}", b"exit 3": f"exit_code=3 {called.format(3)}"}
+    for message, end in ends.items():
+        assert runner.ask(message) == f"FAIL {end}"
+        assert runner.ask(b"ok") == "OK"
+    assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_nothing_of_a_child_lives(start, language):
+    """Also what has a session of its own is dead before the answer is written."""
+    runner = start(language, "--isolate")
+    for _ in range(5):
+        assert runner.ask(b"daemon") == "OK"
+        assert children_of(runner.process.pid) == []
+
+
+@pytest.mark.parametrize("language, mode", [x for x in MODES if x[0] not in ("node", "python")], ids=name_of)
+def test_fork_of_a_function_has_no_job(start, language, mode):
+    """A fork of the function that raises, or returns, neither answers nor reads jobs."""
+    runner = start(language, *mode)
+    assert runner.ask(b"fork") == "OK"
+    assert runner.ask(b"ok") == "OK"
+    wait_for(lambda: not any(alive(pid) for pid in children_of(runner.process.pid)))
+    assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_decoded_messages(start, language, mode):
+    runner = start(language, "--json", *mode, function="decoded")
+    assert runner.ask(b'{"key": "\xc3\xa9"}') == "REJECT é"
+    for wrong in (b'{"key"', b"", b"{}}"):
+        assert runner.ask(wrong).startswith(f"REJECT class={NOT_JSON[language]} the message is not json: ")
+    assert runner.ask(b'"\xff"').startswith("REJECT class=")
+    assert runner.close() == (0, b"")
+    runner = start(language, "--text", *mode, function="decoded")
+    assert runner.ask("é\0x".encode()) == "REJECT é x"
+    assert runner.ask(b"\xff").startswith(f"REJECT class={NOT_TEXT[language]} the message is not text: ")
+    assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_function_without_job(start, language, mode):
+    runner = start(language, *mode, function="one")
+    assert runner.ask(b"x") == "OK"
+    assert "one ran\n" in runner.said()
+
+
+WRONG = {"hande": "functions has no function hande (did you mean handle?)", "xxxxxxxxx": "functions has no function xxxxxxxxx\n",
+         "three": "three must take (message) or (message, job), not (", "none": "none must take (message) or (message, job), not (",
+         "generate": "generate has a yield: nobody would run its body"}
+LACKS = {"ruby": ["generate"], "perl": ["generate"]}
+
+
+@pytest.mark.parametrize("language, function", [(x, f) for x in LANGUAGES for f in WRONG if f not in LACKS.get(x, [])])
+def test_function_that_cannot_be_called(language, function, tmp):
+    path = HERE / f"functions.{FILES[language]}"
+    for more in ([], ["--check"]):
+        runner = Runner(language, *more, f"{path}:{function}", tmp=tmp)
+        assert runner.close() == (1, b"")
+        assert f"quredis-{language}: {WRONG[function]}" in runner.said()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_check_only_loads(language, tmp):
+    path = HERE / f"functions.{FILES[language]}"
+    runner = Runner(language, "--check", str(path), tmp=tmp)
+    runner.write(b"kill")
+    assert runner.close() == (0, b"")
+    assert runner.said() == ""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_wrong_arguments(language, tmp):
+    ending = FILES[language]
+    (tmp / f"broken.{ending}").write_text("<?php\n(((\n")
+    wrong = {(f"{tmp}/none.{ending}",): f"{tmp}/none.{ending}: no such file", (f"{tmp}/broken.{ending}",): f"broken.{ending}",
+             ("--fast", "x"): "unknown option --fast\nusage: quredis-", (): "expected one function\nusage: quredis-",
+             ("--json", "--text", "x"): "expected one function\nusage: quredis-"}
+    for arguments, text in wrong.items():
+        runner = Runner(language, *arguments, tmp=tmp)
+        assert runner.close()[0] in (1, 255)
+        assert text in runner.said()
