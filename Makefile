@@ -40,6 +40,7 @@ mandir     ?= $(prefix)/share/man
 docdir     ?= $(prefix)/share/doc/quredis
 completions ?= $(prefix)/share
 libdir     ?= $(prefix)/lib
+libexecdir ?= $(prefix)/libexec
 unitdir    ?= $(libdir)/systemd/system
 sysconfdir ?= /etc
 
@@ -112,7 +113,10 @@ sources_of = $(filter-out %/main.c $(foreach f,$(filter $1/%,$(FOLDERS)),$f/%),$
 UNIT_PROGS  := $(patsubst %.c,$O/unit/%,$(notdir $(UNIT)))
 FUZZ_PROGS  := $(FUZZED:tests/fuzz/%.c=$O/fuzz/%)
 
-all: $O/quredisd $O/quredis $(FOLDERS:%=$O/%/wall)
+all: $O/quredisd $O/quredis $O/runtimes $(FOLDERS:%=$O/%/wall)
+# A program that is not installed finds the runners of functions beside itself.
+$O/runtimes:
+	@mkdir -p $O && ln -sfnr etc/runtimes $@
 ifeq ($O,build/release)
 all: build/quredisd build/quredis
 build/quredisd build/quredis: build/%: build/release/%
@@ -153,7 +157,8 @@ $O/probed.mk: Makefile
 		case $$f in -Wl,*) echo "PROBED_LINK += $$f";; *) echo "PROBED += $$f";; esac; \
 	done >$@.tmp; rm -f $@.out; mv $@.tmp $@
 
-DEFINES = -D_GNU_SOURCE -DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"'
+DEFINES = -D_GNU_SOURCE -DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"' \
+	-DQUREDIS_LIBEXECDIR='"$(libexecdir)/quredis"'
 COMPILE = $(CC) -std=gnu17 $(DEFINES) -I. -MMD -MP $(WARNINGS) -fPIE $(PROBED) $(SANITIZE) \
 	$(CPPFLAGS) $(FORTIFY) $(CFLAGS)
 LINK    = $(CC) $(CFLAGS) -pie $(PROBED_LINK) -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
@@ -406,6 +411,7 @@ lint:
 # ---- install ------------------------------------------------------------------------------------
 
 MAN   = $(wildcard man/*.[1-9])
+RUNTIMES = $(wildcard etc/runtimes/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
 DOCS  = README.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
@@ -420,9 +426,10 @@ MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysco
 # A configuration that is already there is never overwritten.
 install: $O/quredisd $O/quredis
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DOCDIRS:%=$(DESTDIR)$(docdir)/%) \
-		$(DESTDIR)$(sysconfdir)/quredis/conf.d
+		$(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(libexecdir)/quredis
 	$(INSTALL) -m 755 $O/quredisd $(DESTDIR)$(sbindir)/quredisd
 	$(INSTALL) -m 755 $O/quredis $(DESTDIR)$(bindir)/quredis
+	$(INSTALL) -m 755 $(RUNTIMES) $(DESTDIR)$(libexecdir)/quredis
 	@test -e $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || \
 		$(INSTALL) -m 644 etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf
 	@for m in $(MAN); do s=$${m##*.}; $(INSTALL) -d $(DESTDIR)$(mandir)/man$$s && \
@@ -441,13 +448,15 @@ install: $O/quredisd $O/quredis
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/quredisd $(DESTDIR)$(bindir)/quredis
+	rm -f $(RUNTIMES:etc/runtimes/%=$(DESTDIR)$(libexecdir)/quredis/%)
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
 	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
 	rm -f $(DOCS:%=$(DESTDIR)$(docdir)/%)
 	cmp -s etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf && \
 		rm -f $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || :
-	-rmdir $(DESTDIR)$(docdir)/etc/* $(DESTDIR)$(docdir)/* $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis 2>/dev/null
+	-rmdir $(DESTDIR)$(docdir)/etc/* $(DESTDIR)$(docdir)/* $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis \
+		$(DESTDIR)$(libexecdir)/quredis 2>/dev/null
 
 clean:
 	rm -rf $(BUILD)

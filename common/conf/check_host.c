@@ -439,7 +439,10 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 {
 	check_user(l, q);
 	check_working_directory(l, q);
-	if (q->handler != NULL) {
+	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED) {
+		if (conf_check_function_files(l, q))
+			check_program(l, q, conf_queue_origin(q, "function"), "interpreter", q->handler[0]);
+	} else if (q->handler != NULL) {
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
 	}

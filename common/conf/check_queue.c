@@ -35,7 +35,7 @@ static void check_name_and_handler(struct conf_loading *l, const struct conf_que
 		conf_error(l, conf_queue_place(q), "this queue has no name");
 	else if (q->name != NULL && !identifier_is(IDENTIFIER_NAME, q->name, strlen(q->name)))
 		conf_error(l, where, "name: expected %s, not \"%s\"", identifier_form(IDENTIFIER_NAME), q->name);
-	if (q->handler == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
+	if (q->handler == NULL && q->function == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
 	    !conf_given(conf_queue_origin(&l->defaults, "handler")))
 		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
 }
@@ -146,7 +146,7 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 	}
 }
 
-static bool given_here(const struct conf_loading *l, const struct conf_queue *q, const char *key)
+bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key)
 {
 	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_FILE && !conf_given(conf_queue_origin(&l->defaults, key));
 }
@@ -156,11 +156,11 @@ static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 {
 	static const char *const persistent_only[] = { "window", "recycle.jobs", "recycle.rss", "recycle.age" };
 
-	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && given_here(l, q, "input"))
+	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && conf_given_in_queue(l, q, "input"))
 		conf_warning(l, conf_queue_origin(q, "input"),
 		    "queue %s: input = \"argv\" has no effect with mode = \"persistent\"", shown_name(q));
 	for (size_t i = 0; q->mode == CONF_MODE_EXEC && i < nitems(persistent_only); i++)
-		if (given_here(l, q, persistent_only[i]))
+		if (conf_given_in_queue(l, q, persistent_only[i]))
 			conf_warning(l, conf_queue_origin(q, persistent_only[i]),
 			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q),
 			    persistent_only[i]);
@@ -351,6 +351,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);
+	conf_check_function(l, q);
 	check_dead_letter(l, q);
 	check_shared(l, q);
 	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);

@@ -26,6 +26,7 @@
  */
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
 enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
+enum conf_message { CONF_MESSAGE_BYTES, CONF_MESSAGE_JSON, CONF_MESSAGE_TEXT };	/* as a function gets it */
 enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 
 /* The meaning of an exit status (docs/design.md). FAIL: a failed attempt. */
@@ -100,6 +101,10 @@ struct conf_queue {
 	bool shared;			/* other programs fetch from it, too */
 	bool headers;			/* false: a producer's first line "quredis/1 ..." is payload */
 	char **handler;			/* argv, NULL at the end; handler[0] absolute */
+	char *function;			/* FILE or FILE:FUNCTION, from which handler, mode and reply_fd follow */
+	bool isolate;			/* each message in a fork of the process that has loaded the function */
+	enum conf_message message;
+	char **interpreter;		/* of the function, NULL at the end; NULL: the usual one */
 	enum conf_mode mode;
 	enum conf_input input;
 	int window;

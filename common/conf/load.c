@@ -179,9 +179,12 @@ static void merge_defaults(struct conf_loading *l)
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
 		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));
+		bool function = conf_given(conf_queue_origin(q, "function"));
+		bool handler = conf_given(conf_queue_origin(q, "handler"));
 
 		merge_queue(l, q);
 		forward_to_others(q, own);
+		conf_derive_handler(q, function, handler);
 		name_list(conf, q, &q->ingress, "ingress");
 		name_list(conf, q, &q->transit, "transit");
 		name_list(conf, q, &q->escape, "escape");

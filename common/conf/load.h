@@ -24,6 +24,7 @@
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and
  *			paths of this host
+ *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
  */
@@ -96,9 +97,17 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 /* The group that an earlier system called `path`; NULL: none. */
 const char *conf_renamed_group(const char *path);
 
+/* function.c. own_: the queue itself has the key, which `defaults` may have, too. */
+void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handler);
+void conf_check_function(struct conf_loading *l, const struct conf_queue *q);
+/* Of a queue whose handler follows from its function. False: its interpreter is missing, which is reported. */
+bool conf_check_function_files(struct conf_loading *l, const struct conf_queue *q);
+
 /* check.c, check_queue.c, check_host.c */
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
+/* the queue itself sets the key, and `defaults` does not */
+bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);

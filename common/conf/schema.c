@@ -21,6 +21,7 @@
 static const char *const log_formats[] = { "logfmt", "json", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 static const char *const modes[] = { "exec", "persistent", NULL };
+static const char *const messages[] = { "bytes", "json", "text", NULL };
 static const char *const inputs[] = { "stdin", "argv", NULL };
 static const char *const fences[] = { "finish", "kill", NULL };
 
@@ -139,6 +140,10 @@ static const struct conf_key queue_keys[] = {
 	KEY("headers", BOOL, headers, .fallback = "true"),
 
 	KEY("handler", STRINGS, handler),
+	KEY("function", STRING, function),
+	KEY("isolate", BOOL, isolate, .fallback = "false"),
+	KEY("message", CHOICE, message, .fallback = "bytes", .choices = messages),
+	KEY("interpreter", STRINGS, interpreter),
 	KEY("mode", CHOICE, mode, .fallback = "exec", .choices = modes),
 	KEY("input", CHOICE, input, .fallback = "stdin", .choices = inputs),
 	KEY("window", INT, window, .fallback = "1", RANGE(1, 1000)),

@@ -1,0 +1,225 @@
+/*
+ * A function as the handler of a queue (quredis-function(7)): the extension of its file chooses the runner, a persistent
+ * handler that loads it. The handler that follows from `function` is a value like any other, so quredisd -T, a reload
+ * and the worker need to know nothing of functions.
+ */
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+#define REPLY_FD 3	/* what the function prints stays apart from the answers of its runner */
+
+static const struct language {
+	const char *extensions[4];
+	const char *runner;		/* its name in the folder of runners */
+	const char *interpreter;	/* where distributions install it */
+	const char *package;		/* of Debian, which has it */
+	bool forks;
+} languages[] = {
+	{ { "py" }, "quredis-python", "/usr/bin/python3", "python3", true },
+	{ { "rb" }, "quredis-ruby", "/usr/bin/ruby", "ruby", true },
+	{ { "js", "mjs", "cjs" }, "quredis-node", "/usr/bin/node", "nodejs", false },
+	{ { "php" }, "quredis-php", "/usr/bin/php", "php-cli", true },
+	{ { "pl", "pm" }, "quredis-perl", "/usr/bin/perl", "perl", true },
+};
+
+/* ---- the parts of a function ---- */
+
+/* The length of FILE in FILE:FUNCTION. */
+static size_t file_length(const char *function)
+{
+	const char *slash = strrchr(function, '/'), *colon = strrchr(slash == NULL ? function : slash, ':');
+
+	return colon == NULL ? strlen(function) : (size_t)(colon - function);
+}
+
+static bool has_extension(const struct language *language, const char *extension)
+{
+	for (size_t i = 0; i < nitems(language->extensions) && language->extensions[i] != NULL; i++)
+		if (strcmp(language->extensions[i], extension) == 0)
+			return true;
+	return false;
+}
+
+/* NULL: no language has the extension of the file. */
+static const struct language *language_of(const char *function)
+{
+	char file[PATH_MAX];
+	const char *dot, *slash;
+	size_t len = file_length(function);
+
+	strlcpy(file, function, len + 1 < sizeof(file) ? len + 1 : sizeof(file));
+	dot = strrchr(file, '.');
+	slash = strrchr(file, '/');
+	for (size_t i = 0; dot != NULL && dot > slash && i < nitems(languages); i++)
+		if (has_extension(&languages[i], dot + 1))
+			return &languages[i];
+	return NULL;
+}
+
+/* The folder of runners: that of an installation, or beside a program that was built and not installed. */
+static char *runner_path(const char *runner)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *beside;
+
+	if (len > 0) {
+		self[len] = '\0';
+		*strrchr(self, '/') = '\0';
+		beside = alloc_format("%s/runtimes/%s", self, runner);
+		if (access(beside, F_OK) == 0)
+			return beside;
+		free(beside);
+	}
+	return alloc_format("%s/%s", QUREDIS_LIBEXECDIR, runner);
+}
+
+/* ---- the handler that follows ---- */
+
+static size_t count(char **list)
+{
+	size_t n = 0;
+
+	while (list != NULL && list[n] != NULL)
+		n++;
+	return n;
+}
+
+static char **command_line(const struct conf_queue *q, const struct language *language)
+{
+	static const char *const options[] = { [CONF_MESSAGE_JSON] = "--json", [CONF_MESSAGE_TEXT] = "--text" };
+	size_t given = count(q->interpreter), n = 0;
+	char **argv = alloc_zero(given + 6, sizeof(*argv));
+
+	for (; n < given; n++)
+		argv[n] = alloc_string(q->interpreter[n]);
+	if (given == 0)
+		argv[n++] = alloc_string(language->interpreter);
+	argv[n++] = runner_path(language->runner);
+	if (q->isolate)
+		argv[n++] = alloc_string("--isolate");
+	if (q->message != CONF_MESSAGE_BYTES)
+		argv[n++] = alloc_string(options[q->message]);
+	argv[n] = alloc_string(q->function);
+	return argv;
+}
+
+static void set_derived(struct conf_queue *q, const char *key)
+{
+	*conf_queue_origin(q, key) = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "function" };
+}
+
+static void forget(struct conf_queue *q, const char *key)
+{
+	conf_value_free(conf_key_find(&conf_schema_queue, key), q);
+	*conf_queue_origin(q, key) = (struct conf_origin){ .kind = CONF_ORIGIN_NONE };
+}
+
+void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handler)
+{
+	const struct language *language;
+
+	if (q->function == NULL)
+		return;
+	if (own_handler && !own_function) {	/* it takes the place of a function of `defaults` */
+		forget(q, "function");
+		return;
+	}
+	language = language_of(q->function);
+	if (language == NULL || own_handler)
+		return;				/* conf_check_function() reports it */
+	forget(q, "handler");
+	q->handler = command_line(q, language);
+	q->mode = CONF_MODE_PERSISTENT;
+	set_derived(q, "handler");
+	set_derived(q, "mode");
+	if (q->reply_fd < REPLY_FD) {
+		q->reply_fd = REPLY_FD;
+		set_derived(q, "reply_fd");
+	}
+}
+
+/* ---- checks ---- */
+
+static const char *shown_name(const struct conf_queue *q)
+{
+	return q->name == NULL ? "?" : q->name;
+}
+
+static void check_form(struct conf_loading *l, const struct conf_queue *q, const struct language *language)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "function");
+
+	if (q->function[0] != '/')
+		conf_error(l, where, "function: expected \"/DIR/FILE\" or \"/DIR/FILE:FUNCTION\", not \"%s\"", q->function);
+	else if (language == NULL)
+		conf_error(l, where, "function: no runner for \"%s\": expected a file whose name ends with .py, .rb, .js, "
+		    ".mjs, .cjs, .php, .pl or .pm; quredis-function(7) says how to name a module", q->function);
+	else if (q->isolate && !language->forks)
+		conf_error(l, conf_queue_origin(q, "isolate"), "queue %s: isolate: Node cannot fork; use a handler with "
+		    "mode = \"exec\", which is a new process for each message", shown_name(q));
+}
+
+/* Warns only of keys that the queue itself sets, since `defaults` may serve functions of other queues. */
+static void check_without(struct conf_loading *l, const struct conf_queue *q)
+{
+	static const char *const keys[] = { "isolate", "message", "interpreter" };
+
+	for (size_t i = 0; i < nitems(keys); i++)
+		if (conf_given_in_queue(l, q, keys[i]))
+			conf_warning(l, conf_queue_origin(q, keys[i]), "queue %s: %s has no effect without function",
+			    shown_name(q), keys[i]);
+}
+
+void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->function == NULL) {
+		check_without(l, q);
+		return;
+	}
+	check_form(l, q, language_of(q->function));
+	if (conf_given(conf_queue_origin(q, "handler")))
+		conf_error(l, conf_queue_origin(q, "function"),
+		    "queue %s has a function and a handler: expected one of them", shown_name(q));
+}
+
+static bool is_missing(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == -1 && errno == ENOENT;
+}
+
+bool conf_check_function_files(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "function");
+	const struct language *language = language_of(q->function);
+	const char *interpreter = q->handler[0];
+	const char *runner = q->handler[q->interpreter == NULL ? 1 : count(q->interpreter)];
+	char *file = alloc_copy(q->function, file_length(q->function));
+	bool no_interpreter = q->interpreter == NULL && is_missing(interpreter);
+
+	if (no_interpreter)
+		conf_error(l, where, "function: %s does not exist: install it (Debian: apt install %s), or set interpreter",
+		    interpreter, language->package);
+	if (is_missing(runner))
+		conf_error(l, where, "function: its runner %s does not exist: make install copies it", runner);
+	if (is_missing(file))
+		conf_error(l, where, "function: %s does not exist", file);
+	else
+		conf_check_path(l, where, "function", file, q->run_as.uid, q->run_as.uid == 0);
+	free(file);
+	return !no_interpreter;
+}
