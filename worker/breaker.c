@@ -126,6 +126,11 @@ bool breaker_succeeded(struct board_queue *b)
 	return close_breaker(b);
 }
 
+bool breaker_loaded(struct board_queue *b)
+{
+	return close_breaker(b);
+}
+
 bool breaker_answered(struct board_queue *b, int threshold)
 {
 	if (threshold <= 0)

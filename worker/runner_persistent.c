@@ -79,7 +79,7 @@ static int room_for_jobs(const struct worker *w)
 	if (w->persistent.undecided)
 		return 0;
 	if (!persistent_running(w->persistent.process))
-		return 1;
+		return w->env->conf->ready ? 0 : 1;
 	if (!persistent_ready(w->persistent.process) && persistent_unanswered(w->persistent.process) > 0)
 		return 0;
 	return persistent_room(w->persistent.process);
@@ -116,11 +116,8 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 
 	if (w->persistent.undecided)
 		return;
-	if (!persistent_running(w->persistent.process) &&
-	    persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
-		starter_put_off(w, now_ms);
+	if (!persistent_running(w->persistent.process) && !loader_start(w, now_ms))
 		return;
-	}
 	starter_succeeded(w);
 	while (room_for_jobs(w) > 0 && (p = starter_next(w)).tray != -1)
 		if (!give(w, p, now_ms))
@@ -170,7 +167,8 @@ static void flush_jobs(struct worker *w)
 
 static void settle_negative_answer(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms)
 {
-	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
+	struct handler_result result = { .end = HANDLER_EXITED, .code = r->ended ? r->code : -1,
+		.signal = r->ended ? r->signal : 0, .duration_ms = r->duration_ms,
 		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
 	struct failure f = { .result = &result };
 
@@ -279,13 +277,18 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG
 	    : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
-	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_CANCELLED ? "cancelled"
+	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_LATE ? "start_timeout"
+	    : e->how == PERSISTENT_CANCELLED ? "cancelled"
 	    : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
 	if (verdict_is_broken(e) || verdict_is_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
 		    now_ms);
+	else if (verdict_is_broken(e) && !e->loaded)
+		settle_unrunnable(w, handler_cause_unready(e->how == PERSISTENT_LATE, e->code, e->signal), "ready",
+		    e->how == PERSISTENT_LATE ? "it was not ready within start_timeout"
+		    : "it ended before it was ready", now_ms);
 	else if (verdict_is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
 		    "it ended before its first answer", now_ms);
@@ -330,6 +333,7 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 
 	if (w->persistent.undecided)
 		judge_end(w, now_ms);
+	loader_tick(w, now_ms);
 	if (!persistent_running(w->persistent.process))
 		return;
 	for (; persistent_reply(w->persistent.process, &reply); n++)
@@ -401,7 +405,10 @@ static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	if (!persistent_running(w->persistent.process))
 		return !w->persistent.undecided;
-	persistent_drain(w->persistent.process, now_ms);
+	if (persistent_loads(w->persistent.process))
+		persistent_stop(w->persistent.process, now_ms);		/* it would read the end of its input too late */
+	else
+		persistent_drain(w->persistent.process, now_ms);
 	return false;
 }
 
@@ -422,7 +429,8 @@ static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_m
 
 static int64_t deadline_ms(const struct worker *w)
 {
-	return persistent_running(w->persistent.process) ? persistent_deadline_ms(w->persistent.process) : INT64_MAX;
+	return persistent_running(w->persistent.process) ? persistent_deadline_ms(w->persistent.process)
+	    : loader_deadline_ms(w);
 }
 
 const struct runner runner_persistent = {

@@ -44,23 +44,45 @@ static void append_last_line(struct failure *f, const struct handler_result *res
 		snprintf(f->text + n, sizeof(f->text) - n, ": %.*s", (int)f->words_len, f->words);
 }
 
+static void describe_end(struct failure *f, int signal, int code)
+{
+	if (signal != 0) {
+		f->class = "HandlerSignal";
+		snprintf(f->text, sizeof(f->text), "killed by %s", process_signal_name(signal));
+	} else {
+		f->class = f->verdict == CONF_OUTCOME_ESCAPE ? "Rejected" : "HandlerExit";
+		snprintf(f->text, sizeof(f->text), "exit status %d", code);
+	}
+}
+
 void verdict_describe(struct failure *f, const struct handler_result *result)
 {
-	size_t size = sizeof(f->text);
-
 	f->result = result;
 	if (result->end == HANDLER_TIMED_OUT) {
 		f->class = "HandlerTimeout";
-		snprintf(f->text, size, "timed out after %lld ms%s", (long long)result->duration_ms,
+		snprintf(f->text, sizeof(f->text), "timed out after %lld ms%s", (long long)result->duration_ms,
 		    result->limit == NULL ? "" : result->limit);
-	} else if (result->signal != 0) {
-		f->class = "HandlerSignal";
-		snprintf(f->text, size, "killed by %s", process_signal_name(result->signal));
 	} else {
-		f->class = f->verdict == CONF_OUTCOME_ESCAPE ? "Rejected" : "HandlerExit";
-		snprintf(f->text, size, "exit status %d", result->code);
+		describe_end(f, result->signal, result->code);
 	}
 	append_last_line(f, result);
+}
+
+/* The message ran in a process of its own, whose end the handler tells. Without a reason the last line of stderr is the
+ * reason. */
+static void describe_told_end(struct failure *f, const struct handler_reply *r)
+{
+	size_t n;
+
+	describe_end(f, r->signal, r->code);
+	if (r->reason_len == 0) {
+		append_last_line(f, f->result);
+		return;
+	}
+	n = strlen(f->text);
+	f->words = r->reason;
+	f->words_len = r->reason_len < HANDLER_REASON_SHOWN ? r->reason_len : HANDLER_REASON_SHOWN;
+	snprintf(f->text + n, sizeof(f->text) - n, ": %.*s", (int)f->words_len, f->words);
 }
 
 void verdict_of_reply(struct failure *f, const struct handler_reply *r)
@@ -77,6 +99,10 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	f->verdict = of[r->verb].outcome;
 	f->class = of[r->verb].class;
 	f->delay_ms = r->delay_ms;
+	if (r->ended) {
+		describe_told_end(f, r);
+		return;
+	}
 	snprintf(f->named, sizeof(f->named), "%.*s", (int)r->class_len, r->class_len > 0 ? r->class : "");
 	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named) && strcmp(f->named, FAILED_RETRY) != 0)
 		f->class = f->named;

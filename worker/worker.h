@@ -15,6 +15,7 @@
 #include "worker/fence.h"
 #include "worker/fetcher.h"
 #include "worker/history.h"
+#include "worker/loader.h"
 #include "worker/mover.h"
 #include "worker/notes.h"
 #include "worker/pacing.h"
@@ -69,6 +70,7 @@ struct worker {
 	struct notes notes;
 	struct evidence evidence;
 	struct starter starter;
+	struct loader loader;
 	struct runner_exec exec;
 	struct runner_persistent persistent;
 	struct fence fence;

@@ -36,6 +36,7 @@ static void run_turn(struct persistent *p, const sigset_t *open)
  */
 static void judge_end(const struct conf_queue *q, const struct persistent_end *e, struct trial *t)
 {
+	const char *before = e->loaded ? "answered" : "was ready";
 	char why[256];
 
 	t->outcome = "breaker";
@@ -46,10 +47,14 @@ static void judge_end(const struct conf_queue *q, const struct persistent_end *e
 	buffer_append(&t->stderr_tail, e->stderr_tail, e->stderr_len);
 	switch (e->how) {
 	case PERSISTENT_EXITED:
-		t->reason = alloc_format("it ended before it answered: exit status %d", e->code);
+		t->reason = alloc_format("it ended before it %s: exit status %d", before, e->code);
 		break;
 	case PERSISTENT_SIGNALED:
-		t->reason = alloc_format("it ended before it answered: killed by %s", process_signal_name(e->signal));
+		t->reason = alloc_format("it ended before it %s: killed by %s", before,
+		    process_signal_name(e->signal));
+		break;
+	case PERSISTENT_LATE:
+		t->reason = alloc_string("it was not ready within start_timeout");
 		break;
 	case PERSISTENT_DESYNC:
 		t->reason = alloc_format("quredis ended it: %s", e->desync);
@@ -75,10 +80,14 @@ static void serve(const struct conf_queue *q, struct persistent *p, const struct
 {
 	struct handler_reply reply;
 	struct persistent_end end;
+	bool given = false;
 
-	persistent_give(p, SERIAL, job, clock_monotonic_ms());
-	persistent_flush(p);
 	do {
+		if (!given && persistent_room(p) > 0) {
+			persistent_give(p, SERIAL, job, clock_monotonic_ms());
+			persistent_flush(p);
+			given = true;
+		}
 		run_turn(p, open);
 		while (persistent_reply(p, &reply)) {
 			trial_replied(t, &reply);

@@ -262,6 +262,17 @@ void process_close_from(int from)
 		closefrom(from);
 }
 
+int process_signal_number(const char *name, size_t len)
+{
+	for (int sig = 1; sig < NSIG; sig++) {
+		const char *known = process_signal_name(sig);
+
+		if (strlen(known) == len && memcmp(known, name, len) == 0)
+			return sig;
+	}
+	return 0;
+}
+
 const char *process_signal_name(int sig)
 {
 #define NAMED(name) [name] = #name

@@ -61,6 +61,7 @@ int64_t process_resident_bytes(pid_t pid);	/* of memory; -1: not visible */
 #define PROCESS_BOOT_ID_SIZE 64
 int process_boot_id(char out[PROCESS_BOOT_ID_SIZE]);	/* of this start of the machine; -1: cannot be read */
 
+int process_signal_number(const char *name, size_t len);	/* of such a name; 0: it is none */
 const char *process_signal_name(int sig);	/* "SIGKILL"; "SIG35" for the nameless */
 
 #endif

@@ -23,6 +23,7 @@ static const char *const waits_for[WORKER_HOLDS] = {
 	[WORKER_GATE_SHUT] = "the gate of its queue",
 	[WORKER_PAUSED] = "the end of the pause",
 	[WORKER_BREAKER] = "the breaker",
+	[WORKER_LOADS] = "its handler to be ready",
 	[WORKER_LEASE_IN_DOUBT] = "its lease",
 	[WORKER_PUT_OFF] = "the end of a back-off",
 	[WORKER_FETCHING] = "a message",

@@ -21,7 +21,7 @@ extern const char *const slot_state_names[];			/* "free", "starting", … */
 /* Why a worker requests no message now, by rank: of several the first one counts (worker/admission.c). */
 enum worker_hold {
 	WORKER_ADMITTED, WORKER_LEAVES, WORKER_CONNECTS, WORKER_QUIET, WORKER_GATE_SHUT, WORKER_PAUSED, WORKER_BREAKER,
-	    WORKER_LEASE_IN_DOUBT,
+	    WORKER_LOADS, WORKER_LEASE_IN_DOUBT,
 	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW,
 	    WORKER_NO_TRAY,
 	WORKER_HOLDS

@@ -154,7 +154,8 @@ bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *
 /* Warns only of keys that the queue itself sets: `defaults` may serve queues of both modes. */
 static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 {
-	static const char *const persistent_only[] = { "window", "recycle.jobs", "recycle.rss", "recycle.age" };
+	static const char *const persistent_only[] = { "window", "recycle.jobs", "recycle.rss", "recycle.age",
+		"ready" };
 
 	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && conf_given_in_queue(l, q, "input"))
 		conf_warning(l, conf_queue_origin(q, "input"),

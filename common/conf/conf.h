@@ -107,6 +107,8 @@ struct conf_queue {
 	char **interpreter;		/* of the function, NULL at the end; NULL: the usual one */
 	enum conf_mode mode;
 	enum conf_input input;
+	bool ready;			/* persistent: it writes READY once it has loaded, and gets no message before */
+	int64_t start_timeout_ms;	/* until READY */
 	int window;
 	int reply_fd;
 	char **env;			/* "NAME=VALUE" set; "NAME" passed through; NULL at the end */

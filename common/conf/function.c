@@ -143,8 +143,10 @@ void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handl
 	forget(q, "handler");
 	q->handler = command_line(q, language);
 	q->mode = CONF_MODE_PERSISTENT;
+	q->ready = true;
 	set_derived(q, "handler");
 	set_derived(q, "mode");
+	set_derived(q, "ready");
 	if (q->reply_fd < REPLY_FD) {
 		q->reply_fd = REPLY_FD;
 		set_derived(q, "reply_fd");

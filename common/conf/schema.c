@@ -146,6 +146,8 @@ static const struct conf_key queue_keys[] = {
 	KEY("interpreter", STRINGS, interpreter),
 	KEY("mode", CHOICE, mode, .fallback = "exec", .choices = modes),
 	KEY("input", CHOICE, input, .fallback = "stdin", .choices = inputs),
+	KEY("ready", BOOL, ready, .fallback = "false"),
+	KEY("start_timeout", DURATION, start_timeout_ms, .fallback = "60s", RANGE(1, DAY)),
 	KEY("window", INT, window, .fallback = "1", RANGE(1, 1000)),
 	KEY("reply_fd", INT, reply_fd, RANGE(3, 9)),
 	KEY("env", STRINGS, env, .secret = CONF_SECRET_VALUES),

@@ -11,7 +11,7 @@
 #include "common/handler/script.h"
 #include "common/handler/spawn.h"
 
-enum kind { NONE, UNRUNNABLE, MUTE, FAILURES };
+enum kind { NONE, UNRUNNABLE, MUTE, FAILURES, UNREADY };
 enum how { REPLIED, EXITED, SIGNALED, TIMED_OUT };
 
 /* The parts of a word, from its lowest bits: 8, 8, 16, 8, 8 and 16 bits. */
@@ -63,6 +63,16 @@ uint64_t handler_cause_mute(int code, int signal)
 	struct cause c = { .kind = MUTE };
 
 	set_end(&c, code, signal);
+	return pack(&c);
+}
+
+uint64_t handler_cause_unready(bool late, int code, int signal)
+{
+	struct cause c = { .kind = UNREADY };
+
+	set_end(&c, code, signal);
+	if (late)
+		c.how = TIMED_OUT;
 	return pack(&c);
 }
 
@@ -146,6 +156,11 @@ const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLE
 		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended before its first answer%s%s",
 		    end == NULL ? "" : ", with ", end == NULL ? "" : end);
 		break;
+	case UNREADY:
+		snprintf(out, HANDLER_CAUSE_SIZE, "its handler %s%s%s", c.how == TIMED_OUT
+		    ? "was not ready within start_timeout" : "ended before it was ready",
+		    end == NULL || c.how == TIMED_OUT ? "" : ", with ", end == NULL || c.how == TIMED_OUT ? "" : end);
+		break;
 	case FAILURES:
 		snprintf(out, HANDLER_CAUSE_SIZE, "%u different messages failed in a row, the last one with %s",
 		    c.messages, end == NULL ? "a reply" : end);
@@ -160,7 +175,14 @@ bool handler_cause_has_words(uint64_t word)
 {
 	struct cause c = unpack(word);
 
-	return c.kind == MUTE || c.kind == FAILURES;
+	return c.kind == MUTE || c.kind == FAILURES || c.kind == UNREADY;
+}
+
+bool handler_cause_is_of_start(uint64_t word)
+{
+	struct cause c = unpack(word);
+
+	return c.kind == UNRUNNABLE || c.kind == UNREADY;
 }
 
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
@@ -170,7 +192,7 @@ const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
 	if (c.kind == UNRUNNABLE)
 		snprintf(out, HANDLER_CAUSE_SIZE, "%s: %s", stage_name(&c), strerror((int)c.error));
 	else
-		strlcpy(out, c.kind == MUTE ? "no answer" : c.kind == FAILURES ? "failures" : "unknown",
-		    HANDLER_CAUSE_SIZE);
+		strlcpy(out, c.kind == MUTE ? "no answer" : c.kind == UNREADY ? "not ready"
+		    : c.kind == FAILURES ? "failures" : "unknown", HANDLER_CAUSE_SIZE);
 	return out;
 }

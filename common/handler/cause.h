@@ -17,6 +17,8 @@ struct handler_result;
 uint64_t handler_cause_unrunnable(const char *stage, int error);
 /* The handler ended before its first answer. code: exit status, -1: none; signal 0: none */
 uint64_t handler_cause_mute(int code, int signal);
+/* It did not say READY. late: within start_timeout; otherwise it ended before, with code or signal as above */
+uint64_t handler_cause_unready(bool late, int code, int signal);
 /* So many different messages failed in a row. last: how the last of them ended; NULL: the handler lives, and its reply
  * said so */
 uint64_t handler_cause_failures(unsigned messages, const struct handler_result *last);
@@ -28,6 +30,8 @@ uint64_t handler_cause_failures(unsigned messages, const struct handler_result *
  * Returns out.
  */
 const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE]);
+/* no message was involved, so a process that is ready ends it */
+bool handler_cause_is_of_start(uint64_t word);
 bool handler_cause_has_words(uint64_t word);	/* the handler ran, so it may have said why */
 /* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures",
  * "no answer". Returns out. */

@@ -138,9 +138,15 @@ bool persistent_running(const struct persistent *p)
 	return p->state != IDLE;
 }
 
+bool persistent_loads(const struct persistent *p)
+{
+	return p->conf->ready && !p->answers.ready;
+}
+
 bool persistent_ready(const struct persistent *p)
 {
-	return p->state == ACTIVE && (p->answers.any || p->life.has_read);
+	return p->state == ACTIVE &&
+	    (p->conf->ready ? p->answers.ready : p->answers.any || p->life.has_read);
 }
 
 bool persistent_alive(const struct persistent *p)
@@ -164,7 +170,7 @@ int persistent_room(const struct persistent *p)
 	int64_t left = p->conf->recycle.jobs < 0 ? INT64_MAX : p->conf->recycle.jobs - p->given;
 	int room = p->conf->window - p->window.n;
 
-	if (!persistent_alive(p) || p->input.large != NULL || persistent_input_pending(&p->input) >= PENDING_LONG)
+	if (!persistent_alive(p) || persistent_loads(p) || p->input.large != NULL || persistent_input_pending(&p->input) >= PENDING_LONG)
 		return 0;
 	return left < room ? (int)left : room;
 }

@@ -31,6 +31,7 @@ enum persistent_how {
 	PERSISTENT_CANCELLED,		/* persistent_cancel() */
 	PERSISTENT_STOPPED,		/* persistent_stop() or persistent_kill() */
 	PERSISTENT_UNRUNNABLE,		/* could not be executed: see error, stage */
+	PERSISTENT_LATE,		/* killed by this program: not READY within start_timeout */
 	PERSISTENT_DESYNC		/* killed by this program: it can answer no more (logged) */
 };
 
@@ -48,6 +49,7 @@ struct persistent_end {
 	/* false: the process read no byte of any job, so no message can be the cause of its end */
 	bool read_any;
 	bool answered_any;		/* false: the handler may be broken, and not a job */
+	bool loaded;			/* false: it must say READY first, and did not */
 	int64_t odd_lines;		/* lines that it wrote where answers are expected, and that are none */
 	/* the beginning of the last of them; "": there is none. Valid until the next start */
 	const char *odd_line;
@@ -79,8 +81,11 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 
 bool persistent_alive(const struct persistent *p);	/* executed, and takes jobs now or when there is room */
 bool persistent_running(const struct persistent *p);	/* started, and its end was not taken yet */
-/* the process has read from its input or answered, so it has started up */
+/* The process has started up: it has read from its input or answered; with `ready` in its configuration, it has said
+ * READY. */
 bool persistent_ready(const struct persistent *p);
+/* it must say READY, and has not. Of a process that has ended: it never did */
+bool persistent_loads(const struct persistent *p);
 int persistent_room(const struct persistent *p);	/* how many jobs may be given now */
 int persistent_unanswered(const struct persistent *p);
 bool persistent_fresh(const struct persistent *p);	/* the process has got no job yet */

@@ -18,6 +18,7 @@
 void persistent_answers_begin(struct persistent *p)
 {
 	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.progressed = false;
+	p->answers.ready = false;
 	p->answers.desync = NULL;
 	p->answers.odd_lines = 0;
 	p->answers.odd_line[0] = '\0';
@@ -194,6 +195,17 @@ static bool take_repeated(struct persistent *p, const struct handler_reply *r, b
 
 enum line_fate { LINE_ANSWERS, LINE_DROPPED, LINE_IS_OUTPUT };	/* ANSWERS: the caller of persistent_reply() gets it */
 
+/* Only the first one means something. */
+static enum line_fate take_ready(struct persistent *p)
+{
+	bool known = p->answers.ready;
+
+	p->answers.ready = true;
+	if (!known && p->conf->ready)
+		log_info("handler_ready", log_int("load_ms", p->now_ms - p->process.started_ms));
+	return known ? LINE_IS_OUTPUT : LINE_DROPPED;
+}
+
 /* is: REPLY or UNKNOWN */
 static enum line_fate take_reply(struct persistent *p, enum handler_line is, struct handler_reply *out,
     const char *line, size_t len)
@@ -251,7 +263,8 @@ static bool take_line(struct persistent *p, enum handler_lines_part kind, const 
 	bool first = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_BEGIN;
 	bool newline = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_END;
 	enum handler_line is = first ? handler_reply_parse(out, CONF_MODE_PERSISTENT, line, len) : HANDLER_LINE_OUTPUT;
-	enum line_fate fate = is == HANDLER_LINE_OUTPUT ? LINE_IS_OUTPUT : take_reply(p, is, out, line, len);
+	enum line_fate fate = is == HANDLER_LINE_OUTPUT ? LINE_IS_OUTPUT : is == HANDLER_LINE_READY ? take_ready(p)
+	    : take_reply(p, is, out, line, len);
 
 	if (first)
 		p->answers.dropping = fate != LINE_IS_OUTPUT && !newline;

@@ -119,8 +119,19 @@ static void check_ready(struct persistent *p)
 	p->life.ready_look_ms = p->now_ms + (wait < 1 ? 1 : wait > READY_LOOK_MS ? READY_LOOK_MS : wait);
 }
 
+/* When it must be READY; INT64_MAX: it is, or need not say it. */
+static int64_t ready_by_ms(const struct persistent *p)
+{
+	return persistent_loads(p) ? handler_after(p->process.started_ms, p->conf->start_timeout_ms) : INT64_MAX;
+}
+
 static void serve(struct persistent *p)
 {
+	if (p->now_ms >= ready_by_ms(p)) {
+		p->life.late = true;
+		terminate(p);
+		return;
+	}
 	if (!persistent_ready(p))
 		check_ready(p);
 	recycle(p);
@@ -211,6 +222,7 @@ int64_t persistent_deadline_ms(const struct persistent *p)
 	if (p->state == IDLE || p->process.phase != HANDLER_RUNNING)
 		return p->process.due_ms;
 	at = is_over(p) ? least(p->life.exit_by_ms, p->now_ms + EXIT_MS) : p->oldest.timeout_at_ms;
+	at = least(at, ready_by_ms(p));
 	if (!persistent_ready(p) && p->window.n > 0)
 		at = least(at, p->life.ready_look_ms);
 	if (p->conf->recycle.age_ms >= 0 && !p->life.recycled && !p->life.drained)
@@ -228,6 +240,8 @@ static enum persistent_how how_of(const struct persistent *p)
 		return PERSISTENT_DESYNC;
 	if (p->life.timed_out)
 		return PERSISTENT_TIMED_OUT;
+	if (p->life.late)
+		return PERSISTENT_LATE;
 	if (p->life.cancelled)
 		return PERSISTENT_CANCELLED;
 	if (p->life.stopped)
@@ -272,6 +286,7 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.asked = is_asked_to_exit(p),
 		.read_any = p->input.taken > 0,
 		.answered_any = p->answers.settled_any,
+		.loaded = !persistent_loads(p),
 		.odd_lines = p->answers.odd_lines,
 		.odd_line = p->answers.odd_line,
 		.jobs_read = p->given - (p->window.n - suspects),

@@ -32,6 +32,7 @@ struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	struct message shown;			/* the oldest unanswered message, for the log */
 	uint64_t shown_serial;			/* UINT64_MAX: no message is parsed */
+	bool ready;				/* it has written READY */
 	bool any;				/* also a BEAT, or an answer that is too late */
 	bool settled_any;			/* it has answered a job */
 	bool dropping;				/* the rest of an answer that is too long is being skipped */
@@ -51,6 +52,7 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 struct persistent_life {			/* life and end of the process: persistent_life.c */
 	bool drained, recycled;			/* asked to exit */
 	bool timed_out, cancelled, stopped;
+	bool late;				/* it was not READY within start_timeout */
 	bool has_read;				/* bytes of a job */
 	bool quiet;				/* a poll found no event: a signal may have ended it */
 	uint64_t timed_out_serial;

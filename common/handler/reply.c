@@ -18,10 +18,12 @@
 
 #define DELAY_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
 #define CLASS_IS "class="
+#define SIGNAL_IS "signal="
+#define CODE_IS "exit_code="
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
 /* A verb and its token may have these arguments, in this order. */
-enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_REASON = 8 };
+enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_END = 8, ARGUMENT_REASON = 16 };
 
 static const struct verb {
 	size_t len;
@@ -30,7 +32,7 @@ static const struct verb {
 } verbs[VERBS] = {
 	[VERB_OK] = { 2, false, 0 },
 	[VERB_RETRY] = { 5, true, ARGUMENT_DELAY | ARGUMENT_CLASS | ARGUMENT_REASON },
-	[VERB_FAIL] = { 4, true, ARGUMENT_CLASS | ARGUMENT_REASON },
+	[VERB_FAIL] = { 4, true, ARGUMENT_CLASS | ARGUMENT_END | ARGUMENT_REASON },
 	[VERB_REJECT] = { 6, true, ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_BEAT] = { 4, true, 0 },
 	[VERB_PROGRESS] = { 8, true, ARGUMENT_PERCENT | ARGUMENT_REASON },
@@ -120,20 +122,45 @@ static const char *end_of_word(const char *at, const char *end)
 	return space == NULL ? end : space;
 }
 
+/* Returns the length of the value if the next word is KEY=VALUE with this key; 0: it is another word. */
+static size_t value_of(const char *key, const char *at, const char *end, const char **value)
+{
+	const char *word_end = end_of_word(at, end);
+
+	*value = at + strlen(key);
+	return word_end <= *value || memcmp(at, key, strlen(key)) != 0 ? 0 : (size_t)(word_end - *value);
+}
+
 /* A class of another form stays in the reason, where an operator sees it. */
 static void take_class(struct handler_reply *out, const char **at, const char *end)
 {
-	const char *word_end = end_of_word(*at, end), *name = *at + strlen(CLASS_IS);
-	size_t len;
+	const char *name;
+	size_t len = value_of(CLASS_IS, *at, end, &name);
 
-	if (word_end <= name || memcmp(*at, CLASS_IS, strlen(CLASS_IS)) != 0)
-		return;
-	len = (size_t)(word_end - name);
-	if (!identifier_is(IDENTIFIER_CLASS, name, len))
+	if (len == 0 || !identifier_is(IDENTIFIER_CLASS, name, len))
 		return;
 	out->class = name;
 	out->class_len = len;
-	*at = skip_blanks(word_end, end);
+	*at = skip_blanks(name + len, end);
+}
+
+/* How the process of this one message ended, which only the handler has seen. */
+static void take_end(struct handler_reply *out, const char **at, const char *end)
+{
+	const char *value;
+	size_t len = value_of(SIGNAL_IS, *at, end, &value);
+	uint64_t code;
+
+	out->code = -1;
+	out->signal = len > 0 ? process_signal_number(value, len) : 0;
+	if (len == 0 && (len = value_of(CODE_IS, *at, end, &value)) > 0 && is_digits(value, len)) {
+		const char *p = value;
+
+		out->code = parse_digits(&p, value + len, &code) && code <= 255 ? (int)code : -1;
+	}
+	out->ended = out->signal != 0 || out->code != -1;
+	if (out->ended)
+		*at = skip_blanks(value + len, end);
 }
 
 static void take_delay(struct handler_reply *out, const char **at, const char *end)
@@ -196,6 +223,9 @@ static void take_arguments(struct handler_reply *out, const char *at, const char
 	out->class_len = 0;
 	if ((arguments & ARGUMENT_CLASS) != 0 && at < end)
 		take_class(out, &at, end);
+	out->ended = false;
+	if ((arguments & ARGUMENT_END) != 0 && out->token != NULL && at < end)
+		take_end(out, &at, end);
 	out->reason = at;
 	out->reason_len = (size_t)(end - at);
 }
@@ -207,6 +237,8 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 
 	while (end > line && (end[-1] == ' ' || end[-1] == '\r'))
 		end--;
+	if (mode == CONF_MODE_PERSISTENT && end - line == 5 && memcmp(line, "READY", 5) == 0)
+		return HANDLER_LINE_READY;
 	word = find_verb(mode, line, (size_t)(end - line), &out->verb);
 	at += word;
 	if (word == 0 || !take_token(mode, &at, end, &out->token))
@@ -242,6 +274,7 @@ void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const
 	out->verb = VERB_FAIL;
 	out->delay_ms = -1;
 	out->class_len = 0;
+	out->ended = false;
 	out->reason = reason;
 	out->reason_len = written >= HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN - 1 : (size_t)written;
 }

@@ -29,6 +29,11 @@ struct handler_reply {
 	/* the error class that the handler names, class_len bytes, all of them allowed */
 	const char *class;
 	size_t class_len;		/* 0: none, at most HANDLER_CLASS_MAX */
+	/* FAIL: the handler ran the message in a process of its own, and tells how that ended, by a signal or with an
+	 * exit status */
+	bool ended;
+	int signal;			/* ended: 0: by no signal */
+	int code;			/* ended: -1: no exit status */
 	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
@@ -43,6 +48,7 @@ struct handler_reply {
 enum handler_line {
 	HANDLER_LINE_OUTPUT,		/* no reply */
 	HANDLER_LINE_REPLY,
+	HANDLER_LINE_READY,		/* a persistent handler has loaded what it needs, and takes jobs */
 	/* A word in capital letters where a verb stands, but no verb of this mode. What follows it is not known; only
 	 * the token is defined */
 	HANDLER_LINE_UNKNOWN

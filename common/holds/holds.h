@@ -16,7 +16,7 @@
 
 /* By rank: of several holds the last one counts, since an operator must know it first. */
 enum hold {
-	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_RECOVERING, HOLD_BREAKER, HOLD_NO_PROCESS,
+	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_RECOVERING, HOLD_LOADING, HOLD_BREAKER, HOLD_NO_PROCESS,
 	HOLD_NO_WORKER, HOLD_ERROR, HOLD_REFUSED, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
 	HOLDS
 };
@@ -90,6 +90,7 @@ struct hold_slots {
 		/* of these, the one without a connection that tries next; NULL: all are connected */
 		const struct slot *next;
 		int unable;		/* of the serving ones, those that could not start their handler */
+		int loading;		/* of the serving ones, those whose handler has not said READY */
 		int able;		/* those that have started a message, and could start the last one */
 		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */

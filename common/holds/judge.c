@@ -20,6 +20,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 	if (atomic_load(&b->master.leaving[place]) != 0)
 		return;
 	w->serving++;
+	if (atomic_load(&s->hold) == WORKER_LOADS)
+		w->loading++;
 	if (atomic_load(&s->failed_ms) > (w->failed == NULL ? 0 : atomic_load(&w->failed->failed_ms)))
 		w->failed = s;
 	if (atomic_load(&s->not_started) != 0) {
@@ -175,6 +177,12 @@ static const char *judge_recovering(const struct hold_view *v)
 	    "processes of a dead supervisor are being killed" : "messages of dead workers are being returned";
 }
 
+/* While the handler of one worker is ready, the queue runs. */
+static const char *judge_loading(const struct hold_view *v)
+{
+	return v->w->loading > 0 && v->w->loading == v->w->serving ? "its handler loads, and is not ready yet" : NULL;
+}
+
 static const char *judge_breaker(const struct hold_view *v)
 {
 	return atomic_load(&v->q->workers.breaker.step) > 0 ?
@@ -224,7 +232,8 @@ static const char *judge_quarantine(const struct hold_view *v)
 
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
 	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
-	[HOLD_RECOVERING] = judge_recovering, [HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,
+	[HOLD_RECOVERING] = judge_recovering, [HOLD_LOADING] = judge_loading,
+	[HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,
 	[HOLD_NO_WORKER] = judge_no_worker, [HOLD_ERROR] = judge_error,
 	[HOLD_REFUSED] = judge_refused, [HOLD_NO_REDIS] = judge_no_redis,
 	[HOLD_BACKOFF] = judge_backoff, [HOLD_QUARANTINE] = judge_quarantine,

@@ -164,6 +164,34 @@ TEST(classes, begin_persistent)
 	assert_int_equal(reply.class_len, 0);
 }
 
+/* A handler tells how the process of one message ended. */
+TEST(told_ends, begin_persistent)
+{
+	static const struct { const char *line; bool ended; int signal, code; const char *reason; } cases[] = {
+		{ "FAIL 1 signal=SIGSEGV", true, SIGSEGV, -1, "" },
+		{ "FAIL 1 class=a signal=SIGKILL  out of memory", true, SIGKILL, -1, "out of memory" },
+		{ "FAIL 1 exit_code=3 why", true, 0, 3, "why" },
+		{ "FAIL 1 exit_code=0", true, 0, 0, "" },
+		{ "FAIL 1 exit_code=256", false, 0, 0, "exit_code=256" },
+		{ "FAIL 1 exit_code= why", false, 0, 0, "exit_code= why" },
+		{ "FAIL 1 exit_code=3x", false, 0, 0, "exit_code=3x" },
+		{ "FAIL 1 signal=SEGV", false, 0, 0, "signal=SEGV" },
+		{ "FAIL 1 why signal=SIGSEGV", false, 0, 0, "why signal=SIGSEGV" },
+		{ "REJECT 1 signal=SIGSEGV", false, 0, 0, "signal=SIGSEGV" },
+	};
+
+	for (size_t i = 0; i < nitems(cases); i++) {
+		is_reply(cases[i].line);
+		assert_int_equal(r.ended, cases[i].ended);
+		if (r.ended) {
+			assert_int_equal(r.signal, cases[i].signal);
+			assert_int_equal(r.code, cases[i].code);
+		}
+		assert_int_equal(r.reason_len, strlen(cases[i].reason));
+		assert_memory_equal(r.reason, cases[i].reason, r.reason_len);
+	}
+}
+
 TEST(progress, begin_persistent)
 {
 	static const char *const bad[] = { "PROGRESS 1", "PROGRESS 1 ", "PROGRESS 1 x", "PROGRESS 1 101", "PROGRESS 1 -1", "PROGRESS 1 4x",

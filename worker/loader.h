@@ -1,0 +1,20 @@
+#ifndef WORKER_LOADER_H
+#define WORKER_LOADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+
+/* Owner: loader.c. The start of the process of a persistent handler. With `ready` in its configuration that is started
+ * before there is a message, and gets one only after it has said READY. */
+struct loader {
+	bool loaded;		/* the process has said READY, and the breaker knows it */
+};
+
+/* False: the start was put off, for want of processes, descriptors or memory. */
+bool loader_start(struct worker *w, int64_t now_ms);
+void loader_tick(struct worker *w, int64_t now_ms);
+int64_t loader_deadline_ms(const struct worker *w);
+
+#endif
