@@ -421,7 +421,7 @@ FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
 
 # Of the paths in the manuals, those that an installation can move.
-MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysconfdir)/quredis/,g; s,/usr/local/share/doc/quredis,$(docdir),g'
+MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysconfdir)/quredis/,g; s,/usr/local/share/doc/quredis,$(docdir),g; s,/usr/local/libexec/quredis,$(libexecdir)/quredis,g'
 
 # A configuration that is already there is never overwritten.
 install: $O/quredisd $O/quredis

@@ -137,10 +137,12 @@ void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handl
 		forget(q, "function");
 		return;
 	}
-	language = language_of(q->function);
-	if (language == NULL || own_handler)
-		return;				/* conf_check_function() reports it */
+	if (own_handler)
+		return;				/* conf_check_function() reports it, and what is wrong below */
 	forget(q, "handler");
+	language = language_of(q->function);
+	if (language == NULL || q->function[0] != '/')
+		return;
 	q->handler = command_line(q, language);
 	q->mode = CONF_MODE_PERSISTENT;
 	q->ready = true;

@@ -85,6 +85,7 @@ SITUATIONS = {
     "draining": Situation(leave_the_configuration),     # for doctor; for the others the supervisor stops, since they show the configured queues
     "paused": Situation(pause),
     "recovering": Situation(None, dict.fromkeys((*READERS, "doctor", "textfile"), "Redis does not answer yet")),
+    "loading": Situation(lambda *_: None),             # its handler never says READY
     "breaker": Situation(miss_the_interpreter_and_pause),
     "no process": Situation(take_the_descriptors),
     "no worker": Situation(kill_the_only_worker_seven_times),
@@ -183,10 +184,11 @@ def test_every_face_says_the_same(redis_server, quredisd, tmp, tag):
     c = server.client()
     (tmp / "typo").write_text("#!/usr/bin/pyhton3\n")
     (tmp / "typo").chmod(0o755)
-    handlers = {"breaker": str(tmp / "typo"), "draining": ["/bin/sleep", "100"]}
+    handlers = {"breaker": str(tmp / "typo"), "draining": ["/bin/sleep", "100"], "loading": ["/bin/sleep", "1000"]}
+    more = {"loading": {"mode": "persistent", "ready": True, "start_timeout": "1h"}}
     d = quredisd(start=False, redis=server, supervisor={"node": "web1", "drain_timeout": "60s"}, health={"enabled": True, "interval": "1h"},
                  metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"},
-                 queues=[queue(queue_of(h), handlers.get(h, "/bin/cat"), workers=s.workers) for h, s in SITUATIONS.items()] +
+                 queues=[queue(queue_of(h), handlers.get(h, "/bin/cat"), workers=s.workers, **more.get(h, {})) for h, s in SITUATIONS.items()] +
                         [queue("stops", ["/bin/sleep", "100"])])
     d.walked = threading.Event()        # all faces have said the holds of single queues
     status = Status(d)

@@ -7,7 +7,7 @@ import pytest
 
 from harness import ROOT, sources
 
-PAGES = ("quredisd.8", "quredis.1", "quredis.conf.5", "quredis-handler.7")
+PAGES = ("quredisd.8", "quredis.1", "quredis.conf.5", "quredis-handler.7", "quredis-function.7")
 PARITY_ROWS = [f"A{i}" for i in range(1, 65)] + [f"B{i}" for i in range(1, 33)] + [f"C{i}" for i in range(1, 25)]
 
 

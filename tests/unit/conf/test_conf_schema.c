@@ -132,7 +132,9 @@ TEST(any_other_value_is_taken, conf_fixture_setup, conf_fixture_teardown)
 
 		load_with(f, *schema, key, value);
 		free(value);
-		if (strcmp(key->path, "redis.password_file") != 0 && strcmp(key->path, "dead_letter.forward_to") != 0)
+		/* a function stands in place of the handler */
+		if (strcmp(key->path, "redis.password_file") != 0 && strcmp(key->path, "dead_letter.forward_to") != 0 &&
+		    strcmp(key->path, "function") != 0)
 			assert_loaded(f);
 	}
 }

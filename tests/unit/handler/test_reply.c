@@ -181,15 +181,22 @@ TEST(told_ends, begin_persistent)
 	};
 
 	for (size_t i = 0; i < nitems(cases); i++) {
-		is_reply(cases[i].line);
-		assert_int_equal(r.ended, cases[i].ended);
-		if (r.ended) {
-			assert_int_equal(r.signal, cases[i].signal);
-			assert_int_equal(r.code, cases[i].code);
-		}
-		assert_int_equal(r.reason_len, strlen(cases[i].reason));
-		assert_memory_equal(r.reason, cases[i].reason, r.reason_len);
+		assert_int_equal(parse(cases[i].line), HANDLER_LINE_REPLY);
+		assert_int_equal(reply.ended, cases[i].ended);
+		assert_string_equal(reply.reason, cases[i].reason);
+		if (!reply.ended)
+			continue;
+		assert_int_equal(reply.signal, cases[i].signal);
+		assert_int_equal(reply.code, cases[i].code);
 	}
+}
+
+TEST(ready, begin_persistent)
+{
+	assert_int_equal(parse("READY"), HANDLER_LINE_READY);
+	assert_int_equal(parse("READY \r"), HANDLER_LINE_READY);
+	assert_int_equal(parse("READY now"), HANDLER_LINE_OUTPUT);
+	assert_int_equal(parse("ready"), HANDLER_LINE_OUTPUT);
 }
 
 TEST(progress, begin_persistent)

@@ -163,6 +163,18 @@ TEST(a_queue_recovers_until_its_gate_opens, setup, master_teardown)
 	assert_hold(HOLD_RECOVERING, "processes of a dead supervisor are being killed");
 }
 
+TEST(a_queue_loads_until_the_handler_of_one_worker_is_ready, setup, master_teardown)
+{
+	for (int i = 0; i < 2; i++)
+		atomic_store(&slot_of(i)->hold, WORKER_LOADS);
+	assert_hold(HOLD_LOADING, "its handler loads, and is not ready yet");
+	atomic_store(&slot_of(1)->hold, WORKER_FETCHING);
+	assert_int_equal(judge(), HOLD_NONE);
+	atomic_store(&slot_of(1)->hold, WORKER_LOADS);
+	atomic_store(&mail()->workers.breaker.step, 1);
+	assert_int_equal(judge(), HOLD_BREAKER);
+}
+
 TEST(a_queue_that_left_drains, setup, master_teardown)
 {
 	queues_leave(qs, MAIL, 0, 0);

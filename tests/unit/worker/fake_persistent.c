@@ -95,6 +95,7 @@ uint64_t persistent_recall(struct persistent *p)
 #define TELLS(type, function, value) type function(const struct persistent *p) { return value; }
 TELLS(bool, persistent_running, p->running)
 TELLS(bool, persistent_ready, p->ready)
+TELLS(bool, persistent_loads, p->loads)
 TELLS(bool, persistent_fresh, p->fresh)
 TELLS(int, persistent_room, p->room)
 TELLS(int, persistent_unanswered, p->unanswered)

@@ -93,6 +93,13 @@ static void acknowledge(void)
 	tray_close(&w->trays, 0);
 }
 
+/* Its process has not said READY. */
+static void load(void)
+{
+	fixture.queue.ready = true;
+	fixture.runner.not_ready = true;
+}
+
 static void run_alone(void)
 {
 	w->starter.solo_running = true;
@@ -134,6 +141,7 @@ static const struct situation {
 	{ read_a_pause, WORKER_PAUSED, SLOT_WAITING, 501 },
 	{ open_the_breaker, WORKER_BREAKER, SLOT_WAITING, 500 },
 	{ probe, WORKER_BREAKER, SLOT_RUNNING, BY_EVENT },
+	{ load, WORKER_LOADS, SLOT_STARTING, BY_EVENT },
 	{ lose_the_lease, WORKER_LEASE_IN_DOUBT, SLOT_SETTLING, BY_EVENT },
 	{ back_off, WORKER_PUT_OFF, SLOT_WAITING, 700 },
 	{ fetch, WORKER_FETCHING, SLOT_IDLE, BY_EVENT },

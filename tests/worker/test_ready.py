@@ -1,0 +1,145 @@
+"""Handlers that say READY, and functions, as quredisd runs them."""
+import pytest
+
+from harness import alive, queue, wait_for
+from harness.control import status
+
+LOADS = """
+import os, sys, time
+while not os.path.exists("@TMP@/load"):
+    time.sleep(0.01)
+if os.path.exists("@TMP@/broken"):
+    sys.exit("no module PIL")
+print("READY", flush=True)
+while head := sys.stdin.buffer.readline().split():
+    message = sys.stdin.buffer.read(int(head[3]) + 1)[:-1]
+    open("@LEDGER@", "ab").write(message + b"\\n")
+    print("OK", head[1].decode(), flush=True)
+"""
+
+
+def state(d, name="mail"):
+    return next(q for q in status(d)["queues"] if q["name"] == name)
+
+
+@pytest.fixture
+def loading(quredisd, handler):
+    def start(**more):
+        return quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1, **more)])
+    return start
+
+
+def test_no_message_is_given_before_ready(redis, loading, ledger, tmp):
+    d = loading(timeout="200ms")
+    c = redis.client()
+    wait_for(lambda: state(d)["state"] == "loading", 30)
+    assert state(d)["reason"] == "its handler loads, and is not ready yet"
+    assert d.quredis("push", "mail", "early").code == 0
+    load_ms = d.wait_event("queue_state", queue="mail", state="loading")
+    assert load_ms and c.llen("ingress:mail") == 1 and d.events("handler_ended") == []      # in spite of its timeout
+    (tmp / "load").touch()
+    wait_for(lambda: ledger.lines() == ["early"], 30)
+    wait_for(lambda: state(d)["state"] == "running", 30)
+    assert int(d.wait_event("handler_ready", queue="mail")["load_ms"]) >= 0
+    assert d.stop() == 0
+
+
+def test_an_end_before_ready_opens_the_breaker_with_the_last_words(redis, loading, ledger, tmp):
+    (tmp / "load").touch()
+    (tmp / "broken").touch()
+    d = loading()
+    wait_for(lambda: state(d)["state"] == "breaker", 30)
+    reason = "its handler ended before it was ready, with exit status 1: no module PIL"
+    wait_for(lambda: (state(d)["reason"] or "").startswith(reason), 30)
+    assert d.quredis("push", "mail", "waits").code == 0
+    (tmp / "broken").unlink()
+    wait_for(lambda: ledger.lines() == ["waits"], 60)
+    d.wait_event("breaker_closed", queue="mail")
+    assert redis.client().llen("escape:mail") == 0 and d.stop() == 0
+
+
+def test_a_load_that_takes_too_long_is_ended(loading, ledger, tmp):
+    d = loading(start_timeout="200ms")
+    wait_for(lambda: (state(d)["reason"] or "").startswith("its handler was not ready within start_timeout"), 30)
+    assert d.wait_event("handler_ended", queue="mail")["reason"] == "start_timeout"
+    assert d.quredis("push", "mail", "waits").code == 0
+    (tmp / "load").touch()
+    wait_for(lambda: ledger.lines() == ["waits"], 60)
+    assert d.stop() == 0
+
+
+def test_a_stop_does_not_wait_for_a_load(loading):
+    d = loading(kill_grace="1m")
+    wait_for(lambda: state(d)["state"] == "loading", 30)
+    assert d.stop() == 0
+
+
+def test_a_handler_that_ended_is_started_again_before_there_is_a_message(loading, ledger, tmp):
+    (tmp / "load").touch()
+    d = loading(recycle={"jobs": 1})
+    d.wait_event("handler_ready", queue="mail")
+    assert d.quredis("push", "mail", "first").code == 0
+    wait_for(lambda: len(d.events("handler_ready")) == 2, 30)
+    assert ledger.lines() == ["first"] and d.stop() == 0
+
+
+# ---- a function ----
+
+FUNCTION = """
+import os, signal, subprocess, sys
+def handle(message, job):
+    if message == b"print":
+        print("OK 7")
+        os.write(1, b"OK 99\\n")
+    elif message == b"segv":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif message == b"exit":
+        os._exit(3)
+    elif message == b"raise":
+        raise KeyError("a\\nb\\0c")
+    elif message == b"reject":
+        try:
+            job.reject("wrong", error_class="Wrong")
+        except Exception:
+            pass
+    elif message == b"daemon":
+        p = subprocess.Popen(["setsid", "sleep", "77"])
+        open("@TMP@/daemon", "w").write(str(p.pid))
+    with open("@LEDGER@", "ab") as f:
+        f.write(message + b" " + job.id.encode() + b"\\n")
+"""
+
+
+@pytest.fixture
+def function(tmp):
+    def write(text):
+        (tmp / "jobs.py").write_text(text.replace("@TMP@", str(tmp)).replace("@LEDGER@", str(tmp / "ledger")))
+        return f"{tmp}/jobs.py:handle"
+    return write
+
+
+@pytest.mark.parametrize("isolate", [False, True], ids=["shared", "isolated"])
+def test_a_function_is_a_whole_queue(redis, quredisd, function, ledger, tmp, isolate):
+    d = quredisd(queues=[dict(name="mail", function=function(FUNCTION), isolate=isolate, workers=1)])
+    bad = ["raise", "reject"] + (["segv", "exit"] if isolate else [])
+    good = ["one", "print", "daemon", "two"]
+    for message in ["one", *bad, "print", "daemon", "two"]:
+        assert d.quredis("push", "mail", message).code == 0
+    c = redis.client()
+    wait_for(lambda: len(ledger.lines()) == len(good) and c.llen("escape:mail") == len(bad), 60)
+    assert [line.split()[0] for line in ledger.lines()] == good
+    assert all(line.split()[1].startswith("sha1:") and len(line.split()[1]) == 45 for line in ledger.lines())
+    shown = d.quredis("dlq", "ls", "mail").out
+    assert "KeyError" in shown and "Wrong" in shown, shown
+    if isolate:
+        assert "HandlerSignal" in shown and "SIGSEGV" in shown and "HandlerExit" in shown, shown
+        assert not alive(int((tmp / "daemon").read_text()))
+    said = [e["line"] for e in d.events("handler_output") if e["stream"] == "stdout"]
+    assert "OK 7" in said and "OK 99" in said
+    assert d.stop() == 0
+
+
+def test_a_function_that_cannot_be_loaded_says_why(quredisd, function):
+    d = quredisd(queues=[dict(name="mail", function=function("import quredis_missing\n"))])
+    wait_for(lambda: "ModuleNotFoundError: No module named 'quredis_missing'" in (state(d)["reason"] or ""), 30)
+    assert d.stop() == 0
