@@ -6,7 +6,7 @@
 #include "worker/worker.h"
 
 #include "common/base/base.h"
-#include "common/handler/cause.h"
+#include "common/handler/handler.h"
 
 bool loader_start(struct worker *w, int64_t now_ms)
 {
@@ -69,4 +69,21 @@ void loader_tick(struct worker *w, int64_t now_ms)
 int64_t loader_deadline_ms(const struct worker *w)
 {
 	return starts_at_ms(w);
+}
+
+void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	bool late = e->how == PERSISTENT_LATE;
+
+	settle_unrunnable(w, handler_cause_unready(late, e->code, e->signal), "ready",
+	    late ? "it was not ready within start_timeout" : "it ended before it was ready", now_ms);
+}
+
+/* A process that still loads would read the end of its input too late. */
+void loader_dismiss(struct worker *w, int64_t now_ms)
+{
+	if (persistent_loads(w->persistent.process))
+		persistent_stop(w->persistent.process, now_ms);
+	else
+		persistent_drain(w->persistent.process, now_ms);
 }

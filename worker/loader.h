@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct persistent_end;
 struct worker;
 
 /* Owner: loader.c. The start of the process of a persistent handler. With `ready` in its configuration that is started
@@ -15,6 +16,9 @@ struct loader {
 /* False: the start was put off, for want of processes, descriptors or memory. */
 bool loader_start(struct worker *w, int64_t now_ms);
 void loader_tick(struct worker *w, int64_t now_ms);
+/* The process ended, or was ended, before it was ready. */
+void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms);
+void loader_dismiss(struct worker *w, int64_t now_ms);		/* asks the process to exit */
 int64_t loader_deadline_ms(const struct worker *w);
 
 #endif

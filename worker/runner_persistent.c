@@ -286,9 +286,7 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
 		    now_ms);
 	else if (verdict_is_broken(e) && !e->loaded)
-		settle_unrunnable(w, handler_cause_unready(e->how == PERSISTENT_LATE, e->code, e->signal), "ready",
-		    e->how == PERSISTENT_LATE ? "it was not ready within start_timeout"
-		    : "it ended before it was ready", now_ms);
+		loader_failed(w, e, now_ms);
 	else if (verdict_is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
 		    "it ended before its first answer", now_ms);
@@ -405,10 +403,7 @@ static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	if (!persistent_running(w->persistent.process))
 		return !w->persistent.undecided;
-	if (persistent_loads(w->persistent.process))
-		persistent_stop(w->persistent.process, now_ms);		/* it would read the end of its input too late */
-	else
-		persistent_drain(w->persistent.process, now_ms);
+	loader_dismiss(w, now_ms);
 	return false;
 }
 

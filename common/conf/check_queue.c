@@ -146,11 +146,6 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 	}
 }
 
-bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key)
-{
-	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_FILE && !conf_given(conf_queue_origin(&l->defaults, key));
-}
-
 /* Warns only of keys that the queue itself sets: `defaults` may serve queues of both modes. */
 static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 {

@@ -1,11 +1,8 @@
 /*
- * A function as the handler of a queue (quredis-function(7)): the extension of its file chooses the runner, a persistent
- * handler that loads it. The handler that follows from `function` is a value like any other, so quredisd -T, a reload
- * and the worker need to know nothing of functions.
+ * A function as the handler of a queue (quredis-function(7)): the extension of its file chooses the runner, a
+ * persistent handler that loads it. The handler that follows from `function` is a value like any other, so quredisd -T,
+ * a reload and the worker need to know nothing of functions.
  */
-#include <sys/stat.h>
-
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,13 +164,16 @@ static void check_form(struct conf_loading *l, const struct conf_queue *q, const
 	const struct conf_origin *where = conf_queue_origin(q, "function");
 
 	if (q->function[0] != '/')
-		conf_error(l, where, "function: expected \"/DIR/FILE\" or \"/DIR/FILE:FUNCTION\", not \"%s\"", q->function);
+		conf_error(l, where, "function: expected \"/DIR/FILE\" or \"/DIR/FILE:FUNCTION\", not \"%s\"",
+		    q->function);
 	else if (language == NULL)
-		conf_error(l, where, "function: no runner for \"%s\": expected a file whose name ends with .py, .rb, .js, "
-		    ".mjs, .cjs, .php, .pl or .pm; quredis-function(7) says how to name a module", q->function);
+		conf_error(l, where,
+		    "function: no runner for \"%s\": expected a file whose name ends with .py, .rb, .js, .mjs, "
+		    ".cjs, .php, .pl or .pm; quredis-function(7) says how to name a module", q->function);
 	else if (q->isolate && !language->forks)
-		conf_error(l, conf_queue_origin(q, "isolate"), "queue %s: isolate: Node cannot fork; use a handler with "
-		    "mode = \"exec\", which is a new process for each message", shown_name(q));
+		conf_error(l, conf_queue_origin(q, "isolate"),
+		    "queue %s: isolate: Node cannot fork; use a handler with mode = \"exec\", which is a new process "
+		    "for each message", shown_name(q));
 }
 
 /* Warns only of keys that the queue itself sets, since `defaults` may serve functions of other queues. */
@@ -199,31 +199,11 @@ void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
 		    "queue %s has a function and a handler: expected one of them", shown_name(q));
 }
 
-static bool is_missing(const char *path)
+void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts)
 {
-	struct stat st;
-
-	return stat(path, &st) == -1 && errno == ENOENT;
-}
-
-bool conf_check_function_files(struct conf_loading *l, const struct conf_queue *q)
-{
-	const struct conf_origin *where = conf_queue_origin(q, "function");
-	const struct language *language = language_of(q->function);
-	const char *interpreter = q->handler[0];
-	const char *runner = q->handler[q->interpreter == NULL ? 1 : count(q->interpreter)];
-	char *file = alloc_copy(q->function, file_length(q->function));
-	bool no_interpreter = q->interpreter == NULL && is_missing(interpreter);
-
-	if (no_interpreter)
-		conf_error(l, where, "function: %s does not exist: install it (Debian: apt install %s), or set interpreter",
-		    interpreter, language->package);
-	if (is_missing(runner))
-		conf_error(l, where, "function: its runner %s does not exist: make install copies it", runner);
-	if (is_missing(file))
-		conf_error(l, where, "function: %s does not exist", file);
-	else
-		conf_check_path(l, where, "function", file, q->run_as.uid, q->run_as.uid == 0);
-	free(file);
-	return !no_interpreter;
+	*parts = (struct conf_function_parts){
+		.file = alloc_copy(q->function, file_length(q->function)),
+		.runner = q->handler[q->interpreter == NULL ? 1 : count(q->interpreter)],
+		.package = language_of(q->function)->package,
+	};
 }

@@ -22,8 +22,8 @@
  *	types.c		the types of keys: accepted values and storage
  *	print.c		prints a configuration as a file
  *	names.c		advice on a name that is no key
- *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and
- *			paths of this host
+ *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
+ *			this host; check_programs.c: of what queues execute
  *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
@@ -41,6 +41,12 @@ struct conf_loading {
 	struct conf_issue *issues;	/* in the order of discovery */
 	size_t nissues;
 };
+
+/* The queue itself sets the key, and `defaults` does not. */
+static inline bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key)
+{
+	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_FILE && !conf_given(conf_queue_origin(&l->defaults, key));
+}
 
 /* report.c. where NULL: the problem has no place. The report is sorted by place at the end. */
 void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
@@ -99,21 +105,24 @@ const char *conf_renamed_group(const char *path);
 
 /* function.c. own_: the queue itself has the key, which `defaults` may have, too. */
 void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handler);
-void conf_check_function(struct conf_loading *l, const struct conf_queue *q);
-/* Of a queue whose handler follows from its function. False: its interpreter is missing, which is reported. */
-bool conf_check_function_files(struct conf_loading *l, const struct conf_queue *q);
+void conf_check_function(struct conf_loading *l, const struct conf_queue *q);	/* the keys; no file */
+/* Of a queue whose handler follows from its function. */
+struct conf_function_parts {
+	char *file;			/* new */
+	const char *runner, *package;	/* package: of Debian, which has the interpreter */
+};
+void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts);
 
 /* check.c, check_queue.c, check_host.c */
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
-/* the queue itself sets the key, and `defaults` does not */
-bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);
 /* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
-/* resolves run_as; checks directory and programs */
+void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as */
+/* check_programs.c: the same; and checks directory and programs */
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q);
 void conf_check_own_user(struct conf_loading *l);	/* resolves supervisor.user, before the queues are checked */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */

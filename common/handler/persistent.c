@@ -170,7 +170,8 @@ int persistent_room(const struct persistent *p)
 	int64_t left = p->conf->recycle.jobs < 0 ? INT64_MAX : p->conf->recycle.jobs - p->given;
 	int room = p->conf->window - p->window.n;
 
-	if (!persistent_alive(p) || persistent_loads(p) || p->input.large != NULL || persistent_input_pending(&p->input) >= PENDING_LONG)
+	if (!persistent_alive(p) || persistent_loads(p) || p->input.large != NULL ||
+	    persistent_input_pending(&p->input) >= PENDING_LONG)
 		return 0;
 	return left < room ? (int)left : room;
 }
