@@ -85,3 +85,27 @@ def test_a_wrong_configuration_is_not_printed(tmp):
     done = call("-T", conf)
     assert (done.returncode, done.stdout) == (EX_CONFIG, "")
     assert re.search(r"quredis\.conf:1: unknown key 'wrong'", done.stderr)
+
+
+def test_the_files_of_functions_are_looked_for(tmp):
+    there = write(tmp / "jobs.py", "def handle(message): pass\n")
+    conf = write(tmp / "etc/quredis.conf", f"""queues = (
+    {{ name = "a"; function = "{there}:handle"; }},
+    {{ name = "b"; function = "{tmp}/nothing.py:handle"; }},
+    {{ name = "c"; function = "{there}"; interpreter = ["/nowhere/python"]; }},
+    {{ name = "d"; function = "{tmp}/jobs.js"; isolate = true; }} );\n""")
+    said = call("-t", conf).stderr.replace(f"{tmp}/etc/", "").splitlines()
+    assert [line for line in said if ":2:" in line and not line.startswith("warning: ")] == []
+    assert f"quredis.conf:3: function: {tmp}/nothing.py does not exist" in said
+    assert "quredis.conf:4: interpreter: /nowhere/python does not exist" in said
+    assert [line for line in said if line.startswith("quredis.conf:5: queue d: isolate: Node cannot fork")], said
+
+
+def test_the_handler_of_a_function_is_printed(tmp):
+    there = write(tmp / "jobs.py", "def handle(message): pass\n")
+    conf = write(tmp / "etc/quredis.conf", f"""queues = (
+    {{ name = "a"; function = "{there}:handle"; isolate = true; message = "json"; interpreter = ["/usr/bin/env", "python3"]; }} );\n""")
+    printed = call("-T", conf).stdout
+    found = re.search(r'# handler = \["/usr/bin/env", "python3", "([^"]*)/quredis-python", "--isolate", "--json", "([^"]*)"\];\t# from function', printed)
+    assert found and found[2] == f"{there}:handle" and os.access(found[1] + "/quredis-python", os.X_OK), printed
+    assert '# mode = "persistent";\t# from function' in printed and "# ready = true;\t# from function" in printed
