@@ -1,5 +1,6 @@
 """quredis web: its answers, the requests that it refuses, and clients that try to block it."""
 import base64
+import concurrent.futures
 import hashlib
 import http.client
 import json
@@ -16,7 +17,7 @@ import time
 
 import pytest
 
-from harness import BUILD, QUREDIS, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, sources, wait_for
+from harness import BUILD, QUREDIS, ROOT, SANITIZED, alive, children_of, open_files, pss_kib, queue, render, sources, wait_for
 from harness.console import Stream
 from harness.queues import Queue, dumps, incarnation, now_ms
 
@@ -712,6 +713,24 @@ def test_an_answer_that_does_not_come_is_no_answer(console, redis, redis_proxy):
     proxy.resume()
     assert web.ask("/api/v1/queues").code == 200
     wait_for(lambda: web.ask("/readyz").code == 200)
+
+
+def test_a_process_that_hangs_is_ended(console, redis, redis_proxy):
+    """It does not even end by its own limit, and SIGTERM does not reach it."""
+    proxy = redis_proxy(redis)
+    web = console(server=proxy)
+    proxy.stall_after(b"ZRANGE\r\n$14\r\nquredis:queues")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(web.ask, "/api/v1/queues")
+        pid = wait_for(lambda: children_of(web.pid))[0]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert answer.result(50).code in (503, 504)
+        finally:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+    proxy.resume()
+    assert web.ask("/api/v1/queues").code == 200
 
 
 @pytest.mark.parametrize("limit", [1024, 64], ids=["", "few_files"])
