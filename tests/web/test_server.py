@@ -721,6 +721,7 @@ def test_a_process_that_hangs_is_ended(console, redis, redis_proxy):
     web = console(server=proxy)
     proxy.stall_after(b"ZRANGE\r\n$14\r\nquredis:queues")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        wait_for(lambda: not children_of(web.pid))
         answer = pool.submit(web.ask, "/api/v1/queues")
         pid = wait_for(lambda: children_of(web.pid))[0]
         os.kill(pid, signal.SIGSTOP)
