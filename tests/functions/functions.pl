@@ -21,6 +21,7 @@ sub speak {
     }
     system "cat; test ! -e /proc/self/fd/3 || echo inherited" if $message eq "cat";
     if ($message eq "daemon" && !fork) { exec "setsid", "sleep", "77" }
+    if ($message eq "linger" && !fork) { sleep 77 }
     die "of a fork" if $message eq "fork" && !fork;
 }
 

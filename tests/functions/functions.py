@@ -27,6 +27,8 @@ def speak(message):
         os.system("cat; test ! -e /proc/self/fd/3 || echo inherited")
     if message == b"daemon":
         subprocess.Popen(["setsid", "sleep", "77"])
+    if message == b"linger" and os.fork() == 0:
+        time.sleep(77)
     if message == b"fork" and os.fork() == 0:
         raise ValueError("of a fork")
 
