@@ -1,4 +1,5 @@
 """What tests/functions/test_runners.py runs; the other files of this folder do the same in their languages."""
+import asyncio
 import hashlib
 import os
 import signal
@@ -97,3 +98,16 @@ def decoded(message, job):
 
 def after_fork():
     print("after fork")
+
+
+released = None
+
+
+async def together(message, job):
+    """Its first job ends after its second."""
+    global released
+    released = released or asyncio.Event()
+    if message == b"first":
+        await released.wait()
+    released.set()
+    job.reject(message.decode())

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -38,13 +39,13 @@ def name_of(value):
 
 
 class Runner:
-    def __init__(self, language, *arguments, tmp, env=(), **options):
+    def __init__(self, language, *arguments, tmp, env=(), program=None, stdin=subprocess.PIPE, **options):
         if shutil.which(INTERPRETER.get(language, language)) is None:
             pytest.skip(f"{language} is not installed")
         self.log = tmp / "log"
-        self.program = ROOT / f"etc/runtimes/quredis-{language}"
+        self.program = program or ROOT / f"etc/runtimes/quredis-{language}"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([str(self.program), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            self.process = subprocess.Popen([str(self.program), *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=log,
                                             env={**os.environ, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
         self.serials = []
 
@@ -122,7 +123,7 @@ def cases(language):
         Case(b"print", "OK", "OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n"),
         Case(b"cat", "OK"),
         Case(b"retry", "RETRY 250ms class=SMTP later now"),
-        Case(b"negative", rf"FAIL class={NEGATIVE[language]} retry\(after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
+        Case(b"negative", rf"FAIL class={NEGATIVE[language]} retry\(.*after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
         Case(b"reject", "REJECT class=Bad_Mail no thing"),
         Case(b"fail", "FAIL later"),
         Case(b"rescue", "REJECT class=X no"),
@@ -196,6 +197,38 @@ def test_signs_of_life_come_before_the_answer(start, language, mode, tmp):
     assert runner.close() == (0, b"")
 
 
+@pytest.mark.parametrize("language", ["python", "node"])
+def test_asynchronous_functions_run_at_once(start, language):
+    runner = start(language, function="together")
+    runner.write(b"first", b"second")
+    assert [runner.answer(), runner.answer()] in ([(1, "REJECT second"), (0, "REJECT first")], [(0, "REJECT first"), (1, "REJECT second")])
+    assert runner.close() == (0, b"")
+
+
+def test_node_cannot_isolate(tmp):
+    runner = Runner("node", "--isolate", "x.js", tmp=tmp)
+    assert runner.close() == (1, b"")
+    assert "Node cannot fork" in runner.said() and 'mode = "exec"' in runner.said()
+
+
+def test_node_as_the_interpreter(start, tmp):
+    """Started as "node quredis-node", without the shell: by a pipe, and by a socket, which it cannot open anew."""
+    (tmp / "node").write_text(f"#!/bin/sh\nexec node {ROOT}/etc/runtimes/quredis-node \"$@\"\n")
+    (tmp / "node").chmod(0o755)
+    ours, theirs = socket.socketpair()
+    for stdin in (subprocess.PIPE, theirs):
+        runner = start("node", program=tmp / "node", stdin=stdin)
+        if stdin is theirs:
+            theirs.close()
+            runner.process.stdin = ours.makefile("wb")
+            ours.close()
+        for message in (b"print", b"cat", b"ok"):
+            assert runner.ask(message) == "OK"
+        assert runner.close() == (0, b"")
+        assert re.search("OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n", runner.said())
+        assert "inherited" not in runner.said()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
 def test_order_to_end(start, language, mode, number):
@@ -224,14 +257,14 @@ def test_order_to_end_while_nothing_runs(start, language, mode):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_exit_of_a_shared_function(start, language, code):
     runner = start(language)
-    runner.write(b"ok", b"exit %d" % code, b"ok")
-    assert runner.answer() == (0, "OK")
+    runner.write(*[b"ok"] * 9, b"exit %d" % code, b"ok")
+    assert [runner.answer() for _ in range(9)] == [(n, "OK") for n in range(9)]
     if language in ("php", "node"):     # nothing of the language can stop its exit
         assert runner.process.wait(60) == code
         assert runner.process.stdout.read() == b""
         return
-    assert runner.answer() == (1, f"FAIL exit_code={code} the function called exit: {code}")
-    assert runner.answer() == (2, "OK")
+    assert runner.answer() == (9, f"FAIL exit_code={code} the function called exit: {code}")
+    assert runner.answer() == (10, "OK")
     assert runner.close() == (0, b"")
 
 
