@@ -28,7 +28,8 @@ def link_headers(directory):
 def errors(tmp, *sources):
     own = subprocess.run(["gcc", "-print-file-name=include"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     command = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", '-DQUREDIS_VERSION="0"', '-DQUREDIS_SYSCONFDIR="/etc"',
-               '-DQUREDIS_LIBEXECDIR="/usr/libexec"', "-I.", "-fsyntax-only", "-Wall", "-Werror=implicit-function-declaration", "-nostdinc", "-isystem", MUSL, "-isystem", own, "-isystem", tmp]
+               '-DQUREDIS_LIBEXECDIR="/usr/libexec"', "-I.", "-fsyntax-only", "-Wall",
+               "-Werror=implicit-function-declaration", "-nostdinc", "-isystem", MUSL, "-isystem", own, "-isystem", tmp]
     done = subprocess.run([*map(str, command), *map(str, sources)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout
 
