@@ -45,7 +45,11 @@ def figures(stock):
 def test_each_action(opened, server, width, height, is_phone):
     made = stocks(server.client())
     p = opened(size=(width, height, is_phone))
-    for name, stock in made.items():
+    places = {(route, there): name for name, (_, route, there, *_) in ACTIONS.items()}
+    names = places.values() if is_phone else ACTIONS        # what an action claims does not depend on the size: there one of each page
+    assert len(names) > 5
+    for name in names:
+        stock = made[name]
         go(p, name, stock)
         before = figures(stock)
         server.stop()
@@ -64,8 +68,8 @@ def test_each_action(opened, server, width, height, is_phone):
         wait_for(lambda: ACTIONS[name][4](stock), what=f"the effect of {name}: {stock.sizes()}")
         wait_for(lambda: p.count(".toast-ok"), what=f"the report of {name}")
         dismiss(p)
-    for name, stock in made.items():
-        assert ACTIONS[name][4](stock), name
+    for name in names:
+        assert ACTIONS[name][4](made[name]), name
 
 
 def test_an_action_while_redis_hangs(opened, server):
