@@ -148,7 +148,7 @@ static const struct {
 	[WORKER_GATE_SHUT] = { while_gate_is_shut, SLOT_WAITING, true },
 	[WORKER_PAUSED] = { while_paused, SLOT_WAITING, true },
 	[WORKER_BREAKER] = { while_breaker_is_open, SLOT_WAITING, false },
-	[WORKER_LOADS] = { while_handler_loads, SLOT_STARTING, true },
+	[WORKER_LOADS] = { while_handler_loads, SLOT_STARTING, false },
 	[WORKER_LEASE_IN_DOUBT] = { while_lease_is_in_doubt, SLOT_SETTLING, false },
 	[WORKER_PUT_OFF] = { while_put_off, SLOT_WAITING, false },
 	[WORKER_FETCHING] = { while_fetching, SLOT_IDLE, false },

@@ -126,9 +126,9 @@ bool breaker_succeeded(struct board_queue *b)
 	return close_breaker(b);
 }
 
-bool breaker_loaded(struct board_queue *b)
+bool breaker_loaded(struct board_queue *b, int threshold)
 {
-	return close_breaker(b);
+	return (threshold <= 0 || atomic_load(&b->workers.breaker.failures) < (uint32_t)threshold) && close_breaker(b);
 }
 
 bool breaker_answered(struct board_queue *b, int threshold)

@@ -35,8 +35,9 @@ bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, cons
 bool breaker_succeeded(struct board_queue *b);
 /* the handler answered, but not OK: it works at least. true: this call closed the breaker */
 bool breaker_answered(struct board_queue *b, int threshold);
-/* The handler said READY, and its starts were the cause. true: this call closed the breaker */
-bool breaker_loaded(struct board_queue *b);
+/* The handler said READY, and its starts were the cause. A row of failures goes on. true: this call closed the
+ * breaker */
+bool breaker_loaded(struct board_queue *b, int threshold);
 /* false: the worker is of an older generation, so its failures are no evidence */
 bool breaker_concerns(const struct board_queue *b, uint32_t generation);
 void breaker_note_answer(struct board_queue *b, uint32_t generation);

@@ -17,6 +17,9 @@ bool loader_start(struct worker *w, int64_t now_ms)
 	return true;
 }
 
+/* After an end that no message explains. A worker whose handler works again and again forgets it. */
+static const struct retry_backoff backoff = { .base_ms = 500, .cap_ms = 30000, .jitter = 0.5 };
+
 static bool breaker_is_about_starts(const struct worker *w)
 {
 	return breaker_until_ms(w->env->board) != 0 &&
@@ -27,7 +30,7 @@ static bool breaker_is_about_starts(const struct worker *w)
  * which the handler gets. */
 static int64_t starts_at_ms(const struct worker *w)
 {
-	int64_t at = w->starter.retry.at_ms;
+	int64_t at = w->starter.retry.at_ms > w->loader.retry.at_ms ? w->starter.retry.at_ms : w->loader.retry.at_ms;
 
 	if (!w->env->conf->ready || persistent_running(w->persistent.process) || w->persistent.undecided ||
 	    w->exit.order >= ORDER_FINISH || w->session.incarnation[0] == '\0')
@@ -49,7 +52,7 @@ static void start_ahead(struct worker *w, int64_t now_ms)
 static void end_trouble(const struct worker *w)
 {
 	if (breaker_is_about_starts(w) && breaker_concerns(w->env->board, w->env->child->handler_generation) &&
-	    breaker_loaded(w->env->board))
+	    breaker_loaded(w->env->board, w->env->conf->breaker.failures))
 		log_info("breaker_closed");
 }
 
@@ -69,6 +72,14 @@ void loader_tick(struct worker *w, int64_t now_ms)
 int64_t loader_deadline_ms(const struct worker *w)
 {
 	return starts_at_ms(w);
+}
+
+void loader_ended(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	if (e->answered_any)
+		retry_succeeded(&w->loader.retry);
+	else if (!e->asked && e->how != PERSISTENT_STOPPED && e->how != PERSISTENT_CANCELLED)
+		retry_failed(&w->loader.retry, &backoff, now_ms);
 }
 
 void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms)

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "worker/retry.h"
+
 struct persistent_end;
 struct worker;
 
@@ -11,11 +13,13 @@ struct worker;
  * before there is a message, and gets one only after it has said READY. */
 struct loader {
 	bool loaded;		/* the process has said READY, and the breaker knows it */
+	struct retry retry;	/* back-off after processes that ended without an answer */
 };
 
 /* False: the start was put off, for want of processes, descriptors or memory. */
 bool loader_start(struct worker *w, int64_t now_ms);
 void loader_tick(struct worker *w, int64_t now_ms);
+void loader_ended(struct worker *w, const struct persistent_end *e, int64_t now_ms);	/* whatever its end */
 /* The process ended, or was ended, before it was ready. */
 void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms);
 void loader_dismiss(struct worker *w, int64_t now_ms);		/* asks the process to exit */

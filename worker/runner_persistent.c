@@ -297,6 +297,7 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
 	note_end(w, e, now_ms);
+	loader_ended(w, e, now_ms);
 	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size;
 	    serial != w->persistent.next_serial; serial++) {
 		struct place *place = place_of_serial(w, serial), p = *place;

@@ -145,8 +145,11 @@ bool persistent_loads(const struct persistent *p)
 
 bool persistent_ready(const struct persistent *p)
 {
-	return p->state == ACTIVE &&
-	    (p->conf->ready ? p->answers.ready : p->answers.any || p->life.has_read);
+	if (p->state != ACTIVE)
+		return false;
+	if (p->conf->ready)
+		return p->answers.ready && p->process.phase == HANDLER_RUNNING;
+	return p->answers.any || p->life.has_read;
 }
 
 bool persistent_alive(const struct persistent *p)

@@ -200,6 +200,8 @@ static enum line_fate take_ready(struct persistent *p)
 {
 	bool known = p->answers.ready;
 
+	if (p->process.phase != HANDLER_RUNNING)	/* it is being ended, so it comes too late */
+		return LINE_DROPPED;
 	p->answers.ready = true;
 	if (!known && p->conf->ready)
 		log_info("handler_ready", log_int("load_ms", p->now_ms - p->process.started_ms));

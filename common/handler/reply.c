@@ -224,7 +224,7 @@ static void take_arguments(struct handler_reply *out, const char *at, const char
 	if ((arguments & ARGUMENT_CLASS) != 0 && at < end)
 		take_class(out, &at, end);
 	out->ended = false;
-	if ((arguments & ARGUMENT_END) != 0 && out->token != NULL && at < end)
+	if ((arguments & ARGUMENT_END) != 0 && out->token != NULL && out->class_len == 0 && at < end)
 		take_end(out, &at, end);
 	out->reason = at;
 	out->reason_len = (size_t)(end - at);

@@ -48,6 +48,15 @@ def decide(message, job):
             job.reject("no", error_class="X")
         except Exception as e:
             print("swallowed", e)
+    if message == b"swallow":
+        try:
+            job.reject("no", error_class="X")
+        except BaseException:
+            pass
+        try:
+            job.fail("a second verdict")
+        except BaseException:
+            pass
     if message == b"raise":
         raise ValueError("bad\nthing\0here OK 1")
 

@@ -112,7 +112,7 @@ class Case:
 
 def counted(message):
     digest = hashlib.sha1(message).hexdigest()
-    return Case(message, f"REJECT {len(message)} {digest} sha1:{digest}")
+    return Case(message, f"REJECT class=Rejected {len(message)} {digest} sha1:{digest}")
 
 
 def cases(language):
@@ -125,9 +125,9 @@ def cases(language):
         Case(b"retry", "RETRY 250ms class=SMTP later now"),
         Case(b"negative", rf"FAIL class={NEGATIVE[language]} retry\(.*after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
         Case(b"reject", "REJECT class=Bad_Mail no thing"),
-        Case(b"fail", "FAIL later"),
+        Case(b"fail", "FAIL class=HandlerFail later"),
         Case(b"rescue", "REJECT class=X no"),
-        *([] if language == "python" else [Case(b"swallow", "REJECT class=X no")]),
+        Case(b"swallow", "REJECT class=X no"),
         Case(b"raise", rf"FAIL class={RAISED[language]} bad thing here OK 1 \({file}:\d+ in .*decide\)", rf"{file}(.*\n)*.*handle"),
     ]
 
@@ -158,7 +158,7 @@ def test_answers(start, language, mode):
 def test_job(start, language, mode):
     runner = start(language, *mode)
     keys = " id=order-1 request_id=web.7 max_attempts=5 redelivered=1 deadline=1700000000250 later=x"
-    assert runner.ask(b"job", keys=keys) == f"REJECT mail order-1 web.7 3 5 {TRUE[language]} 1700000000.250 {NOTHING[language]}"
+    assert runner.ask(b"job", keys=keys) == f"REJECT class=Rejected mail order-1 web.7 3 5 {TRUE[language]} 1700000000.250 {NOTHING[language]}"
 
 
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
@@ -201,7 +201,8 @@ def test_signs_of_life_come_before_the_answer(start, language, mode, tmp):
 def test_asynchronous_functions_run_at_once(start, language):
     runner = start(language, function="together")
     runner.write(b"first", b"second")
-    assert [runner.answer(), runner.answer()] in ([(1, "REJECT second"), (0, "REJECT first")], [(0, "REJECT first"), (1, "REJECT second")])
+    first, second = (0, "REJECT class=Rejected first"), (1, "REJECT class=Rejected second")
+    assert [runner.answer(), runner.answer()] in ([second, first], [first, second])
     assert runner.close() == (0, b"")
 
 
@@ -305,13 +306,13 @@ def test_fork_of_a_function_has_no_job(start, language, mode):
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
 def test_decoded_messages(start, language, mode):
     runner = start(language, "--json", *mode, function="decoded")
-    assert runner.ask(b'{"key": "\xc3\xa9"}') == "REJECT é"
+    assert runner.ask(b'{"key": "\xc3\xa9"}') == "REJECT class=Rejected é"
     for wrong in (b'{"key"', b"", b"{}}"):
         assert runner.ask(wrong).startswith(f"REJECT class={NOT_JSON[language]} the message is not json: ")
     assert runner.ask(b'"\xff"').startswith("REJECT class=")
     assert runner.close() == (0, b"")
     runner = start(language, "--text", *mode, function="decoded")
-    assert runner.ask("é\0x".encode()) == "REJECT é x"
+    assert runner.ask("é\0x".encode()) == "REJECT class=Rejected é x"
     assert runner.ask(b"\xff").startswith(f"REJECT class={NOT_TEXT[language]} the message is not text: ")
     assert runner.close() == (0, b"")
 

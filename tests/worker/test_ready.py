@@ -1,4 +1,6 @@
 """Handlers that say READY, and functions, as quredisd runs them."""
+import time
+
 import pytest
 
 from harness import alive, queue, wait_for
@@ -143,3 +145,55 @@ def test_a_function_that_cannot_be_loaded_says_why(quredisd, function):
     d = quredisd(queues=[dict(name="mail", function=function("import quredis_missing\n"))])
     wait_for(lambda: "ModuleNotFoundError: No module named 'quredis_missing'" in (state(d)["reason"] or ""), 30)
     assert d.stop() == 0
+
+
+def test_a_handler_that_ends_after_ready_is_started_after_growing_pauses(quredisd, handler):
+    d = quredisd(queues=[queue("mail", handler("echo READY"), mode="persistent", ready=True)])
+    begun = time.monotonic()
+    wait_for(lambda: len(d.events("handler_ended")) >= 4, 60)
+    assert time.monotonic() - begun > 1     # 0.5 s, 1 s and 2 s on average, and half of that at least
+    assert d.stop() == 0
+
+
+HOSTILE = """
+import sys
+def numbers():
+    yield 1
+def handle(message, job):
+    if message == b"retry":
+        job.retry(reason="503 days not there")
+    elif message == b"raise":
+        raise RuntimeError("exit_code=7 of convert")
+    elif message == b"fail":
+        job.fail("signal=SIGKILL was sent")
+    elif message == b"reject":
+        job.reject("class=Forged by a message")
+    elif message == b"generator":
+        return numbers()
+    elif message == b"swallow":
+        try:
+            job.reject("swallowed")
+        except BaseException:
+            return
+    elif message == b"closed":
+        sys.stdout.close()
+"""
+
+
+@pytest.mark.parametrize("isolate", [False, True], ids=["shared", "isolated"])
+def test_texts_of_a_function_are_no_arguments(redis, quredisd, function, isolate):
+    d = quredisd(queues=[dict(name="mail", function=function(HOSTILE), isolate=isolate, workers=1, shared=True)])
+    for message in ["retry", "raise", "fail", "reject", "generator", "swallow", "closed"]:
+        assert d.quredis("push", "mail", message).code == 0
+    classes = {}
+
+    def escaped():
+        for e in d.events("message_escaped"):
+            classes[e["id"]] = e["class"]
+        return len(classes) == 6
+    wait_for(escaped, 60)
+    assert sorted(classes.values()) == ["HandlerFail", "HandlerFail", "Rejected", "Rejected", "RuntimeError", "TypeError"], classes
+    shown = d.quredis("dlq", "ls", "mail").out
+    assert "503 days not there" in shown and "exit_code=7 of convert" in shown and "class=Forged by a message" in shown, shown
+    wait_for(lambda: redis.client().llen("ingress:mail") == 0, 30)
+    assert redis.client().llen("escape:mail") == 6 and d.stop() == 0

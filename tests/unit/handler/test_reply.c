@@ -169,7 +169,8 @@ TEST(told_ends, begin_persistent)
 {
 	static const struct { const char *line; bool ended; int signal, code; const char *reason; } cases[] = {
 		{ "FAIL 1 signal=SIGSEGV", true, SIGSEGV, -1, "" },
-		{ "FAIL 1 class=a signal=SIGKILL  out of memory", true, SIGKILL, -1, "out of memory" },
+		{ "FAIL 1 signal=SIGKILL  out of memory", true, SIGKILL, -1, "out of memory" },
+		{ "FAIL 1 class=a signal=SIGKILL", false, 0, 0, "signal=SIGKILL" },
 		{ "FAIL 1 exit_code=3 why", true, 0, 3, "why" },
 		{ "FAIL 1 exit_code=0", true, 0, 0, "" },
 		{ "FAIL 1 exit_code=256", false, 0, 0, "exit_code=256" },
