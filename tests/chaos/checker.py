@@ -273,10 +273,10 @@ def explain(runs, faults):
 
 def _equal_ones(fates, runs, name):
     """Equal messages cannot be distinguished: as many runs as pushes are due, and all others must be marked as redelivered. In a shared queue
-    another run may be marked instead, since equal messages share a note."""
+    another run may be marked instead, since equal messages share a note; one that another program takes is never marked."""
     most = fates[name]["ack"] + fates[name]["doubt"]
     untold = [r for r in runs if not r.told and r.attempt == 1]
-    instead = name[0] == "E" and len(untold) < len([r for r in runs if r.outcome != "taken"])
+    instead = name[0] == "E" and any(r.told or r.attempt > 1 for r in runs if r.outcome != "taken")
     return max(0, len(runs) - most), len(untold) > most and not instead
 
 

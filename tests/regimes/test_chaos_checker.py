@@ -122,6 +122,16 @@ def test_a_second_run_that_was_not_told(story):
     assert story.judged().problems == ["run twice, and not told so: 3: D1 d3 e4"]
 
 
+def test_another_program_takes_what_was_told(story):
+    story.push("E2", "E2")
+    story.hit("kill_worker", 1.5, pid=10)
+    story.run("E2", 1)
+    story.run("E2", 2, told=1, worker=11)
+    for at in (3, 4):
+        story.take("E2", at)
+    assert story.judged().problems == []
+
+
 UNEXPLAINED = ["duplicates without a fault that explains them"]
 
 
