@@ -1,7 +1,7 @@
 /*
  * Starts the process of a persistent handler. One that says READY is started with its queue, and again whenever it has
  * ended, so that no message waits for it to load, and its timeout does not include that. If it ends before it is ready,
- * no message can be the cause: the breaker opens, and workers try the start at the breaker's pace, one at a time.
+ * no message can be the cause: the breaker opens, and each worker tries again after pauses that grow.
  */
 #include "worker/worker.h"
 
