@@ -17,7 +17,7 @@ bool loader_start(struct worker *w, int64_t now_ms)
 	return true;
 }
 
-/* After an end that no message explains. A worker whose handler works again and again forgets it. */
+/* After processes that ended without having read a message. A process that has answered one ends the row. */
 static const struct retry_backoff backoff = { .base_ms = 500, .cap_ms = 30000, .jitter = 0.5 };
 
 static bool breaker_is_about_starts(const struct worker *w)
@@ -78,7 +78,7 @@ void loader_ended(struct worker *w, const struct persistent_end *e, int64_t now_
 {
 	if (e->answered_any)
 		retry_succeeded(&w->loader.retry);
-	else if (!e->asked && e->how != PERSISTENT_STOPPED && e->how != PERSISTENT_CANCELLED)
+	else if (!e->read_any && !e->asked && e->how != PERSISTENT_STOPPED && e->how != PERSISTENT_CANCELLED)
 		retry_failed(&w->loader.retry, &backoff, now_ms);
 }
 

@@ -13,7 +13,7 @@ struct worker;
  * before there is a message, and gets one only after it has said READY. */
 struct loader {
 	bool loaded;		/* the process has said READY, and the breaker knows it */
-	struct retry retry;	/* back-off after processes that ended without an answer */
+	struct retry retry;	/* back-off after processes that ended without having read a message */
 };
 
 /* False: the start was put off, for want of processes, descriptors or memory. */

@@ -197,3 +197,13 @@ def test_texts_of_a_function_are_no_arguments(redis, quredisd, function, isolate
     assert "503 days not there" in shown and "exit_code=7 of convert" in shown and "class=Forged by a message" in shown, shown
     wait_for(lambda: redis.client().llen("ingress:mail") == 0, 30)
     assert redis.client().llen("escape:mail") == 6 and d.stop() == 0
+
+
+def test_messages_that_crash_before_the_first_answer_hold_up_no_other_for_long(redis, quredisd, function, ledger):
+    """Eight of them would cost more than a minute if each made the next start wait for longer."""
+    crash = "import os\ndef handle(message):\n    if message != b'good':\n        os._exit(3)\n    open('@LEDGER@', 'ab').write(message + b'\\n')\n"
+    d = quredisd(start=False, queues=[dict(name="mail", function=function(crash), workers=1)])
+    redis.client().lpush("ingress:mail", *[f"bad {n}" for n in range(8)], "good")
+    d.start()
+    wait_for(lambda: ledger.lines() == ["good"], 40)
+    assert d.stop() == 0

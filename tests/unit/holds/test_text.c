@@ -72,7 +72,7 @@ TEST(a_lost_connection_has_its_error_and_the_next_attempt, setup, master_teardow
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
-/* One worker was cut off, and Redis answered the other one. The answer is not the reason of the loss. */
+/* Redis cut off a worker, and answered another. The answer is not the reason of the loss. */
 TEST(the_text_is_that_of_the_worst_error, setup, master_teardown)
 {
 	for (int i = 0; i < 2; i++)
