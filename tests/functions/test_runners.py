@@ -339,6 +339,15 @@ def test_function_that_cannot_be_called(language, function, tmp):
         assert f"quredis-{language}: {WRONG[function]}" in runner.said()
 
 
+def test_check_does_not_wait_for_what_the_file_started(tmp):
+    files = {"python": "import threading, time\nthreading.Thread(target=time.sleep, args=(77,)).start()\ndef handle(message): pass\n",
+             "ruby": "Thread.new { sleep 77 }\ndef handle(message) = nil\n", "node": "setInterval(() => {}, 77)\nexports.handle = (message) => {}\n"}
+    for language, text in files.items():
+        path = tmp / f"jobs.{FILES[language]}"
+        path.write_text(text)
+        assert Runner(language, "--check", str(path), tmp=tmp).process.wait(60) == 0
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_check_only_loads(language, tmp):
     path = HERE / f"functions.{FILES[language]}"
@@ -346,6 +355,35 @@ def test_check_only_loads(language, tmp):
     runner.write(b"kill")
     assert runner.close() == (0, b"")
     assert runner.said() == ""
+
+
+# What a file does when it is loaded, and the last line that the runner then says, which `quredis status` shows.
+FAILED_LOADS = {
+    "python": ("import quredis_missing", "ModuleNotFoundError: No module named 'quredis_missing' (jobs.py:1 in <module>)",
+               "raise ValueError('a\\nb')", "ValueError: a b (jobs.py:1 in <module>)", "def (", "SyntaxError: .*", "exit(0)"),
+    "ruby": ("require 'quredis_missing'", "LoadError: cannot load such file -- quredis_missing (jobs.rb:1 in <top (required)>)",
+             'raise ArgumentError, "a\\nb"', "ArgumentError: a b (jobs.rb:1 in <top (required)>)", "def (", "SyntaxError: .*", "exit 0"),
+    "perl": ("use Quredis::Missing;", "Can't locate Quredis/Missing.pm in @INC (you may need to install the Quredis::Missing module) at @PATH@ line 1.",
+             "die 'a'", "a at @PATH@ line 1.", "sub (;", "Prototype not terminated .*", "exit 0"),
+    "php": ("<?php require 'quredis_missing';", "Error: Failed opening required 'quredis_missing' (include_path='.*') (jobs.php:1 in require)",
+            '<?php throw new ValueError("a\\nb");', "ValueError: a b (jobs.php:1 in require)", "<?php (", "ParseError: .*", "<?php exit(0);"),
+    "node": ("require('quredis_missing')", "Error: Cannot find module 'quredis_missing' Require stack: - @PATH@ (jobs.js:1 in Object.<anonymous>)",
+             'throw new RangeError("a\\nb")', "RangeError: a b (jobs.js:1 in Object.<anonymous>)", "f((", "SyntaxError: .*", "process.exit(0)"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_file_that_cannot_be_loaded(language, tmp):
+    path = tmp / f"jobs.{FILES[language]}"
+    *texts, leaves = FAILED_LOADS[language]
+    table = [*zip(texts[::2], texts[1::2]), (leaves, f"quredis-{language}: @PATH@ called exit while it was loaded.*")]
+    for text, said in table:
+        path.write_text(text + "\n")
+        for more in ([], ["--check"]):
+            runner = Runner(language, *more, str(path), tmp=tmp)
+            assert runner.close() == (1, b"")
+            form = re.escape(said.replace("@PATH@", str(path))).replace(r"\.\*", ".*")
+            assert re.fullmatch(form, runner.said().splitlines()[-1]), runner.said()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
