@@ -43,6 +43,11 @@ static int check_operands(struct admin *a, const char *action)
 		return fail_without_all(a, action, given);
 	if (a->options.all == (a->noperands > 1))
 		return admin_fail(a, EX_USAGE, "usage: quredis %s QUEUE ID...|--all", action);
+	if (a->options.no_wait && a->options.foreground)
+		return admin_fail(a, EX_USAGE, "--no-wait and --foreground exclude each other");
+	if (a->options.no_wait && given == 0)
+		return admin_fail(a, EX_USAGE, "--no-wait requires a filter or a pace: without one the command does "
+		    "the work itself");
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "admin/moves/delegate.h"
 
+#include "admin/moves/leader.h"
 #include "common/base/base.h"
 
 #define LOOK_MS 100
@@ -25,35 +26,46 @@ struct wait {
 	int64_t at_ms;			/* CLOCK_MONOTONIC: a process held it last, or the wait began */
 	int64_t stop_at_ms;		/* CLOCK_MONOTONIC: this command stopped it; 0: it has not */
 	char *seen;			/* the result of an earlier run, which was there before; owned */
+	struct leader leader;
+	int64_t begin_ms;		/* the most until a process begins */
 };
 
 /* ---- giving ---- */
 
-/* 1: a sweeper leads the queue; 0: none does; -1: error of Redis */
-static int is_led(struct admin *a)
+/* No supervisor can have it. 0: the command does the work; -1: it may not */
+static int keep(struct admin *a, const char *why)
 {
-	struct redis_reply reply;
-	char *node;
-
-	queue_leader(&a->redis, &a->keys);
-	if (admin_reply(a, &reply, a->keys.sweeper) == -1)
-		return -1;
-	node = queue_leader_node(&reply);
-	free(node);
-	return node != NULL;
+	if (a->options.no_wait)
+		return admin_fail(a, EX_UNAVAILABLE, "%s: nothing was ordered. Start quredisd, or run the command "
+		    "without --no-wait: it does the work itself then, and has to run until the end", why);
+	admin_note("%s: this command does the work itself, and has to run until the end", why);
+	return 0;
 }
 
 /* 1: it is possible; 0: the command does the work; -1: error */
-static int may_give(struct admin *a, const struct operation *op)
+static int may_give(struct wait *t)
 {
-	char *options = operation_options_text(op);
-	int led = a->options.foreground || options == NULL ? 0 : is_led(a);
+	struct admin *a = t->w->a;
+	char *options = operation_options_text(&t->w->op), *why;
+	int rc = 1;
 
+	if (a->options.foreground)
+		rc = 0;
+	else if (options == NULL)
+		rc = keep(a, "a supervisor takes no filter that is not UTF-8");
+	else if (leader_look(a, &t->leader) == -1)
+		rc = -1;
+	else if (!t->leader.lives) {
+		why = alloc_format("no supervisor works on %s", a->keys.name);
+		rc = keep(a, why);
+		free(why);
+	} else if (!t->leader.leads) {
+		t->begin_ms += t->leader.within_ms;
+		admin_note("no supervisor leads %s yet: the one that lives can begin the %s within %" PRId64 " s",
+		    a->keys.name, t->w->op.verb, (t->leader.within_ms + 999) / 1000);
+	}
 	free(options);
-	if (led == 0 && !a->options.foreground)
-		admin_note("no supervisor works on %s: this command does the work itself, and has to run until the end",
-		    a->keys.name);
-	return led;
+	return rc;
 }
 
 static int give(struct work *w)
@@ -199,8 +211,8 @@ static int take_back(struct wait *t)
 	if (stopped == 1)		/* it has begun, and stops now: the command continues it */
 		clock_pause_ms(LOOK_MS);
 	else
-		admin_note("no supervisor began the %s within %d s: this command does the work itself, and has to run "
-		    "until the end", t->w->op.verb, BEGIN_MS / 1000);
+		admin_note("no supervisor began the %s within %" PRId64 " s: this command does the work itself, and "
+		    "has to run until the end", t->w->op.verb, t->begin_ms / 1000);
 	return DELEGATE_NOT;
 }
 
@@ -250,7 +262,7 @@ static int wait_for_end(struct wait *t)
 			rc = ask_what_to_do(t);
 		else if (rc == 0 && t->stop_at_ms != 0 && now_ms - t->stop_at_ms >= STOP_MS)
 			rc = leave(t) == 0;
-		else if (rc == 0 && now_ms - t->at_ms >= BEGIN_MS)
+		else if (rc == 0 && now_ms - t->at_ms >= t->begin_ms)
 			return take_back(t);
 		if (rc == 0)
 			clock_pause_ms(LOOK_MS);
@@ -260,8 +272,8 @@ static int wait_for_end(struct wait *t)
 
 int delegate_run(struct work *w, struct work_report *r)
 {
-	struct wait t = { .w = w, .r = r, .before = w->op.done };
-	int rc = may_give(w->a, &w->op);
+	struct wait t = { .w = w, .r = r, .before = w->op.done, .begin_ms = BEGIN_MS };
+	int rc = may_give(&t);
 
 	*r = (struct work_report){0};
 	if (rc != 1)

@@ -54,6 +54,11 @@ void queue_leader(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "GET %s", k->sweeper);
 }
 
+void queue_leader_left(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "PTTL %s", k->sweeper);
+}
+
 int64_t queue_node_at(const json_t *report)
 {
 	return clock_ms_of(json_number_value(json_object_get(report, "at_ms")));

@@ -53,6 +53,8 @@ void queue_node_reported_clock(const struct json_t *report, struct age_clock *c)
 
 /* The leader of a queue -> STRING for queue_leader_node(), or NIL */
 void queue_leader(struct redis *r, const struct queue_keys *k);
+/* -> INTEGER: ms until its lease expires; negative: there is none, or it never does */
+void queue_leader_left(struct redis *r, const struct queue_keys *k);
 char *queue_leader_node(const struct redis_reply *reply);	/* a new string; NULL: the queue has no leader */
 
 #endif

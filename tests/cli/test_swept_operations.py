@@ -1,13 +1,14 @@
 """A retry or a deletion by filter is executed by the leading sweeper. The command only waits for it, so it may end before the work does."""
 import json
 import os
+import re
 import signal
 
 import pytest
 
 from harness import Tap, queue, wait_for
 from harness.dead_letters import CAUSE, LETTERS, fill, left_whole, remembered
-from harness.queues import Queue, dumps, now_ms, sha1, strip
+from harness.queues import Queue, dumps, incarnation, now_ms, sha1, strip
 from harness.redis_proxy import SCRIPTS
 
 from .test_operations import begin
@@ -204,6 +205,54 @@ def test_without_a_supervisor_the_command_says_so(redis, quredis):
     assert moved(q) == len(wanted)
     r = quredis("dlq", "rm", "mail", "--all", "--class", "Rejected", "--foreground")
     assert r.code == 0 and "supervisor" not in r.err, r
+
+
+def test_without_a_supervisor_no_order_becomes_work_of_the_command(redis, quredis):
+    q = fill(redis.client())[0]
+    Queue(redis.client())
+    r = quredis(*RETRY, "--no-wait")
+    assert r.code == 69 and r.out == "", r
+    assert "no supervisor works on mail: nothing was ordered. Start quredisd, or run the command without --no-wait" in r.err
+    assert moved(q) == 0 and not remembered(q)
+    for given, why in ([*RETRY, "--foreground"], "--no-wait and --foreground exclude each other"), (
+            ["dlq", "retry", "mail", "--all", "--yes"], "--no-wait requires a filter or a pace"):
+        r = quredis(*given, "--no-wait")
+        assert r.code == 64 and why in r.err and moved(q) == 0, r
+
+
+def report_of(q, boot):
+    """What a supervisor reports of itself that works on the queue."""
+    report = {"node": "near", "boot": boot, "at_ms": now_ms(), "queues": [{"name": "mail", "state": "running"}]}
+    q.client.set("quredis:node:near", json.dumps(report), px=60000)
+
+
+@pytest.mark.parametrize("lead", [None, "earlier"])
+def test_a_supervisor_that_does_not_lead_yet_gets_the_order(redis, quredis, lead):
+    """A lead of its earlier boot may still count, for the rest of its lease."""
+    q = fill(redis.client())[0]
+    Queue(redis.client())
+    report_of(q, "1" * 16)
+    q.client.hset("transit:mail:workers", incarnation(1, node="near"), '{"lock":"x","node":"near","pid":1,"since":1,"lease":30000}')
+    if lead:
+        q.client.set(LEAD, f"near.{'0' * 16}", px=20000)
+    r = quredis(*RETRY, "--no-wait")
+    said = re.search("no supervisor leads mail yet: the one that lives can begin the retry within ([0-9]+) s", r.err)
+    assert r.code == 0 and said and "does the work itself" not in r.err, r
+    assert (30 if lead else 12) <= int(said[1]) + (10 if lead else 0) <= (42 if lead else 12), r.err
+    assert moved(q) == 0 and b"run" in q.client.hvals(f"{q.escape}:operations")
+
+
+def test_a_supervisor_without_other_work_for_a_leader_takes_the_lead(quredisd, redis, handler):
+    Queue(redis.client())
+    q, wanted = fill(redis.client())
+    d = quredisd(queues=[queue("mail", handler("exit 0"))], supervisor={"lease": "5s"})
+    assert d.quredis("pause", "mail").code == 0
+    assert not q.client.exists(LEAD)
+    r = d.quredis(*RETRY)
+    assert r.code == 0 and "no supervisor leads mail yet" in r.err and "does the work itself" not in r.err, r
+    assert d.events("operation_started") and come_back(q) == wanted
+    left_whole(q, wanted)
+    assert d.stop() == 0
 
 
 def test_a_supervisor_that_does_not_begin_is_not_waited_for(redis, quredis):
