@@ -300,6 +300,20 @@ int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 	return at_ms;
 }
 
+/* A request that a server refused on an older connection, another server may accept now: a node of a Cluster that gave
+ * a slot away refuses as long as it has the slot. */
+void task_end_backoffs(struct sweeper *s, int64_t now_ms)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		task_error_list_retry_at(&q->errors, now_ms);
+		for (size_t i = 0; i < q->tasks.n; i++)
+			if (q->tasks.in[i].error.times > 0 && q->tasks.in[i].at_ms > now_ms)
+				q->tasks.in[i].at_ms = now_ms;
+	}
+}
+
 bool tasks_need_lead(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	for (size_t i = 0; i < s->tasks.n; i++)

@@ -134,6 +134,7 @@ void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n);
 int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms);
 void tasks_each_turn(struct sweeper *s, int64_t now_ms);
 bool tasks_are_pending(struct sweeper *s);
+void task_end_backoffs(struct sweeper *s, int64_t now_ms);	/* tasks that failed run at once */
 int tasks_connected(struct sweeper *s);
 void tasks_disconnected(struct sweeper *s);
 void tasks_settle(struct sweeper *s);

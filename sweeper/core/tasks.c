@@ -22,23 +22,9 @@ bool tasks_are_pending(struct sweeper *s)
 	return false;
 }
 
-/* A request that a server refused on an older connection, another server may accept now: a node of a Cluster that gave
- * a slot away refuses as long as it has the slot. */
-static void end_backoffs(struct sweeper *s, int64_t now_ms)
-{
-	struct sweeper_queue *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		task_error_list_retry_at(&q->errors, now_ms);
-		for (size_t i = 0; i < q->tasks.n; i++)
-			if (q->tasks.in[i].error.times > 0 && q->tasks.in[i].at_ms > now_ms)
-				q->tasks.in[i].at_ms = now_ms;
-	}
-}
-
 int tasks_connected(struct sweeper *s)
 {
-	end_backoffs(s, clock_monotonic_ms());
+	task_end_backoffs(s, clock_monotonic_ms());
 	for (size_t i = 0; i < s->tasks.n; i++)
 		if (s->tasks.in[i].task->connected != NULL && s->tasks.in[i].task->connected(s) == -1)
 			return -1;
