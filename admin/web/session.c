@@ -1,10 +1,11 @@
 /* Sign-in codes and sessions of browsers. */
-#include <stdio.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
 
 #include "admin/web/session.h"
+
+#include "common/base/base.h"
 
 /* ---- secrets ---- */
 
@@ -13,8 +14,7 @@ void web_secret_make(char secret[WEB_SECRET_SIZE])
 	unsigned char bytes[(WEB_SECRET_SIZE - 1) / 2];
 
 	arc4random_buf(bytes, sizeof(bytes));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
+	*put_hex(secret, bytes, sizeof(bytes)) = '\0';
 	explicit_bzero(bytes, sizeof(bytes));
 }
 

@@ -59,12 +59,13 @@ static void read_text(struct lock *l)
 
 static int write_text(struct lock *l)
 {
+	char key[2 * sizeof(l->text.key)];
 	struct buffer text = {0};
 	bool ok;
 
 	buffer_format(&text, "%-10d\nkey ", (int)getpid());
-	for (size_t i = 0; i < sizeof(l->text.key); i++)
-		buffer_format(&text, "%02x", l->text.key[i]);
+	buffer_append(&text, key, (size_t)(put_hex(key, l->text.key, sizeof(l->text.key)) - key));
+	explicit_bzero(key, sizeof(key));
 	buffer_format(&text, "\nusers");
 	for (size_t i = 0; i < l->text.users.n; i++)
 		buffer_format(&text, " %u", (unsigned)l->text.users.uid[i]);
