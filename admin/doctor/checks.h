@@ -229,6 +229,8 @@ void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
+/* about the server */
+#define doctor_add(d, severity, ...) findings_add(d, severity, (d)->a->target.shown, __VA_ARGS__)
 /* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; advice_complete() adds to
  * redis-cli and quredis how they find Redis. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));

@@ -9,9 +9,6 @@
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
 
-/* A finding about the server. */
-#define add(d, severity, ...) findings_add(d, severity, (d)->a->target.shown, __VA_ARGS__)
-
 void doctor_add_refused(struct doctor *d)
 {
 	const char *where = d->a->target.shown, *why = d->a->redis.error;
@@ -24,28 +21,29 @@ void doctor_add_refused(struct doctor *d)
 	if (n > 0 && strncmp(why, where, n) == 0 && strncmp(why + n, ": ", 2) == 0)
 		why += n + 2;
 	if (replica)
-		findings_advise(add(d, SEVERITY_ERROR, "%s", why),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "%s", why),
 		    "set redis.url to the master: redis-cli INFO replication names it");
 	else if (strstr(why, "is a Sentinel") != NULL)
-		findings_advise(add(d, SEVERITY_ERROR, "%s", why),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "%s", why),
 		    "redis.sentinels = [\"HOST:PORT\", ...] and redis.master = \"NAME\" replace the host in redis.url");
 	else if (d->a->redis.error_class == REDIS_ERROR_CLUSTER)
-		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "it refuses these keys: %s", why),
+		    "see the check \"cluster\"");
 	else if (d->a->redis.error_class == REDIS_ERROR_SCHEMA)
-		findings_advise(add(d, SEVERITY_ERROR, "another version of quredis wrote its keys: %s", why),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "another version of quredis wrote its keys: %s", why),
 		    "use quredisd and quredis of that version on this host, or go back as docs/versions.md says");
 	else if (queue_refusal_advice(why, room) != NULL)
-		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s",
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s",
 		    command_name_text(queue_refused_command(why)), why), "%s", room);
 	else if (refused)
-		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
 		    "check redis.password_file, whether this user may read that file, and the user in redis.url");
 	else if (moved)
-		findings_advise(add(d, SEVERITY_ERROR,
+		findings_advise(doctor_add(d, SEVERITY_ERROR,
 		    "another node of this Cluster serves the slot of redis.prefix: %s", why),
 		    "set redis.url to the node that this error names");
 	else
-		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
 		    "check that it runs, that %s right, and its log",
 		    d->a->target.master != NULL ? "redis.sentinels and redis.master are"
 		    : "redis.url or $QUREDIS_REDIS_URL is");
@@ -82,10 +80,10 @@ void doctor_add_connected(struct doctor *d)
 	if (t->naddresses > 1 || t->master != NULL)
 		others = "; each worker finds its server by itself, so after a failover it may be at another one for "
 		    "some seconds";
-	add(d, SEVERITY_OK, "Redis answers at %s%s%s%s", address[0] == '\0' ? t->unix_path : address,
+	doctor_add(d, SEVERITY_OK, "Redis answers at %s%s%s%s", address[0] == '\0' ? t->unix_path : address,
 	    t->tls ? " with TLS" : "", named, others);
 	if (theirs != NULL && address[0] != '\0' && strcmp(theirs, address) != 0)
-		findings_advise(add(d, SEVERITY_WARNING,
+		findings_advise(doctor_add(d, SEVERITY_WARNING,
 		    "the supervisor here is connected to %s, and this command to %s", theirs, address),
 		    "wait for the end of a failover; if it lasts, see whether both addresses are of one server, and "
 		    "the check \"sentinels\"");

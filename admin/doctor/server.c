@@ -90,9 +90,6 @@ static int still_connected(const struct doctor *d)
 	return d->a->redis.state == REDIS_CLOSED ? -1 : 0;
 }
 
-/* A finding about the server. */
-#define add(d, severity, ...) findings_add(d, severity, (d)->a->target.shown, __VA_ARGS__)
-
 /* ---- the connection ---- */
 
 /* Hosted servers and access lists may refuse INFO. */
@@ -104,14 +101,14 @@ static int read_info(struct doctor *d)
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (commands_answer(COMMAND_INFO, &reply) == COMMAND_DENIED) {
-		findings_advise(add(d, SEVERITY_NOTE,
+		findings_advise(doctor_add(d, SEVERITY_NOTE,
 		    "the Redis user %s lacks INFO, so version, eviction, memory and persistence are unknown",
 		    doctor_user(d)),
 		    "ACL SETUSER %s +info", doctor_user(d));
 		return 0;
 	}
 	if (reply.type != REDIS_STRING) {
-		findings_advise(add(d, SEVERITY_NOTE,
+		findings_advise(doctor_add(d, SEVERITY_NOTE,
 		    "INFO is refused, so version, eviction, memory and persistence are unknown"),
 		    "check yourself, in the settings of the service: noeviction, appendfsync always");
 		return 0;
@@ -157,7 +154,7 @@ int check_role(struct doctor *d)
 		    "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET min-replicas-max-lag %s",
 		    lag[0] == '\0' ? "10" : lag);
 		advise_setting(d,
-		    add(d, SEVERITY_NOTE,
+		    doctor_add(d, SEVERITY_NOTE,
 		    "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64
 		    " replica%s",
 		    replicas, replicas == 1 ? "" : "s"), ours,
@@ -171,15 +168,15 @@ int check_version(struct doctor *d)
 	char version[32], valkey[32];
 
 	if (!info_text(d, "redis_version", version, sizeof(version)))
-		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain its version"),
+		findings_advise(doctor_add(d, SEVERITY_NOTE, "INFO does not contain its version"),
 		    "quredis needs Redis %d or later", REDIS_OLDEST_MAJOR);
 	else if (strtol(version, NULL, 10) < REDIS_OLDEST_MAJOR)
-		findings_advise(add(d, SEVERITY_ERROR, "Redis %s is too old: quredisd runs no queue", version),
+		findings_advise(doctor_add(d, SEVERITY_ERROR, "Redis %s is too old: quredisd runs no queue", version),
 		    "install Redis %d or later, or Valkey", REDIS_OLDEST_MAJOR);
 	else if (info_text(d, "valkey_version", valkey, sizeof(valkey)))
-		add(d, SEVERITY_OK, "Valkey %s, compatible with Redis %s", valkey, version);
+		doctor_add(d, SEVERITY_OK, "Valkey %s, compatible with Redis %s", valkey, version);
 	else
-		add(d, SEVERITY_OK, "Redis %s", version);
+		doctor_add(d, SEVERITY_OK, "Redis %s", version);
 	return 0;
 }
 
@@ -193,13 +190,13 @@ int check_clients(struct doctor *d)
 	for (size_t i = 0; i < d->a->conf->nqueues; i++)
 		workers += d->a->conf->queues[i]->workers;
 	if (most > 0 && most < workers + CLIENTS_SPARE)
-		advise_setting(d, add(d, SEVERITY_ERROR,
+		advise_setting(d, doctor_add(d, SEVERITY_ERROR,
 		    "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
 		    "raise maxclients of Redis, and its limit of open files",
 		    "take a plan with more connections, or run fewer workers");
 	else if (most > 0 && now >= most - most / 10)
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING,
+		    doctor_add(d, SEVERITY_WARNING,
 		    "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers",
 		    now,
 		    most), "redis-cli CLIENT LIST shows them; raise maxclients",
@@ -225,7 +222,7 @@ int check_clock(struct doctor *d)
 	ahead = server_ms - (before + after) / 2;
 	off = (ahead < 0 ? -ahead : ahead) - (after - before) / 2;
 	if (off >= CLOCK_NOTE_MS)
-		findings_advise(add(d, off < CLOCK_WARNING_MS ? SEVERITY_NOTE : SEVERITY_WARNING,
+		findings_advise(doctor_add(d, off < CLOCK_WARNING_MS ? SEVERITY_NOTE : SEVERITY_WARNING,
 		    "its clock is %" PRId64 ".%" PRId64 " s %s this host's; delays and records use its clock, logs "
 		    "use this host's", off / 1000, off % 1000 / 100,
 		    ahead > 0 ? "ahead of" : "behind"), "synchronize both with NTP");
@@ -240,11 +237,11 @@ int check_eviction(struct doctor *d)
 	char policy[32];
 
 	if (!info_text(d, "maxmemory_policy", policy, sizeof(policy)))
-		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"),
+		findings_advise(doctor_add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"),
 		    "check yourself, in the settings of the service, that it is noeviction");
 	else if (redis_policy_evicts(policy))
 		advise_setting(d,
-		    add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR,
+		    doctor_add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR,
 		    "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
 		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"),
 		    "redis-cli CONFIG SET maxmemory-policy noeviction; set it in redis.conf, too",
@@ -271,23 +268,23 @@ int check_memory(struct doctor *d)
 	percent = most > used ? (int)(100.0 * (double)used / (double)most) : 100;
 	if (most > 0 && used >= most)
 		advise_setting(d,
-		    add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers",
+		    doctor_add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers",
 		    used / 1024, most / 1024), make_room, larger_plan);
 	else if (most > 0 && percent >= FULL_PERCENT)
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers",
+		    doctor_add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers",
 		    percent), make_room, larger_plan);
 	else if (most > 0)
-		add(d, SEVERITY_OK, "it uses %d %% of maxmemory", percent);
+		doctor_add(d, SEVERITY_OK, "it uses %d %% of maxmemory", percent);
 	else if (machine > 0 && used > machine / 100 * FULL_PERCENT)
-		advise_setting(d, add(d, SEVERITY_WARNING,
+		advise_setting(d, doctor_add(d, SEVERITY_WARNING,
 		    "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill "
 		    "it",
 		    used / MIB, machine / MIB),
 		    "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it",
 		    larger_plan);
 	else
-		add(d, SEVERITY_OK, "it uses %" PRId64 " MiB and has no maxmemory", used / MIB);
+		doctor_add(d, SEVERITY_OK, "it uses %" PRId64 " MiB and has no maxmemory", used / MIB);
 	return 0;
 }
 
@@ -333,12 +330,12 @@ static void add_without_log(struct doctor *d)
 
 	if (setting(d, "save", save, sizeof(save)) && save[0] == '\0')
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING,
+		    doctor_add(d, SEVERITY_WARNING,
 		    "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"),
 		    WRITE_ALL, KEEP_ALL);
 	else
 		advise_setting(d,
-		    add(d, SEVERITY_WARNING,
+		    doctor_add(d, SEVERITY_WARNING,
 		    "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %"
 		    PRId64 " s", changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL, KEEP_ALL);
 }
@@ -349,27 +346,27 @@ int check_persistence(struct doctor *d)
 	char fsync[32];
 
 	if (log == -1)
-		findings_advise(add(d, SEVERITY_NOTE,
+		findings_advise(doctor_add(d, SEVERITY_NOTE,
 		    "INFO does not tell whether it keeps an append-only file, so what a crash loses is unknown"),
 		    "look it up in the settings of the service");
 	else if (log == 0)
 		add_without_log(d);
 	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)) && d->server.config_set == COMMAND_DENIED)
-		findings_advise(add(d, SEVERITY_NOTE,
+		findings_advise(doctor_add(d, SEVERITY_NOTE,
 		    "appendonly is yes, but the Redis user %s lacks CONFIG GET, so appendfsync cannot be read",
 		    doctor_user(d)),
 		    "ACL SETUSER %s +config|get", doctor_user(d));
 	else if (fsync[0] == '\0')
-		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
+		findings_advise(doctor_add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec "
 		    "loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
-		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can "
-		    "lose the last 2 s that it acknowledged"),
+		advise_setting(d, doctor_add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its "
+		    "machine can lose the last 2 s that it acknowledged"),
 		    "if that is too much: redis-cli CONFIG SET appendfsync always; it is slower",
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
-		advise_setting(d, add(d, SEVERITY_WARNING,
+		advise_setting(d, doctor_add(d, SEVERITY_WARNING,
 		    "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
 		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is "
 		    "slower", "choose appendfsync always or everysec there");
@@ -390,7 +387,8 @@ int check_writes(struct doctor *d)
 
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
 		if (info_text(d, results[i].name, status, sizeof(status)) && strcmp(status, "ok") != 0)
-			findings_advise(add(d, results[i].severity, "%s (%s is %s)", results[i].what, results[i].name,
-			    status), "its log says why: often a full disk, or a directory that it may not write");
+			findings_advise(doctor_add(d, results[i].severity, "%s (%s is %s)", results[i].what,
+			    results[i].name, status),
+			    "its log says why: often a full disk, or a directory that it may not write");
 	return 0;
 }
