@@ -38,17 +38,17 @@ bool exit_gives_up(struct worker *w, int64_t now_ms);
  * enough. */
 bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms);
 
+enum exit_cause {
+	EXIT_ITS_OWN,		/* the handler or its message */
+	EXIT_OF_STOP,		/* charges nothing */
+	EXIT_UNDECIDED		/* call again in the next turn */
+};
 /*
  * Judges the end of a handler that this worker did not stop. A stop may send its SIGTERM to every process (systemctl
  * kill, a container), in any order, so such a death is the stop's once this worker has an order to leave. Without one,
  * the worker waits a moment for it before it charges a message. signal: of its end; 0: none. code: its exit status, as
  * far as it is a failure; a shell reports a signal as 128 + n; -1: none.
  */
-enum exit_cause {
-	EXIT_ITS_OWN,		/* the handler or its message */
-	EXIT_OF_STOP,		/* charges nothing */
-	EXIT_UNDECIDED		/* call again in the next turn */
-};
 enum exit_cause exit_judge_end(struct exit *e, int signal, int code, int64_t now_ms);
 /* When an undecided end is decided, or the worker gives up; INT64_MAX: neither */
 int64_t exit_deadline_ms(const struct worker *w, int64_t now_ms);
