@@ -90,7 +90,8 @@ static void judge_owner(struct walk *w, const struct stat *st)
 	}
 }
 
-/* The path itself is the cause: a caller that opens it with the same rights meets the same error, and reports it. */
+/* The path itself is the cause: a caller that opens it with these rights meets the same error, and reports it. One that
+ * opens it with those of the owner (log/target.c) may pass over EACCES, and opens what only the owner reaches. */
 static bool is_of_path(int error)
 {
 	return error == ENOENT || error == EACCES || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
