@@ -203,6 +203,8 @@ void conf_check_root(struct conf_loading *l)
 
 /* ---- paths ---- */
 
+/* A flaw is an error if every user can use it, or it is grave. A component that cannot be examined may be sound: where
+ * it is not grave, that is a warning. */
 void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path,
     uid_t user, bool grave)
 {

@@ -1,4 +1,4 @@
-/* ldflags: -Wl,--wrap=lstat */
+/* ldflags: -Wl,--wrap=lstat -Wl,--wrap=readlink -Wl,--wrap=fstat */
 #include <sys/stat.h>
 
 #include <errno.h>
@@ -23,6 +23,7 @@ static bool everybody;
 
 static int until_failure = -1;	/* calls that still succeed; -1: all */
 static int failure;
+static int link_failure, descriptor_failure;	/* of each call; 0: none */
 
 int __real_lstat(const char *path, struct stat *st);
 int __wrap_lstat(const char *path, struct stat *st);
@@ -34,6 +35,24 @@ int __wrap_lstat(const char *path, struct stat *st)
 		return -1;
 	}
 	return __real_lstat(path, st);
+}
+
+ssize_t __real_readlink(const char *path, char *target, size_t size);
+ssize_t __wrap_readlink(const char *path, char *target, size_t size);
+
+ssize_t __wrap_readlink(const char *path, char *target, size_t size)
+{
+	errno = link_failure;
+	return link_failure != 0 ? -1 : __real_readlink(path, target, size);
+}
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+
+int __wrap_fstat(int fd, struct stat *st)
+{
+	errno = descriptor_failure;
+	return descriptor_failure != 0 ? -1 : __real_fstat(fd, st);
 }
 
 static const char *at(const char *name)
@@ -235,6 +254,28 @@ TEST(a_component_that_cannot_be_examined, setup, teardown)
 	failure = EACCES;
 	assert_null(file_path_flaw(at("a/b"), geteuid(), &everybody));
 	until_failure = -1;
+}
+
+TEST(a_link_that_cannot_be_read, setup, teardown)
+{
+	make_directory("a", 0755);
+	assert_int_equal(symlink("a", at("link")), 0);
+	is_safe(at("link"));
+	link_failure = EIO;
+	is_flawed(at("link"), "/link", "cannot be examined: Input/output error");
+	link_failure = 0;
+}
+
+TEST(a_directory_that_cannot_be_examined_once_it_is_open, setup, teardown)
+{
+	char *flaw = NULL;
+
+	make_directory("a", 0755);
+	descriptor_failure = EIO;
+	assert_int_equal(file_open_directory(at("a"), geteuid(), &flaw), -1);
+	descriptor_failure = 0;
+	assert_non_null(strstr(flaw, "/a: Input/output error"));
+	free(flaw);
 }
 
 TEST(links_of_root_and_the_user_alone_are_followed, setup, teardown)
