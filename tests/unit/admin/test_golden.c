@@ -63,6 +63,8 @@ static void read_server(const char *name)
 	}
 	promised[0] = '\0';
 	sscanf(text, "%*[^\n:]: %255[^.\n]", promised);
+	if (strlen(promised) == sizeof(promised) - 1)
+		fail_msg("%s: its first line promises more than this program keeps", path);
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
 		char *answer = strstr(line, " = ");
 		json_error_t error;
@@ -165,6 +167,8 @@ static void find_promised(const char *line, const char *report)
 {
 	char *names = alloc_string(promised), *rest = names;
 
+	if (promised[0] == '\0')
+		fail_msg("%s: the first line of its server does not say \"Doctor reports: CHECK, ...\"", line);
 	for (char *name; (name = strsep(&rest, ", ")) != NULL;) {
 		const char *row = report;
 		char check[32] = "";
