@@ -100,6 +100,27 @@ def test_data_that_vanished_is_not_taken_for_a_first_start(quredisd, tmp, ledger
     wait_for(lambda: answers(tmp), 60)                         # an operator wants an empty one
 
 
+def test_data_that_cannot_be_examined_is_not_taken_for_a_first_start(quredisd, tmp, ledger):
+    """The look fails, and says nothing about the data: Redis has written some, and may find nothing."""
+    d = embedded(quredisd, tmp, [queue("mail", ledger.recorder(), workers=0)])
+    push(tmp, "a")
+    assert d.stop() == 0
+    data, kept = tmp / "data", tmp / "kept"
+    lost = data / ("appendonlydir" if (data / "appendonlydir").exists() else "appendonly.aof")        # Redis 6 has one file
+    lost.rename(kept)
+    (data / "appendonlydir").write_text("")         # ENOTDIR
+    d.write_conf(queues=[queue("mail", ledger.recorder())])
+    mark = d.mark()
+    d.start()
+    event = d.wait_event("keeper_failed", since=mark)
+    assert event["reason"] == "its append-only file cannot be examined" and event["dir"] == str(data)
+    assert not d.events("redis_started", since=mark) and not answers(tmp)
+    (data / "appendonlydir").unlink()
+    kept.rename(lost)
+    wait_for(lambda: [r.payload for r in ledger.runs()] == [b"a"], 60)
+    assert d.stop() == 0
+
+
 def test_redis_goes_last(quredisd, tmp, handler, ledger):
     """A message in work when the stop comes is settled in it."""
     d = embedded(quredisd, tmp, [queue("mail", handler("read -r m; echo $m >>@LEDGER@; sleep 1; echo done >>@LEDGER@"))])
