@@ -125,7 +125,7 @@ def sources_say_what_they_are_for(tree):
 
 def comments_name_their_subject(tree):
     """A comment that begins with such a word must be read twice to see what it is about."""
-    begin = re.compile(r"/\*[\s*]*((?:What|That|Who|Somebody|They|He|It)\b[^\n]{0,60})")
+    begin = re.compile(r"/\*[\s*]*((?:What|That|Who|Somebody|Nobody|They|He|It|One (?:that|who|is|has|may|must|does|of))\b[^\n]{0,60})")
     return [f"{path}: {m[1]}" for path, text in sources(tree, "*.[ch]").items() for m in begin.finditer(text)]
 
 
@@ -143,7 +143,7 @@ BREAKING = {
                                  "supervisor/y.c": "/* */\nvoid g(void) { worker_run(NULL); }\n"},
     only_the_core_iterates_over_queues: {"sweeper/age/x.c": "/* */\nvoid f(void) { TAILQ_FOREACH(q, &s->queues, entry) g(q); }\n"},
     sources_say_what_they_are_for: {"worker/x.c": "#include <stdio.h>\n"},
-    comments_name_their_subject: {"worker/x.c": "/*\n * What is kept of it.\n */\n"},
+    comments_name_their_subject: {"worker/x.c": "/*\n * What is kept of it.\n */\n", "worker/y.c": "/* Nobody else may. */\n/* One that has no name. */\n"},
 }
 
 
