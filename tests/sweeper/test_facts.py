@@ -17,8 +17,11 @@ NOT_HERE = {"NEXT_CONNECT", "ENQUEUED", "ARRIVALS", "COMPLETIONS", "GROWTH_WINDO
 MOVING = ("FACT_AGE", "FACT_LEFT", "FACT_PACE")
 QUEUES = ("mail", "held", "broken", "mixed")
 COUNTER_NAMES = [row["name"] for row in COUNTERS]
-# How the messages of one queue end, and how many: at least ten counters have different numbers.
+# How the messages of one queue end, and how many: at least ten counters have different numbers. Some faces leave a counter out that is 0, so only
+# those that this queue counts are compared on each of them.
 MIXED = {"done": 23, "exit": 3, "signal": 4, "timeout": 1}
+COMPARED = {"FETCHED", "DONE", "FAILED", "RETRIED", "ESCAPED", "TIMED_OUT", "EXPIRED", "DUE", "UNKNOWN_VERSION", "HANDLER_EXIT", "HANDLER_SIGNAL",
+            "HANDLER_TIMEOUT"}
 ENDS = "m=$(cat); case $m in exit*) exit 3;; signal*) kill -9 $$;; timeout*) exec sleep 60;; esac"
 APART = 20                        # seconds: faces are read one after the other, on slow machines
 
@@ -148,7 +151,7 @@ def agree(fact, said):
 
 @pytest.mark.limit(150)
 def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console, tmp):
-    """Queues at rest: one with something in each list, one with an open breaker, one that is paused, and one whose messages ended in ten ways."""
+    """Queues at rest: one with something in each list, one with an open breaker, one that is paused, and one whose messages ended in six ways."""
     c = redis.client()
     now = c.time()[0] * 1000
     c.lpush("ingress:mail", *[f"quredis/1 enqueued={now - 60000 - i}\nx{i}" for i in range(7)])
@@ -169,7 +172,7 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
                              queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="1s")])
         d.wait_event("breaker_opened", queue="broken")
         assert d.quredis("pause", "held").code == 0
-        web, seen, wrong, mixed = console(), set(), [], []
+        web, seen, wrong, mixed = console(), set(), [], {}
 
         def same():
             faces = Faces(d, web, tmp / "q.prom", statsd)
@@ -178,9 +181,10 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
             wrong[:] = [(f["id"], q, values) for f, q, values in said + nodes if not agree(f, values)]
             counts = [(k["id"], q, faces.count(k, q)) for k in COUNTERS for q in QUEUES]
             wrong.extend(row for row in counts if len(set(row[2].values())) > 1 or None in row[2].values())
-            mixed[:] = [values["status --json"] for _, q, values in counts if q == "mixed"]
+            mixed.update({name: values["status --json"] for name, q, values in counts if q == "mixed" and values["status --json"]})
             seen.update(f["id"] for f, _, values in said if values["report"] is not None)
-            return not wrong and len(set(mixed) - {0, None}) >= 10 and {f["id"] for f in FACTS} - seen <= NOT_HERE and faces.listed["held"]["paused"]
+            return (not wrong and COMPARED <= mixed.keys() and len({*mixed.values()}) >= 10 and {f["id"] for f in FACTS} - seen <= NOT_HERE and
+                    faces.listed["held"]["paused"])
 
         try:
             wait_for(lambda: (tmp / "q.prom").exists() and len(json.loads(d.quredis("health", "--json").out).get("queues", [])) == len(QUEUES), 40)
