@@ -20,6 +20,7 @@ static const struct column columns[] = {
 	{ "state", "State", COLUMN_STATE },
 	{ "done", "Done", COLUMN_NUMBER },
 	{ "total", "Total", COLUMN_NUMBER },
+	{ "left", "Left", COLUMN_NUMBER },
 	{ "begun_at", "Begun", COLUMN_STATE },
 	{ "by", "By", COLUMN_NAME },
 	{ "process", "Process", COLUMN_NAME },
@@ -63,6 +64,8 @@ static void show_row(struct admin *a, const struct queue_keys *k, const char *id
     const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
 	int64_t begun_ms = operation_figure(text[OPERATION_BEGUN], OPERATION_TIME_MAX_MS, -1);
+	int64_t done = operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, 0),
+	    total = operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, -1);
 	const struct operation_state_words *state = &operations_states[operations_state(text, now_ms)];
 	bool held = operations_is_held(text, now_ms);
 	const char *end = strrchr(text[OPERATION_HOLDER], ' ');		/* behind host and process */
@@ -73,8 +76,7 @@ static void show_row(struct admin *a, const struct queue_keys *k, const char *id
 		copy_given(error) };
 
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(id), cell_given(given[0]),
-	    cell_str(state->name), cell_int(operation_figure(text[OPERATION_DONE], OPERATION_FIGURE_MAX, 0)),
-	    cell_count(operation_figure(text[OPERATION_TOTAL], OPERATION_FIGURE_MAX, -1)),
+	    cell_str(state->name), cell_int(done), cell_count(total), cell_count(total < done ? -1 : total - done),
 	    begun_ms < 0 ? cell_none() : cell_time(begun_ms), cell_given(given[1]), cell_given(given[2]),
 	    cell_given(given[3]) });
 	for (size_t i = 0; i < nitems(given); i++)

@@ -64,7 +64,9 @@ static int add_unfinished(struct doctor *d, const struct unfinished *u)
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
 	advise(d, findings_add(d, SEVERITY_NOTE, d->a->keys.escape,
-	    "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
+	    "%s: %s, begun %s ago, %" PRId64 "%s messages done",
+	    operations_state(text, d->server.now_ms) == OPERATION_STOPPED ? "stopped by an operator" : "unfinished",
+	    u->what,
 	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), u,
 	    text[OPERATION_OPTIONS]);
 	return 0;

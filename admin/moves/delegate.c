@@ -220,7 +220,7 @@ static int take_back(struct wait *t)
 static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 {
 	struct operation *op = &t->w->op;
-	bool there = is_there(op, text), wanted = text[OPERATION_WANTED][0] != '\0';
+	bool there = is_there(op, text), wanted = operations_is_wanted(text);
 	int ended;
 
 	if (there)

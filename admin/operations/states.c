@@ -11,6 +11,8 @@ const struct operation_state_words operations_states[OPERATION_STATES] = {
 	[OPERATION_WAITING] = { "waiting", "idle", "the supervisor that leads the queue will begin or continue it",
 	    true },
 	[OPERATION_STOPPING] = { "stopping", "off", "it stops after its next message", false },
+	[OPERATION_STOPPED] = { "stopped", "off", "an operator stopped it; the same command continues it, and Redis "
+	    "forgets it 7 days after its last step", false },
 	[OPERATION_INTERRUPTED] = { "interrupted", "off", "no process works on it; the same command continues it, and "
 	    "Redis forgets it 7 days after its last step", false },
 };
@@ -23,13 +25,20 @@ bool operations_is_held(const char *const text[OPERATION_FIELDS], int64_t now_ms
 	return text[OPERATION_HOLDER][0] != '\0' && held_ms > now_ms && held_ms <= now_ms + QUEUE_OPERATION_HOLD_MS;
 }
 
-/* A command that was interrupted leaves it without a holder; so does a process that was asked to stop and died. */
+bool operations_is_wanted(const char *const text[OPERATION_FIELDS])
+{
+	return strcmp(text[OPERATION_WANTED], "run") == 0 || strcmp(text[OPERATION_WANTED], "stop") == 0;
+}
+
+/* A command that was interrupted leaves it without a holder. */
 enum operation_state operations_state(const char *const text[OPERATION_FIELDS], int64_t now_ms)
 {
 	bool held = operations_is_held(text, now_ms);
 
 	if (strcmp(text[OPERATION_WANTED], "stop") == 0)
-		return held ? OPERATION_STOPPING : OPERATION_INTERRUPTED;
+		return held ? OPERATION_STOPPING : OPERATION_STOPPED;
+	if (strcmp(text[OPERATION_WANTED], "stopped") == 0 && !held)
+		return OPERATION_STOPPED;
 	if (strcmp(text[OPERATION_WANTED], "run") == 0)
 		return held ? OPERATION_RUNNING : OPERATION_WAITING;
 	return held ? OPERATION_FOREGROUND : OPERATION_INTERRUPTED;

@@ -12,6 +12,7 @@ enum operation_state {
 	OPERATION_RUNNING,
 	OPERATION_WAITING,
 	OPERATION_STOPPING,
+	OPERATION_STOPPED,
 	OPERATION_INTERRUPTED,
 	OPERATION_STATES
 };
@@ -26,6 +27,7 @@ extern const struct operation_state_words operations_states[OPERATION_STATES];
 
 /* text: the fields as Redis has them; any program may have written them. now_ms: by the clock of Redis */
 bool operations_is_held(const char *const text[OPERATION_FIELDS], int64_t now_ms);	/* a process works on it */
+bool operations_is_wanted(const char *const text[OPERATION_FIELDS]);	/* a supervisor has it, or has to stop it */
 enum operation_state operations_state(const char *const text[OPERATION_FIELDS], int64_t now_ms);
 
 #endif

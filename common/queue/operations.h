@@ -34,7 +34,7 @@
 	X(CANARY_DONE, "canary_done")	/* "1" */ \
 	X(LAST_AT, "last_at")		/* at a slow rate: time of the last message */ \
 	X(BY, "by")			/* user and host of the command that gave it to the sweeper */ \
-	/* "run": the leading sweeper executes it; "stop": its holder shall stop; else a command may execute it */ \
+	/* "run": the leading sweeper executes it; "stop": its holder shall stop; "stopped": it has; else neither */ \
 	X(WANTED, "wanted") \
 	/* of the sweeper's run: its time, a blank, and JSON. It stays for a day when the operation is complete */ \
 	X(RESULT, "result")

@@ -17,7 +17,7 @@ if new then
   for i = 6, #ARGV, 2 do if ARGV[i + 1] ~= '' then set(ARGV[i], ARGV[i + 1]) end end
   set('begun', string.format('%.0f', now))
 end
-if get('wanted') == 'stop' then set('wanted', '') end       -- that holder is gone
+if get('wanted') == 'stop' then set('wanted', 'stopped') end        -- that holder is gone
 set('holder', ARGV[2])
 set('held', string.format('%.0f', now + ARGV[4]))
 redis.call('PEXPIRE', KEYS[2], ARGV[5])

@@ -23,7 +23,7 @@ if ARGV[3] == 'end' then
 end
 set('held', string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[3]))
 if ARGV[3] == '0' then set('holder', '') end
-if ARGV[3] == '0' and stops then set('wanted', '') end
+if ARGV[3] == '0' and stops then set('wanted', 'stopped') end
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
 return stops and 2 or 1

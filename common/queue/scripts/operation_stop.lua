@@ -8,5 +8,5 @@ if get('bound') == '' then return 0 end
 local t = redis.call('TIME')
 local now, held = t[1] * 1000 + math.floor(t[2] / 1000), tonumber(get('held')) or 0
 local holds = get('holder') ~= '' and held > now and held <= now + ARGV[2]
-redis.call('HSET', KEYS[2], ARGV[1] .. ':wanted', holds and 'stop' or '')
+redis.call('HSET', KEYS[2], ARGV[1] .. ':wanted', holds and 'stop' or 'stopped')
 return holds and 1 or 2
