@@ -237,8 +237,9 @@ static int held_by(struct operation *o, const char *holder)
 	const char *end = strrchr(holder, ' ');		/* behind host and process: name_holder() */
 
 	return admin_fail(o->a, EX_TEMPFAIL,
-	    "the same %s is running (host and process %.*s): wait until it ends, or interrupt it there", o->verb,
-	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder);
+	    "the same %s is running (host and process %.*s): wait until it ends, or stop it: "
+	    "quredis operations %s --stop %s", o->verb,
+	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder, o->a->keys.name, o->id);
 }
 
 /* The command that continues an operation may have another pace than the one before: doctor shows the last one. */

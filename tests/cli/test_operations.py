@@ -77,6 +77,7 @@ def test_two_at_once_and_one_that_went_back(quredis, redis, mail):
     wait_for(lambda: q.client.llen(q.ingress) > 5)
     second = quredis(*args)
     assert second.code == 75 and "the same retry is running (host and process " in second.err and second.out == ""
+    assert "or stop it: quredis operations mail --stop " in second.err
     q.client.delete(f"{q.escape}:operations")           # as a Redis that went back to a state before the operation
     said = first.communicate(timeout=30)
     assert first.returncode == 75 and "Redis went back to an earlier state: run the command again" in said[1]
