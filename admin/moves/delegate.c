@@ -85,7 +85,7 @@ static int join(struct work *w, const char *options_there)
 	free(options);
 	if (same)
 		return 0;
-	return admin_fail(w->a, EX_TEMPFAIL,
+	return admin_fail(w->a, EX_DATAERR,
 	    "a supervisor executes this %s at another pace: quredis operations %s --stop %s stops it there",
 	    w->op.verb, w->a->keys.name, w->op.id);
 }

@@ -144,11 +144,18 @@ static int wrong_value(const struct parameter *p, const char *value, char **why)
 	return -1;
 }
 
+/* Of the groups of options only those of one option are ever needed. */
 static int check_needed(unsigned missing, char **why)
 {
 	for (size_t i = 0; i < nitems(parameters); i++)
 		if ((parameters[i].bit & missing) != 0) {
 			*why = alloc_format("the parameter \"%s\" is required", parameters[i].name);
+			return -1;
+		}
+	for (size_t i = 0; i < nitems(option_groups); i++)
+		if ((option_groups[i].bit & missing) != 0) {
+			*why = alloc_format("the parameter \"%s\" is required",
+			    option_of_bit(option_groups[i].options)->name);
 			return -1;
 		}
 	return 0;
@@ -242,6 +249,9 @@ static int take_option(struct web_query *q, const struct option_spec *s, const c
 		    : alloc_format("the parameter %s: expected a number from %" PRId64 " to %" PRId64, name, s->min,
 		    s->max);
 	q->options.given |= s->bit;
+	for (size_t i = 0; i < nitems(option_groups); i++)
+		if (option_groups[i].options == s->bit)
+			q->given |= option_groups[i].bit;
 	return *why == NULL ? 0 : -1;
 }
 

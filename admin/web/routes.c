@@ -38,7 +38,7 @@ static const struct web_route routes[] = {
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_PACE | WEB_DRY_RUN,
 	    WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_ANEW | WEB_DRY_RUN, WEB_QUEUE),
-	POST("queue/operation/stop", "operations", WEB_QUEUE | WEB_STOP, WEB_QUEUE),
+	POST("queue/operation/stop", "operations", WEB_QUEUE | WEB_STOP | WEB_DRY_RUN, WEB_QUEUE | WEB_STOP),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 

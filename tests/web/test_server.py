@@ -19,7 +19,7 @@ import pytest
 
 from harness import BUILD, QUREDIS, ROOT, SANITIZED, alive, children_of, open_files, pss_kib, queue, render, sources, wait_for
 from harness.console import Stream
-from harness.queues import Queue, dumps, incarnation, now_ms
+from harness.queues import Queue, dumps, incarnation, now_ms, sha1
 
 PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 
@@ -341,6 +341,8 @@ NONSENSE = [
       for value in ("abc", "{}", "%ff", "-1", "99999999999999999999", "1.5")),
     ("queue/dlq/retry?queue=mail&all=true&max_failure=1", "did you mean max_failures?"),
     ("queue/dlq/rm?queue=mail&all=true&canary=1", "no parameter canary here"),
+    ("queue/operation/stop?stop=0", '"queue" is required'), ("queue/operation/stop?queue=mail", '"stop" is required'),
+    ("queue/operation/stop?queue=mail&stop=", "stop is empty"), ("queue/operation/stop?queue=mail&stop=0&stop=0", "stop occurs more than once"),
 ]
 
 
@@ -357,6 +359,26 @@ def test_actions_that_make_no_sense_change_nothing(web, redis):
         wanted, _, near = said.partition(" (")
         assert answer.code == 400 and wanted in error and near in error and len(error) < 400, (path, answer)
     assert dumps(c) == before
+
+
+def test_an_operation_is_stopped_and_not_joined_at_another_pace(web, redis):
+    c = redis.client()
+    q = Queue(c)
+    q.dead_letters(b"1", b"2", error_class="Mine")
+    c.set("quredis:of:ingress:mail:sweeper", "old.0000000000000000")
+    id_ = sha1(b"dlq retry class=Mine")[:16]
+    newest = c.xrevrange(q.log, count=1)[0][0].decode()
+    c.hset(f"{q.escape}:operations", mapping={f"{id_}:{k}": v for k, v in {
+        "what": "dlq retry class=Mine", "options": '{"class":"Mine"}', "since": "-", "bound": newest, "begun": str(now_ms()), "wanted": "run"}.items()})
+    before = dumps(c)
+    answer = web.post(f"/api/v1/queue/operation/stop?queue=mail&stop={id_}&dry_run=true")
+    assert answer.code == 200 and json.loads(answer.body) == {"queue": "mail", "id": id_, "running": False, "dry_run": True}, answer
+    answer = web.post("/api/v1/queue/dlq/retry?queue=mail&all=true&class=Mine&rate=1/s")
+    assert answer.code == 409 and "executes this retry at another pace" in json.loads(answer.body)["error"], answer
+    assert dumps(c) == before
+    answer = web.post(f"/api/v1/queue/operation/stop?queue=mail&stop={id_}")
+    assert answer.code == 200 and json.loads(answer.body)["dry_run"] is False, answer
+    assert [o["state"] for o in json.loads(web.ask("/api/v1/operations?queue=mail").body)] == ["stopped"]
 
 
 @pytest.mark.parametrize("path", ["queue/mial", "queue/{}", "queue/%ff%fe", "queue/a%0ab"])
