@@ -18,8 +18,7 @@
 
 /* for so long after its last step an operation with a relative time is continued without a question */
 #define RELATIVE_MS (60 * 60 * 1000)
-#define LOOK_MS 100
-#define OWNER_MS 1000		/* ten looks of the command that waits */
+#define OWNER_MS (10 * DELEGATE_LOOK_MS)
 #define OWNER_MOST_MS 10000	/* also if the clock of Redis went back */
 
 struct by_filter {
@@ -67,22 +66,24 @@ static void print_outcome(struct by_filter *b, const struct work_report *r)
 	b->outcome.operation = NULL;
 }
 
-/* The command that waits for the operation takes the result at its next look, and needs it more than this one. -1:
- * error of Redis */
+/* The command that waits for the operation takes the result at its next look, and needs it more than this one. 1:
+ * another command has begun the operation meanwhile; 0: it has not; -1: error */
 static int leave_result_to_owner(struct by_filter *b)
 {
 	int64_t until_ms = clock_monotonic_ms() + OWNER_MOST_MS, now_ms = 0;
+	int found = 0;
 
-	while (b->w.op.result[0] != '\0' && clock_monotonic_ms() < until_ms) {
+	if (b->a->options.anew || b->a->options.dry_run)
+		return 0;
+	while (found == 0 && b->w.op.result[0] != '\0' && clock_monotonic_ms() < until_ms) {
 		if (admin_server_time(b->a, &now_ms) == -1)
 			return -1;
 		if (strtoll(b->w.op.result, NULL, 10) <= now_ms - OWNER_MS)
 			break;
-		clock_pause_ms(LOOK_MS);
-		if (operation_look_for_result(&b->w.op) == -1)
-			return -1;
+		clock_pause_ms(DELEGATE_LOOK_MS);
+		found = operation_look_again(&b->w.op);
 	}
-	return 0;
+	return found;
 }
 
 /*
@@ -98,8 +99,6 @@ static int print_result(struct by_filter *b)
 
 	if (b->a->options.anew || b->a->options.dry_run)
 		return 0;
-	if (leave_result_to_owner(b) == -1)
-		return -1;
 	if (b->w.op.result[0] == '\0')
 		return 0;
 	if (admin_server_time(b->a, &now_ms) == -1)
@@ -274,8 +273,10 @@ static int find_and_run(struct by_filter *b)
 	int found = work_find(&b->w, a, b->outcome.action);
 	int64_t n;
 
-	if (found == 0 && (found = print_result(b)) != 0)
-		return found == 1 ? 0 : -1;
+	if (found == 0)
+		found = leave_result_to_owner(b);
+	if (found == 0 && (ended = print_result(b)) != 0)
+		return ended == 1 ? 0 : -1;
 	if (found == 1 && a->options.anew) {
 		operation_begin_anew(&b->w.op);
 		found = 0;
@@ -302,3 +303,4 @@ int by_filter_run(struct admin *a, const struct outcome *outcome)
 	work_free(&b.w);
 	return rc;
 }
+	int ended;

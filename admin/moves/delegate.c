@@ -14,7 +14,6 @@
 #include "admin/moves/leader.h"
 #include "common/base/base.h"
 
-#define LOOK_MS 100
 /* an idle sweeper looks every 4 s; one that does not begin by then is of an older version, or may not */
 #define BEGIN_MS 10000
 #define STOP_MS 15000		/* for an operation to stop between two steps */
@@ -209,7 +208,7 @@ static int take_back(struct wait *t)
 	if (admin_integer(a, &stopped, a->keys.operations) == -1)
 		return -1;
 	if (stopped == 1)		/* it has begun, and stops now: the command continues it */
-		clock_pause_ms(LOOK_MS);
+		clock_pause_ms(DELEGATE_LOOK_MS);
 	else
 		admin_note("no supervisor began the %s within %" PRId64 " s: this command does the work itself, and "
 		    "has to run until the end", t->w->op.verb, t->begin_ms / 1000);
@@ -265,7 +264,7 @@ static int wait_for_end(struct wait *t)
 		else if (rc == 0 && now_ms - t->at_ms >= t->begin_ms)
 			return take_back(t);
 		if (rc == 0)
-			clock_pause_ms(LOOK_MS);
+			clock_pause_ms(DELEGATE_LOOK_MS);
 	}
 	return rc == 1 ? 0 : -1;
 }

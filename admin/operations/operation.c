@@ -96,18 +96,11 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	return 0;
 }
 
-int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o)
+int operation_look_again(struct operation *o)
 {
-	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
+	struct admin *a = o->a;
 	struct redis_reply reply;
 
-	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1,
-	    .canary_from = -1 };
-	o->what = alloc_format("%s%s", action, text);
-	free(text);
-	encode_sha1(o->what, strlen(o->what), sum);
-	strlcpy(o->id, sum, sizeof(o->id));
-	name_holder(o->holder);
 	queue_operation_read(&a->redis, &a->keys, o->id);
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
@@ -117,19 +110,18 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	return o->bound[0] != '\0';
 }
 
-int operation_look_for_result(struct operation *o)
+int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o)
 {
-	const char *text[OPERATION_FIELDS];
-	struct redis_reply reply;
+	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
 
-	queue_operation_read(&o->a->redis, &o->a->keys, o->id);
-	if (admin_reply(o->a, &reply, o->a->keys.operations) == -1)
-		return -1;
-	if (!queue_operation_parse(&reply, 0, text))
-		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
-	free(o->result);
-	o->result = alloc_string(text[OPERATION_RESULT]);
-	return 0;
+	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1,
+	    .canary_from = -1 };
+	o->what = alloc_format("%s%s", action, text);
+	free(text);
+	encode_sha1(o->what, strlen(o->what), sum);
+	strlcpy(o->id, sum, sizeof(o->id));
+	name_holder(o->holder);
+	return operation_look_again(o);
 }
 
 int operation_forget_result(struct operation *o)

@@ -58,7 +58,7 @@ void operation_begin_anew(struct operation *o);
 /* Forgets the earlier one of operation_begin_anew(), if any, for a command that has nothing to do. -1: another process
  * holds it, or an error of Redis */
 int operation_forget_earlier(struct operation *o);
-int operation_look_for_result(struct operation *o);	/* reads o->result again. -1: error of Redis */
+int operation_look_again(struct operation *o);	/* reads the fields again: 1, 0 and -1 as of operation_find() */
 int operation_forget_result(struct operation *o);	/* a command has read the result. -1: error of Redis */
 /* ms: the time since a process worked on it. -1: error of Redis */
 int operation_idle(struct operation *o, int64_t *ms);
