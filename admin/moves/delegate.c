@@ -45,12 +45,12 @@ static int keep(struct admin *a, const char *why)
 static int may_give(struct wait *t)
 {
 	struct admin *a = t->w->a;
-	char *options = operation_options_text(&t->w->op), *why;
+	char *why;
 	int rc = 1;
 
 	if (a->options.foreground)
 		rc = 0;
-	else if (options == NULL)
+	else if (t->w->op.options == NULL)
 		rc = keep(a, "a supervisor takes no filter that is not UTF-8");
 	else if (leader_look(a, &t->leader) == -1)
 		rc = -1;
@@ -63,7 +63,6 @@ static int may_give(struct wait *t)
 		admin_note("no supervisor leads %s yet: the one that lives can begin the %s within %" PRId64 " s",
 		    a->keys.name, t->w->op.verb, (t->leader.within_ms + 999) / 1000);
 	}
-	free(options);
 	return rc;
 }
 
@@ -78,11 +77,7 @@ static int give(struct work *w)
 /* The sweeper works on it already. This command only waits, so it cannot have another pace. */
 static int join(struct work *w, const char *options_there)
 {
-	char *options = operation_options_text(&w->op);
-	bool same = options != NULL && strcmp(options, options_there) == 0;
-
-	free(options);
-	if (same)
+	if (strcmp(w->op.options, options_there) == 0)
 		return 0;
 	return admin_fail(w->a, EX_DATAERR,
 	    "a supervisor executes this %s at another pace: quredis operations %s --stop %s stops it there",

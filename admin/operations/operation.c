@@ -110,12 +110,12 @@ int operation_look_again(struct operation *o)
 	return o->bound[0] != '\0';
 }
 
-int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o)
+int operation_find(struct admin *a, const char *action, const struct filter *f, char *options, struct operation *o)
 {
 	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
 
 	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1,
-	    .canary_from = -1 };
+	    .canary_from = -1, .options = options };
 	o->what = alloc_format("%s%s", action, text);
 	free(text);
 	encode_sha1(o->what, strlen(o->what), sum);
@@ -197,27 +197,17 @@ static int note_number(struct operation *o, enum queue_operation_field field, in
 
 /* ---- holding ---- */
 
-char *operation_options_text(const struct operation *o)
-{
-	json_t *json = options_to_json(&o->a->options, OPTION_FILTER | OPTION_PACE);
-	char *text = json_dumps(json, JSON_COMPACT);
-
-	json_decref(json);
-	return text;
-}
-
 static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
 {
-	char total[24] = "", *options = operation_options_text(o);
+	char total[24] = "";
 	const char *const values[OPERATION_FIELDS] =
-	    { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
+	    { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = o->options, [OPERATION_SINCE] = o->since,
 		[OPERATION_BOUND] = o->bound, [OPERATION_TOTAL] = total };
 	struct admin *a = o->a;
 
 	if (o->total >= 0)
 		snprintf(total, sizeof(total), "%" PRId64, o->total);
 	queue_operation_hold(&a->redis, &a->keys, o->id, o->holder, instead, values);
-	free(options);
 	if (admin_reply(a, reply, a->keys.operations) == -1)
 		return -1;
 	return redis_is_strings(reply) && reply->n >= 2 ? 0
@@ -237,11 +227,7 @@ static int held_by(struct operation *o, const char *holder)
 /* The command that continues an operation may have another pace than the one before: doctor shows the last one. */
 static int note_options(struct operation *o)
 {
-	char *options = operation_options_text(o);
-	int rc = note(o, OPERATION_OPTIONS, options);
-
-	free(options);
-	return rc;
+	return note(o, OPERATION_OPTIONS, o->options);
 }
 
 /* The operation is held. While the operator was asked, another command may have begun it anew, with another period. */
@@ -417,6 +403,7 @@ void operation_begin_anew(struct operation *o)
 void operation_free(struct operation *o)
 {
 	free(o->what);
+	free(o->options);
 	free(o->canary_fingerprints);
 	free(o->result);
 	*o = (struct operation){0};

@@ -20,6 +20,7 @@ struct operation {
 	const char *verb;		/* "retry" or "deletion" */
 	char id[QUEUE_OPERATION_ID_SIZE], holder[128];
 	char *what;			/* action and filter; owned */
+	char *options;			/* filter and pace of this command, as JSON; owned. NULL: they are not UTF-8 */
 	int64_t begun_ms, held_ms;	/* when it began, and until when a process held it at last; 0: not known */
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
 	char next[RECORD_ID_SIZE];	/* where it goes on */
@@ -45,10 +46,12 @@ struct operation {
 int64_t operation_figure(const char *text, int64_t most, int64_t otherwise);
 
 /*
- * Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis,
+ * Reads whether there is such an operation. options: filter and pace of this command, as JSON; operation_find() takes
+ * the string; NULL: they are not UTF-8. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis,
  * or it is damaged (EX_DATAERR; not with --anew). operation_free() in each case.
  */
-int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
+int operation_find(struct admin *a, const char *action, const struct filter *f, char *options,
+    struct operation *o);
 /* The operation means the records from since to bound, and begins at the first one. */
 void operation_set_range(struct operation *o, const char *since, const char *bound);
 void operation_set_total(struct operation *o, int64_t total);
@@ -68,8 +71,6 @@ int operation_hold(struct operation *o);
 int operation_renew(struct operation *o);
 /* Gives up the hold, so that the leading sweeper executes it. by: the operator and host that ordered it */
 int operation_give(struct operation *o, const char *by);
-/* filter and pace of this command, as JSON; a new string. NULL: they are not UTF-8 */
-char *operation_options_text(const struct operation *o);
 
 /* ---- where it goes on ---- */
 

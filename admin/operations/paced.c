@@ -44,7 +44,7 @@ static const struct rate_unit *rate_unit_of(const char *text)
 	return NULL;
 }
 
-/* "50/s", "10/min", "3600/h", "50": each spelling of a rate gives the same text, by which commands compare it. */
+/* "50/s", "10/min", "3600/h", "50": each spelling of a rate gives the same text. */
 static int parse_rate(struct admin *a, struct paced *p)
 {
 	const char *text = a->options.rate != NULL ? a->options.rate : RATE_DEFAULT, *why = NULL;
@@ -81,11 +81,16 @@ int paced_read(struct admin *a, struct paced *p)
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
 		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what "
 		    "failed again: set dead_letter.enabled");
-	if (parse_rate(a, p) == -1)
-		return -1;
-	if (a->options.rate != NULL)
-		a->options.rate = p->rate;
-	return 0;
+	return parse_rate(a, p);
+}
+
+void paced_spell(const struct paced *p, struct options *o)
+{
+	o->rate = p->rate;
+	o->max_failures = p->most_failures;
+	o->canary = p->canary > 1 ? p->canary : 0;
+	o->given &= ~(OPTION_PACE);
+	o->given |= OPTION_RATE | (p->most_failures > 0 ? OPTION_FAILURES : 0) | (p->canary > 0 ? OPTION_CANARY : 0);
 }
 
 void paced_free(struct paced *p)

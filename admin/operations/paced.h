@@ -25,6 +25,8 @@ char *paced_words(const struct paced *p);
 /* Moves all back, or as many as the pace and interrupt_asked() allow. -1: error, or too many failed again
  * (EX_DATAERR) */
 int paced_run(struct admin *a, struct paced *p);
+/* Writes the pace into o in one spelling: with its rate, without zeros. o->rate lives as long as p */
+void paced_spell(const struct paced *p, struct options *o);
 void paced_free(struct paced *p);
 
 #endif

@@ -17,13 +17,29 @@
 /* without a question the work begins after this time, even if not all are counted */
 #define COUNT_MS 1000
 
+/* Filter and pace as JSON: a new string. Each spelling of a pace gives the same text, by which commands compare it.
+ * NULL: they are not UTF-8 */
+static char *options_text(const struct work *w)
+{
+	struct options o = w->a->options;
+	json_t *json;
+	char *text;
+
+	if (w->is_paced)
+		paced_spell(&w->paced, &o);
+	json = options_to_json(&o, OPTION_FILTER | OPTION_PACE);
+	text = json == NULL ? NULL : json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	return text;
+}
+
 int work_find(struct work *w, struct admin *a, const char *action)
 {
 	*w = (struct work){ .a = a, .action = action, .retry = strcmp(action, "dlq retry") == 0,
 	    .is_paced = (a->options.given & OPTION_PACE) != 0 };
 	if (filter_read(a, &w->filter) == -1 || (w->is_paced && paced_read(a, &w->paced) == -1))
 		return -1;
-	return operation_find(a, action, &w->filter, &w->op);
+	return operation_find(a, action, &w->filter, options_text(w), &w->op);
 }
 
 void work_free(struct work *w)
