@@ -84,7 +84,7 @@ static int join(struct work *w, const char *options_there)
 	    w->op.verb, w->a->keys.name, w->op.id);
 }
 
-/* -1: error of Redis, or it is another operation now */
+/* -1: error of Redis */
 static int read_fields(struct work *w, const char *text[OPERATION_FIELDS])
 {
 	struct redis_reply reply;
@@ -229,10 +229,19 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 	if (ended != 0)
 		return ended;
 	if (!there)
+/* There is neither the operation nor its result. */
+static const char *why_unknown(const struct operation *op, const char *const text[OPERATION_FIELDS])
+{
+	int64_t begun_ms = work_report_begun(text[OPERATION_RESULT]);
+
+	if (text[OPERATION_BOUND][0] != '\0' || (begun_ms != -1 && begun_ms != op->begun_ms))
+		return "another command began it anew";
+	return text[OPERATION_RESULT][0] != '\0' ? "its result cannot be read"
+	    : "another command has read its result, or Redis went back to an earlier state";
+}
+
 		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: %s", op->verb,
-		    text[OPERATION_BOUND][0] == '\0' && text[OPERATION_RESULT][0] == '\0'
-		    ? "another command has read its result, or Redis went back to an earlier state"
-		    : "another command began it anew");
+		    why_unknown(op, text));
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
 		return end_stopped(t);
 	if (text[OPERATION_HOLDER][0] != '\0')

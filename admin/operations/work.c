@@ -260,13 +260,13 @@ int work_report_parse(const char *text, int64_t begun_ms, struct work_report *r,
 	const char *json = strchr(text, ' '), *cause = NULL, *notes = NULL;
 	json_t *all = json == NULL ? NULL : json_loads(json, 0, NULL);
 	int says = 0, complete = 0, interrupted = 0, settled = 0;
-	json_int_t begun = begun_ms, count, total, done, failed, same_cause, left;	/* begun: not of old versions */
+	json_int_t begun, count, total, done, failed, same_cause, left;
 	int rc;
 
 	*r = (struct work_report){0};
 	*at_ms = strtoll(text, NULL, 10);
 	rc = all == NULL ? -1 : json_unpack(all,
-	    "{s?I, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}",
+	    "{s:I, s:i, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s?s, s?s}",
 	    "begun", &begun,
 	    "status", &r->status, "says", &says,
 	    "complete", &complete, "interrupted", &interrupted, "settled", &settled, "count", &count, "total", &total,
@@ -288,6 +288,16 @@ int work_report_parse(const char *text, int64_t begun_ms, struct work_report *r,
 	}
 	json_decref(all);
 	return rc;
+}
+
+int64_t work_report_begun(const char *text)
+{
+	const char *json = strchr(text, ' ');
+	json_t *all = json == NULL ? NULL : json_loads(json, 0, NULL), *begun = json_object_get(all, "begun");
+	int64_t ms = json_is_integer(begun) ? json_integer_value(begun) : -1;
+
+	json_decref(all);
+	return ms;
 }
 
 void work_report_free(struct work_report *r)

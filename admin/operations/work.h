@@ -53,6 +53,7 @@ char *work_report_text(const struct work *w, const struct work_report *r, int64_
 /* Reads such a text, which any program may have written, and prints its lines. begun_ms: of the operation; 0: of any.
  * at_ms: its time. -1: it is none, or that of another operation, also if the same command began both */
 int work_report_parse(const char *text, int64_t begun_ms, struct work_report *r, int64_t *at_ms);
+int64_t work_report_begun(const char *text);	/* when its operation began; -1: it is no such text */
 void work_report_free(struct work_report *r);
 
 #endif
