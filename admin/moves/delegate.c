@@ -141,6 +141,25 @@ static int leave(struct wait *t)
 	return 0;
 }
 
+/* --no-wait */
+static int leave_at_once(struct wait *t)
+{
+	const struct operation *op = &t->w->op;
+	const char *queue = t->w->a->keys.name, *verb = op->verb;
+	char *n = op->total < 0 ? alloc_string("") : alloc_format("%" PRId64 " ", op->total - op->done);
+
+	report_unfinished(t);
+	t->r->says = t->w->a->options.json;
+	if (!t->r->says && t->seen != NULL)
+		notice_say("a supervisor has the order for this %s already, %" PRId64 " dead letters of %s are done; "
+		    "quredis operations %s shows it, with --stop %s it ends", verb, op->done, queue, queue, op->id);
+	else if (!t->r->says)
+		notice_say("ordered the %s of %sdead letters of %s; quredis operations %s shows it, with --stop %s it "
+		    "ends", verb, n, queue, queue, op->id);
+	free(n);
+	return 0;
+}
+
 /* The result that a sweeper left. 1: there is one, and the command ends as it says; 0: none; -1 as 1, with an error */
 static int take_result(struct wait *t, const char *result)
 {
@@ -210,6 +229,17 @@ static int take_back(struct wait *t)
 	return DELEGATE_NOT;
 }
 
+/* There is neither the operation nor its result. */
+static const char *why_unknown(const struct operation *op, const char *const text[OPERATION_FIELDS])
+{
+	int64_t begun_ms = work_report_begun(text[OPERATION_RESULT]);
+
+	if (text[OPERATION_BOUND][0] != '\0' || (begun_ms != -1 && begun_ms != op->begun_ms))
+		return "another command began it anew";
+	return text[OPERATION_RESULT][0] != '\0' ? "its result cannot be read"
+	    : "another command has read its result, or Redis went back to an earlier state";
+}
+
 /* 1: the command ends; 0: not yet; -1: with an error */
 static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 {
@@ -229,17 +259,6 @@ static int judge(struct wait *t, const char *const text[OPERATION_FIELDS])
 	if (ended != 0)
 		return ended;
 	if (!there)
-/* There is neither the operation nor its result. */
-static const char *why_unknown(const struct operation *op, const char *const text[OPERATION_FIELDS])
-{
-	int64_t begun_ms = work_report_begun(text[OPERATION_RESULT]);
-
-	if (text[OPERATION_BOUND][0] != '\0' || (begun_ms != -1 && begun_ms != op->begun_ms))
-		return "another command began it anew";
-	return text[OPERATION_RESULT][0] != '\0' ? "its result cannot be read"
-	    : "another command has read its result, or Redis went back to an earlier state";
-}
-
 		return admin_fail(t->w->a, EX_TEMPFAIL, "cannot tell how the %s ended: %s", op->verb,
 		    why_unknown(op, text));
 	if (!wanted && text[OPERATION_HOLDER][0] == '\0')
@@ -287,7 +306,7 @@ int delegate_run(struct work *w, struct work_report *r)
 	}
 	t.at_ms = clock_monotonic_ms();
 	progress_begin(&w->progress, w->action, w->op.done, w->op.total < 0 ? 0 : w->op.total);
-	rc = w->a->options.no_wait ? leave(&t) : wait_for_end(&t);
+	rc = w->a->options.no_wait ? leave_at_once(&t) : wait_for_end(&t);
 	progress_end(&w->progress);
 	free(t.seen);
 	return rc;
