@@ -184,6 +184,22 @@ bool filter_is_empty(const struct filter *f)
 	return true;
 }
 
+bool filter_excludes(const struct filter *f, const struct options *other)
+{
+	char one[CAUSE_SIZE], another[CAUSE_SIZE];
+
+	if (f->class != NULL && other->class != NULL && strcmp(f->class, other->class) != 0)
+		return true;
+	if (f->exit_code != NULL && other->exit_code != NULL &&
+	    strtol(f->exit_code, NULL, 10) != strtol(other->exit_code, NULL, 10))
+		return true;
+	if (f->cause == NULL || other->cause == NULL)
+		return false;
+	cause_shape(f->cause, one);
+	cause_shape(other->cause, another);
+	return strcmp(one, another) != 0;
+}
+
 /* Remembers what the record has where the filter has a class or a cause, to suggest one of them. */
 static void note_other(struct filter *f, const struct dead_letter *d)
 {

@@ -33,6 +33,8 @@ bool filter_is_empty(const struct filter *f);
 bool filter_matches(struct filter *f, const struct dead_letter *d);
 /* Appends the fields that the filter reads to the n ones, without repeating one. Returns how many there are now. */
 size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_FIELDS], size_t n);
+/* No dead letter matches both f and the filter in other. False: one may */
+bool filter_excludes(const struct filter *f, const struct options *other);
 /* Prints a notice if nothing matched: how many classes or causes begin with this text, or which one is similar. */
 void filter_suggest(struct filter *f);
 

@@ -267,11 +267,72 @@ static int ask_and_take(struct by_filter *b, int64_t n, bool continued)
 	return rc;
 }
 
+/* ---- other operations on the same dead letters ---- */
+
+/* Both operations may mean the same record. Any program may have written the text. */
+static bool overlaps(const struct by_filter *b, const char *const text[OPERATION_FIELDS])
+{
+	const struct operation *op = &b->w.op;
+	struct options other = options_none();
+	json_t *json = json_loads(text[OPERATION_OPTIONS], 0, NULL);
+	bool apart = !record_id_valid(text[OPERATION_BOUND]) ||
+	    options_from_json(&other, json, OPTION_FILTER | OPTION_PACE) == -1 ||
+	    filter_excludes(&b->w.filter, &other) ||
+	    (record_id_valid(op->since) && queue_record_id_compare(text[OPERATION_BOUND], op->since) < 0) ||
+	    (record_id_valid(text[OPERATION_SINCE]) && queue_record_id_compare(text[OPERATION_SINCE], op->bound) > 0);
+
+	json_decref(json);
+	return !apart;
+}
+
+static int note_if_shared(struct by_filter *b, const char *id, int64_t now_ms)
+{
+	const char *text[OPERATION_FIELDS];
+	struct redis_reply reply;
+	enum operation_state state;
+
+	queue_operation_read(&b->a->redis, &b->a->keys, id);
+	if (admin_reply(b->a, &reply, b->a->keys.operations) == -1)
+		return -1;
+	if (!queue_operation_parse(&reply, 0, text) || !overlaps(b, text))
+		return 0;
+	state = operations_state(text, now_ms);
+	if (state == OPERATION_FOREGROUND || state == OPERATION_RUNNING || state == OPERATION_WAITING)
+		admin_note("operation %s may take some of the same dead letters: each moves once, by one of the two. "
+		    "Those that are left are counted from the beginning of this %s, so they may include some that the "
+		    "other one took (quredis operations %s)", id, b->w.op.verb, b->a->keys.name);
+	return 0;
+}
+
+#define OTHERS_MOST 20
+
+static int note_others(struct by_filter *b)
+{
+	char ids[OTHERS_MOST][QUEUE_OPERATION_ID_SIZE];
+	struct redis_reply reply;
+	const char *wanted;
+	size_t n = 0, at = 0;
+	int64_t now_ms;
+
+	if (admin_server_time(b->a, &now_ms) == -1)
+		return -1;
+	queue_operations_list(&b->a->redis, &b->a->keys, OPERATION_BOUND);
+	if (admin_reply(b->a, &reply, b->a->keys.operations) == -1)
+		return -1;
+	while (n < OTHERS_MOST && queue_operations_listed(&reply, &at, ids[n], &wanted))
+		n += strcmp(ids[n], b->w.op.id) != 0;
+	for (size_t i = 0; i < n; i++)
+		if (note_if_shared(b, ids[i], now_ms) == -1)
+			return -1;
+	return 0;
+}
+
 static int find_and_run(struct by_filter *b)
 {
 	struct admin *a = b->a;
 	int found = work_find(&b->w, a, b->outcome.action);
 	int64_t n;
+	int ended;
 
 	if (found == 0)
 		found = leave_result_to_owner(b);
@@ -292,6 +353,8 @@ static int find_and_run(struct by_filter *b)
 	}
 	if (found == 0)
 		filter_suggest(&b->w.filter);
+	if (note_others(b) == -1)
+		return -1;
 	return ask_and_take(b, n, found == 1);
 }
 
@@ -303,4 +366,3 @@ int by_filter_run(struct admin *a, const struct outcome *outcome)
 	work_free(&b.w);
 	return rc;
 }
-	int ended;
