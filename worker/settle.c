@@ -250,22 +250,10 @@ static struct failure without_retry(const struct failure *f)
 	return failed;
 }
 
-size_t settle_last_line(const char *data, size_t len, const char **line)
-{
-	size_t end = len, start;
-
-	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
-		end--;
-	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
-		;
-	*line = data + start;
-	return end - start;
-}
-
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms)
 {
 	const char *words;
-	size_t words_len = settle_last_line(stderr_tail, len, &words);
+	size_t words_len = buffer_last_line(stderr_tail, len, &words);
 
 	if (words_len > 0)
 		slot_note_failure(w->env->slot, words, words_len, now_ms);

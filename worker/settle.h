@@ -49,8 +49,6 @@ struct failure {			/* why a message is not done */
 /* Notes the last line of a handler that has ended, for the reason of an open breaker. stderr_tail: the end of its
  * stderr */
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
-/* of a stderr, without its newline; at most 200 bytes. Returns its length */
-size_t settle_last_line(const char *data, size_t len, const char **line);
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */

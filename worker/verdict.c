@@ -39,7 +39,7 @@ static void append_last_line(struct failure *f, const struct handler_result *res
 {
 	size_t n = strlen(f->text);
 
-	f->words_len = settle_last_line(result->stderr_tail, result->stderr_len, &f->words);
+	f->words_len = buffer_last_line(result->stderr_tail, result->stderr_len, &f->words);
 	if (f->words_len > 0)
 		snprintf(f->text + n, sizeof(f->text) - n, ": %.*s", (int)f->words_len, f->words);
 }

@@ -72,3 +72,15 @@ void buffer_free(struct buffer *b)
 	free(b->data);
 	*b = (struct buffer){0};
 }
+
+size_t buffer_last_line(const char *data, size_t len, const char **line)
+{
+	size_t end = len, start;
+
+	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
+		end--;
+	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
+		;
+	*line = data + start;
+	return end - start;
+}

@@ -19,4 +19,7 @@ void buffer_consume(struct buffer *b, size_t len);	/* drops the first len bytes 
 void buffer_clear(struct buffer *b);			/* empties it, and keeps the memory */
 void buffer_free(struct buffer *b);			/* empties it, and frees the memory */
 
+/* The last line of what a program has written, without its newline; at most its last 200 bytes. Returns its length. */
+size_t buffer_last_line(const char *data, size_t len, const char **line);
+
 #endif
