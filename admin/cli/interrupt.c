@@ -71,9 +71,9 @@ void interrupt_end(void)
 	sigaddset(&ours, SIGTERM);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	if (asked == 0)
-		return;
-	fflush(NULL);
+	if (asked != 0)
+		fflush(NULL);
 	sigprocmask(SIG_UNBLOCK, &ours, NULL);
-	raise(asked);
+	if (asked != 0)
+		raise(asked);
 }

@@ -29,6 +29,7 @@
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
  *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
  *	secret.c	the secret that seals wrappers		libraries.c	libraries that read from the network
+ *	functions.c	whether functions can be loaded
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order
  * matters: a check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int
@@ -40,6 +41,7 @@
 	SYSTEM(libraries, NEEDS_NOTHING, "every library that reads from the network is new enough") \
 	SYSTEM(systemd, NEEDS_FILE, "the unit fits the configuration") \
 	SYSTEM(handlers, NEEDS_FILE, "their users can execute them all") \
+	SYSTEM(functions, NEEDS_FILE, "their files can be loaded") \
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
 	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
 	SYSTEM(log, NEEDS_FILE, "the supervisor's log has taken every line") \

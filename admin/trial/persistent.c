@@ -1,7 +1,8 @@
 /*
  * A trial of a persistent handler: starts it, gives it one job, closes its input when it has answered, and waits for
- * its end. INT or TERM asks the handler to end, a second one kills it.
+ * its end; or only lets it load its function. INT or TERM asks the handler to end, a second one kills it.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -10,6 +11,7 @@
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
 #include "common/handler/handler.h"
+#include "common/queue/queue.h"
 
 #define SERIAL 1		/* not 0: a handler that prints "OK 0" while idle has not answered */
 
@@ -109,5 +111,51 @@ int trial_persistent(const struct conf_queue *q, const struct handler_job *job, 
 	if (rc == 0)
 		serve(q, p, job, open, t);
 	persistent_free(p);
+	return rc;
+}
+
+/* With --check before the function, which is the last argument. Its strings are those of q. */
+static char **checking_handler(const struct conf_queue *q)
+{
+	static char option[] = "--check";
+	size_t n = 0;
+	char **argv;
+
+	while (q->handler[n] != NULL)
+		n++;
+	argv = alloc_zero(n + 2, sizeof(*argv));
+	memcpy(argv, q->handler, (n - 1) * sizeof(*argv));
+	argv[n - 1] = option;
+	argv[n] = q->handler[n - 1];
+	return argv;
+}
+
+int trial_persistent_load(const struct conf_queue *q, const sigset_t *open, struct trial *t)
+{
+	struct conf_queue checking = *q;
+	char incarnation[INCARNATION_SIZE];
+	struct handler_reply none;
+	struct persistent_end end;
+	struct persistent *p;
+	int rc;
+
+	checking.handler = checking_handler(q);
+	trial_incarnation(incarnation);
+	p = persistent_new(&checking);
+	rc = persistent_start(p, incarnation, clock_monotonic_ms());
+	if (rc == 0) {
+		do {
+			run_turn(p, open);
+			while (persistent_reply(p, &none))
+				;
+			persistent_tick(p, clock_monotonic_ms());
+		} while (!persistent_ended(p, &end));
+		if (end.how == PERSISTENT_EXITED && end.code == 0)
+			t->outcome = "done";
+		else
+			judge_end(&checking, &end, t);
+	}
+	persistent_free(p);
+	free(checking.handler);
 	return rc;
 }

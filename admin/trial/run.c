@@ -9,7 +9,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <bsd/stdlib.h>
 #include <bsd/string.h>
 
 #include "admin/cli/cli.h"
@@ -191,15 +190,12 @@ static void note_what_runs(struct admin *a, const struct source *from, struct me
 static int run_message(struct admin *a, const struct source *from)
 {
 	char incarnation[INCARNATION_SIZE];
-	/* not the name of a supervisor's node: no sweeper takes the run for one of its workers */
-	struct incarnation self = { .node = TRIAL_WORKER };
 	const struct message_keys lines = message_keys_of(a->queue->ingress, a->queue->headers);
 	struct trial t = { .code = -1 };
 	struct message m;
 	int rc;
 
-	arc4random_buf(&self.boot, sizeof(self.boot));
-	incarnation_format(&self, incarnation);
+	trial_incarnation(incarnation);
 	message_parse(&m, &lines, from->message.data == NULL ? "" : from->message.data, from->message.len);
 	if (m.doubtful)
 		return admin_fail(a, EX_DATAERR, "the message was not run: " MESSAGE_UNKNOWN_SEAL_WHY);

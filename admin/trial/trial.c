@@ -8,10 +8,13 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include <bsd/stdlib.h>
+
 #include "admin/trial/trial.h"
 
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
+#include "common/queue/queue.h"
 
 #define TURN_MS 1000			/* the longest poll */
 
@@ -71,6 +74,24 @@ int trial_run(struct admin *a, const struct handler_job *job, struct trial *t)
 	else
 		a->status = t->status;
 	return rc;
+}
+
+int trial_load(const struct conf_queue *q, struct trial *t)
+{
+	sigset_t open;
+	int rc;
+
+	interrupt_begin_counting(&open);
+	rc = process_become_subreaper();
+	return rc == 0 ? trial_persistent_load(q, &open, t) : rc;
+}
+
+void trial_incarnation(char *out)
+{
+	struct incarnation self = { .node = TRIAL_WORKER };
+
+	arc4random_buf(&self.boot, sizeof(self.boot));
+	incarnation_format(&self, out);
 }
 
 void trial_free(struct trial *t)

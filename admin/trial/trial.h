@@ -32,9 +32,21 @@ struct trial {
 int trial_run(struct admin *a, const struct handler_job *job, struct trial *t);
 void trial_free(struct trial *t);
 
+/*
+ * Loads the function of q as the start of its handler does, with --check: it runs no message. q is of
+ * conf_load_to_run(). The outcome is "done", or the reason says why it cannot be loaded. -1: fork failed (errno). Like
+ * trial_run(), it ends with trial_free().
+ */
+int trial_load(const struct conf_queue *q, struct trial *t);
+
+/* A new name of a worker (INCARNATION_SIZE bytes), which no supervisor has: no sweeper takes the run for one of its
+ * workers. */
+void trial_incarnation(char *out);
+
 /* One for each mode. open: the signal mask during a poll. -1: errno */
 int trial_exec(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
 int trial_persistent(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
+int trial_persistent_load(const struct conf_queue *q, const sigset_t *open, struct trial *t);
 
 /* One poll, until at_ms at the latest (CLOCK_MONOTONIC; INT64_MAX: no limit). Returns the number of ready
  * descriptors. */
