@@ -57,6 +57,16 @@ bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms)
 	return true;
 }
 
+bool breaker_unready(struct board_queue *b, uint64_t cause, int64_t now_ms)
+{
+	bool opened = breaker_open(b, cause, now_ms);
+
+	/* a load may take longer than the pause that began with it. Of a closed breaker the time means nothing */
+	if (!opened)
+		atomic_store(&b->workers.breaker.until_ms, now_ms + pause_ms(atomic_load(&b->workers.breaker.step)));
+	return opened;
+}
+
 /* A handler that takes long to start is not started more often than half of the time. */
 static int64_t mute_pause_ms(uint32_t mute, int64_t lived_ms)
 {

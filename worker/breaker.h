@@ -21,6 +21,8 @@ bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* open: true onc
 int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
 /* cause: as in common/handler/cause.h. true: this call opened it */
 bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms);
+/* The handler could not be executed, or was not READY: as breaker_open(), and the next start follows after a pause. */
+bool breaker_unready(struct board_queue *b, uint64_t cause, int64_t now_ms);
 /*
  * A process has read a job, and ended before any handler of this generation answered. The next probe may follow soon,
  * since it takes another message. lived_ms: how long the process lived. true: this call opened the breaker

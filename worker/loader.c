@@ -1,8 +1,11 @@
 /*
  * Starts the process of a persistent handler. One that says READY is started with its queue, and again whenever it has
  * ended, so that no message waits for it to load, and its timeout does not include that. If it ends before it is ready,
- * no message can be the cause: the breaker opens, and each worker tries again after pauses that grow.
+ * no message can be the cause: each worker tries again after pauses that grow, and the breaker opens unless the handler
+ * of another worker is ready.
  */
+#include <string.h>
+
 #include "worker/worker.h"
 
 #include "common/base/base.h"
@@ -20,6 +23,35 @@ bool loader_start(struct worker *w, int64_t now_ms)
 /* After processes that ended without having read a message. A process that has answered one ends the row. */
 static const struct retry_backoff backoff = { .base_ms = 500, .cap_ms = 30000, .jitter = 0.5 };
 
+/* Between looks at a start of another worker, which no event ends. */
+#define SIBLING_LOOK_MS 250
+
+/* The other workers of the queue, also those that are to be replaced, as long as they may fetch. */
+struct siblings {
+	bool ready;		/* the handler of one is */
+	bool loading;		/* the handler of one loads */
+};
+
+static struct siblings look_at_siblings(const struct worker *w)
+{
+	const struct scoreboard *b = w->env->child->board;
+	struct siblings found = { false, false };
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		if (i == w->env->child->slot || atomic_load(&b->master.queue_of[i]) != w->env->child->queue_index + 1 ||
+		    atomic_load(&b->master.orders[i]) >= ORDER_FINISH)
+			continue;
+		found.ready = found.ready || atomic_load(&b->slots[i].load) == SLOT_LOADED;
+		found.loading = found.loading || atomic_load(&b->slots[i].loading) != 0;
+	}
+	return found;
+}
+
+void loader_init(struct worker *w)
+{
+	atomic_store(&w->env->slot->load, w->env->conf->ready ? SLOT_UNLOADED : SLOT_NEVER_LOADS);
+}
+
 static bool breaker_is_about_starts(const struct worker *w)
 {
 	return breaker_until_ms(w->env->board) != 0 &&
@@ -35,21 +67,42 @@ static int64_t starts_at_ms(const struct worker *w)
 	if (!w->env->conf->ready || persistent_running(w->persistent.process) || w->persistent.undecided ||
 	    w->exit.order >= ORDER_FINISH || w->session.incarnation[0] == '\0')
 		return INT64_MAX;
+	if (w->loader.look_at_ms > at)
+		at = w->loader.look_at_ms;
 	if (breaker_is_about_starts(w) && breaker_until_ms(w->env->board) > at)
 		at = breaker_until_ms(w->env->board);
 	return at;
 }
 
+/* After a start that failed, the workers of the queue try one at a time, however long a load takes. */
 static void start_ahead(struct worker *w, int64_t now_ms)
 {
-	if (breaker_is_about_starts(w) && !breaker_may_fetch(w->env->board, now_ms))
-		return;		/* another worker tries */
+	if (breaker_is_about_starts(w)) {
+		if (look_at_siblings(w).loading) {
+			w->loader.look_at_ms = now_ms + SIBLING_LOOK_MS;
+			return;
+		}
+		if (!breaker_may_fetch(w->env->board, now_ms))
+			return;		/* another worker tries */
+	}
 	if (loader_start(w, now_ms))
 		starter_succeeded(w);
 }
 
+/* For the other workers of the queue. */
+static void show_load(struct worker *w, bool ready)
+{
+	struct slot *s = w->env->slot;
+	bool loading = persistent_running(w->persistent.process) && persistent_loads(w->persistent.process);
+
+	if (ready && !w->loader.was_ready)
+		atomic_store(&s->load, SLOT_LOADED);
+	if (atomic_load(&s->loading) != loading)
+		atomic_store(&s->loading, loading);
+}
+
 /* The handler works again. What its answers say about it is another matter, which the loader does not judge. */
-static void end_trouble(const struct worker *w)
+static void close_breaker_of_starts(const struct worker *w)
 {
 	if (breaker_is_about_starts(w) && breaker_concerns(w->env->board, w->env->child->handler_generation) &&
 	    breaker_loaded(w->env->board, w->env->conf->breaker.failures))
@@ -62,11 +115,12 @@ void loader_tick(struct worker *w, int64_t now_ms)
 
 	if (!w->env->conf->ready)
 		return;
-	if (ready && !w->loader.loaded)
-		end_trouble(w);
-	w->loader.loaded = ready;
+	if (ready && !w->loader.was_ready)
+		close_breaker_of_starts(w);
 	if (now_ms >= starts_at_ms(w))
 		start_ahead(w, now_ms);
+	show_load(w, ready);
+	w->loader.was_ready = ready;
 }
 
 int64_t loader_deadline_ms(const struct worker *w)
@@ -82,12 +136,20 @@ void loader_ended(struct worker *w, const struct persistent_end *e, int64_t now_
 		retry_failed(&w->loader.retry, &backoff, now_ms);
 }
 
+/*
+ * While the handler of another worker is ready, the handler works, and its worker must not be slowed down by probes:
+ * then only the back-off of this worker follows.
+ */
 void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	bool late = e->how == PERSISTENT_LATE;
+	bool unrunnable = e->how == PERSISTENT_UNRUNNABLE, late = e->how == PERSISTENT_LATE;
+	uint64_t cause = unrunnable ? handler_cause_unrunnable(e->stage, e->error)
+	    : handler_cause_unready(late, e->code, e->signal);
 
-	settle_unrunnable(w, handler_cause_unready(late, e->code, e->signal), "ready",
-	    late ? "it was not ready within start_timeout" : "it ended before it was ready", now_ms);
+	atomic_store(&w->env->slot->load, SLOT_NOT_LOADED);
+	settle_unready(w, cause, look_at_siblings(w).ready, unrunnable ? e->stage : "ready",
+	    unrunnable ? strerror(e->error) : late ? "it was not ready within start_timeout"
+	    : "it ended before it was ready", now_ms);
 }
 
 /* A process that still loads would read the end of its input too late. */

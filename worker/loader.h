@@ -12,10 +12,12 @@ struct worker;
 /* Owner: loader.c. The start of the process of a persistent handler. With `ready` in its configuration that is started
  * before there is a message, and gets one only after it has said READY. */
 struct loader {
-	bool loaded;		/* the process has said READY, and the breaker knows it */
+	bool was_ready;		/* in the last turn */
+	int64_t look_at_ms;	/* no start before: another worker of the queue tries */
 	struct retry retry;	/* back-off after processes that ended without having read a message */
 };
 
+void loader_init(struct worker *w);
 /* False: the start was put off, for want of processes, descriptors or memory. */
 bool loader_start(struct worker *w, int64_t now_ms);
 void loader_tick(struct worker *w, int64_t now_ms);

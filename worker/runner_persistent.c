@@ -24,6 +24,7 @@ static void init(struct worker *w)
 	unsigned window = w->env->conf->window < 1 ? 1 : (unsigned)w->env->conf->window;
 
 	w->persistent.process = persistent_new(w->env->conf);
+	loader_init(w);
 	w->persistent.given_size = 4;
 	while (w->persistent.given_size < 2 * window)
 		w->persistent.given_size *= 2;
@@ -277,16 +278,15 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG
 	    : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
-	    log_str("reason", e->how == PERSISTENT_TIMED_OUT ? "timeout" : e->how == PERSISTENT_LATE ? "start_timeout"
-	    : e->how == PERSISTENT_CANCELLED ? "cancelled"
-	    : NULL), log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	    log_str("reason", verdict_end_reason(e)), log_int("unanswered", e->unanswered),
+	    log_int("lived_ms", e->lived_ms));
 	if (verdict_is_broken(e) || verdict_is_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
-	if (e->how == PERSISTENT_UNRUNNABLE)
+	if (verdict_is_broken(e) && !e->loaded)
+		loader_failed(w, e, now_ms);
+	else if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
 		    now_ms);
-	else if (verdict_is_broken(e) && !e->loaded)
-		loader_failed(w, e, now_ms);
 	else if (verdict_is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
 		    "it ended before its first answer", now_ms);

@@ -334,6 +334,14 @@ void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now
 	    breaker_mute(w->env->board, cause, lived_ms, now_ms), "answer", "it ended before its first answer");
 }
 
+void settle_unready(struct worker *w, uint64_t cause, bool works_elsewhere, const char *stage, const char *error,
+    int64_t now_ms)
+{
+	end_unrunnable(w, !works_elsewhere &&
+	    breaker_concerns(w->env->board, w->env->child->handler_generation) &&
+	    breaker_unready(w->env->board, cause, now_ms), stage, error);
+}
+
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)
 {
 	end_unrunnable(w, breaker_concerns(w->env->board, w->env->child->handler_generation) &&

@@ -53,6 +53,10 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
+/* The same for a handler that was not READY. works_elsewhere: another worker has one that is, so the breaker stays as
+ * it is */
+void settle_unready(struct worker *w, uint64_t cause, bool works_elsewhere, const char *stage, const char *error,
+    int64_t now_ms);
 /* Opens the breaker, too, or keeps it open: a handler has read its job and ended before its first answer, after
  * lived_ms. The next probe follows soon. */
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms);
@@ -83,6 +87,8 @@ bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* the end of a persistent handler, as that of a run */
 struct handler_result verdict_result(const struct persistent_end *e);
+/* Why this program ended the process; NULL: it did not, or for no reason of the process. */
+const char *verdict_end_reason(const struct persistent_end *e);
 /* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
 bool verdict_is_broken(const struct persistent_end *e);
 /*

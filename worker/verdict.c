@@ -21,6 +21,16 @@ struct handler_result verdict_result(const struct persistent_end *e)
 	};
 }
 
+const char *verdict_end_reason(const struct persistent_end *e)
+{
+	static const char *const reasons[] = {
+		[PERSISTENT_TIMED_OUT] = "timeout", [PERSISTENT_LATE] = "start_timeout",
+		[PERSISTENT_CANCELLED] = "cancelled", [PERSISTENT_DESYNC] = NULL,
+	};
+
+	return reasons[e->how];
+}
+
 bool verdict_is_broken(const struct persistent_end *e)
 {
 	return e->how == PERSISTENT_UNRUNNABLE || (!e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED &&

@@ -29,6 +29,14 @@ enum worker_hold {
 /* The name of the hold. NULL: the worker waits for nothing, or no hold has this number */
 const char *slot_waits_for(uint32_t hold);
 
+/* The handler of one worker, if it has to say READY. */
+enum slot_load {
+	SLOT_NEVER_LOADS,	/* it has not to say READY */
+	SLOT_UNLOADED,		/* no start of it is decided */
+	SLOT_LOADED,		/* its last start that is decided was READY */
+	SLOT_NOT_LOADED		/* the same failed */
+};
+
 #define SLOT_UNSAVED_UNKNOWN (-1)
 
 /*
@@ -77,6 +85,9 @@ struct slot {
 	/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
 	_Atomic int64_t redis_retry_ms;
 	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
+	/* enum slot_load. With it, 1: a process of its handler loads now. Readers: the workers of the queue also */
+	_Atomic uint32_t load;
+	_Atomic uint32_t loading;
 	/*
 	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start
 	 * succeeded, or it has tried none. With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge

@@ -207,3 +207,63 @@ def test_messages_that_crash_before_the_first_answer_hold_up_no_other_for_long(r
     d.start()
     wait_for(lambda: ledger.lines() == ["good"], 40)
     assert d.stop() == 0
+
+
+# ---- several workers ----
+
+LOCKED = """
+import fcntl, os, sys, time
+open("@TMP@/starts", "a").write("%.3f\\n" % time.monotonic())
+lock = open("@TMP@/lock", "a")
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    sys.exit("another one has it")
+"""
+
+ONE_WORKS = LOCKED + """
+print("READY", flush=True)
+while head := sys.stdin.buffer.readline().split():
+    message = sys.stdin.buffer.read(int(head[3]) + 1)[:-1]
+    open("@LEDGER@", "ab").write(message + b"\\n")
+    print("OK", head[1].decode(), flush=True)
+"""
+
+
+def starts(tmp):
+    return [float(line) for line in (tmp / "starts").read_text().split()] if (tmp / "starts").exists() else []
+
+
+def test_workers_that_cannot_load_do_not_slow_down_one_that_can(quredisd, handler, ledger, tmp):
+    d = quredisd(queues=[queue("mail", handler(ONE_WORKS, "python"), mode="persistent", ready=True, workers=3)])
+    d.wait_event("handler_ready", queue="mail")
+    closed = len(d.events("breaker_opened"))        # one may have failed before the other was ready
+    pushed = 0
+    while len(starts(tmp)) < 9:                     # 1, and 4 of each of the others: after 0.25 to 0.5 s, 0.5 to 1, 1 to 2
+        assert d.quredis("push", "mail", str(pushed)).code == 0
+        pushed += 1
+        wait_for(lambda: len(ledger.lines()) == pushed, 5)
+    assert starts(tmp)[-1] - starts(tmp)[0] > 1.7
+    assert state(d)["state"] == "running" and len(d.events("breaker_opened")) == closed <= 1
+    assert d.stop() == 0
+
+
+SLOW_TO_FAIL = LOCKED + """
+if os.path.exists("@TMP@/slow"):
+    time.sleep(1.5)
+sys.exit("no module PIL")
+"""
+
+
+def test_after_a_failed_start_one_worker_loads_at_a_time(quredisd, handler, tmp):
+    d = quredisd(queues=[queue("mail", handler(SLOW_TO_FAIL, "python"), mode="persistent", ready=True, workers=4)])
+    wait_for(lambda: state(d)["state"] == "breaker" and len(d.events("handler_ended")) >= 4, 30)
+    (tmp / "slow").touch()
+    first = len(starts(tmp))
+    begun = time.monotonic()
+    wait_for(lambda: len(starts(tmp)) >= first + 5, 60)
+    assert time.monotonic() - begun > 4     # each load took longer than the pauses
+    assert len(d.events("breaker_opened")) == 1
+    later = [e["line"] for e in d.events("handler_output") if e["stream"] == "stderr"][first:]
+    assert set(later) == {"no module PIL"}, later
+    assert d.stop() == 0
