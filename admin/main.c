@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 		options_free(&a.options);
 		return EX_USAGE;
 	}
+	admin_choose_conf(&a);
 	a.operands = a.options.operands;
 	a.noperands = a.options.noperands;
 	output_init(&a.output, stdout, a.options.json, a.options.colour);

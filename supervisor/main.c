@@ -24,7 +24,7 @@
 #define LOCK_EXTRA_MS 5000	/* added to kill_grace, for workers of a master that was killed */
 
 struct options {
-	const char *conf_path;
+	struct conf_choice conf;
 	const char *pid_file;	/* NULL: none */
 	bool test, print;
 };
@@ -34,7 +34,8 @@ static const char usage_text[] =
     "       quredisd [-c FILE] -t | -T\n"
     "       quredisd -V | -h\n"
     "\n"
-    "  -c, --config FILE   configuration (" QUREDIS_SYSCONFDIR "/quredis/quredis.conf)\n"
+    "  -c, --config FILE   configuration (else $QUREDIS_CONF, else ./quredis.conf of a user who is not root, else\n"
+    "                      " CONF_SYSTEM_PATH ")\n"
     "  -t, --test          test the configuration and exit: 0 good, 78 not\n"
     "  -T, --print         print the configuration as it is in effect\n"
     "      --pid-file FILE write the pid to FILE, which stays locked\n"
@@ -58,7 +59,8 @@ static struct options parse_options(int argc, char *argv[])
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct options o = { .conf_path = QUREDIS_SYSCONFDIR "/quredis/quredis.conf" };
+	struct options o = {0};
+	const char *conf_path = NULL;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "c:tTVh", names, NULL)) != -1) {
@@ -72,7 +74,7 @@ static struct options parse_options(int argc, char *argv[])
 			usage(stdout, EX_OK);
 		if (c == '?')
 			usage(stderr, EX_USAGE);
-		o.conf_path = c == 'c' ? optarg : o.conf_path;
+		conf_path = c == 'c' ? optarg : conf_path;
 		o.pid_file = c == 'p' ? optarg : o.pid_file;
 		o.test = o.test || c == 't';
 		o.print = o.print || c == 'T';
@@ -81,6 +83,7 @@ static struct options parse_options(int argc, char *argv[])
 		fprintf(stderr, "quredisd: unexpected argument '%s'. Name a configuration with -c\n", argv[optind]);
 		usage(stderr, EX_USAGE);
 	}
+	conf_choose(conf_path, &o.conf);
 	return o;
 }
 
@@ -99,13 +102,19 @@ static void open_standard(void)
 static int test_or_print(const struct options *o)
 {
 	struct conf_report report;
-	struct conf *conf = conf_load(o->conf_path, 0, &report);
+	struct conf *conf = conf_load(o->conf.path, 0, &report);
+	char *file = conf_choice_text(&o->conf);
 
 	conf_report_print(&report, stderr);
+	if (conf == NULL)
+		warnx("the configuration is %s", file);
+	else if (o->print)
+		printf("# %s\n", file);
+	else
+		fprintf(stderr, "%s: good\n", file);
 	if (conf != NULL && o->print)
 		conf_print(conf, stdout);
-	else if (conf != NULL)
-		fprintf(stderr, "%s: good\n", o->conf_path);
+	free(file);
 	conf_report_free(&report);
 	if (conf == NULL)
 		return EX_CONFIG;
@@ -186,7 +195,7 @@ static int serve(const struct options *o)
 
 	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
-	if ((status = reload_start(&m->config, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
+	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail_start(m, status, error);

@@ -34,20 +34,6 @@ static void log_report(const struct conf_report *report)
 
 /* ---- at the start ---- */
 
-/*
- * The path as it was given, since a deploy moves a link in it, and a reload must follow that: so it must not be
- * resolved, also not the links in the name of the current directory. A new string, since titles overwrite the
- * arguments.
- */
-static char *absolute_path(const char *path)
-{
-	char *here = path[0] == '/' ? NULL : get_current_dir_name(), *whole;
-
-	whole = here == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
-	free(here);
-	return whole;
-}
-
 /* The status of the directory of a path; all 0: it cannot be examined. */
 static struct stat look_at_directory(const char *path)
 {
@@ -82,15 +68,18 @@ static int open_log(const struct conf *conf)
 	return log_open(conf->log.target, conf->log.format, conf->log.level);
 }
 
-int reload_start(struct configuration *c, const char *path)
+int reload_start(struct configuration *c, const struct conf_choice *choice)
 {
+	char *file = conf_choice_text(choice);
 	struct conf_report report;
 	int status = EX_CONFIG;
 
-	c->path = absolute_path(path);
+	/* Not resolved: a deploy moves a link in the path, and a reload must follow that. */
+	c->path = conf_absolute_path(choice->path);
 	c->conf = load_one_release(c->path, &report);
 	if (c->conf == NULL) {
 		conf_report_print(&report, stderr);
+		warnx("the configuration is %s", file);
 	} else if (open_log(c->conf) == -1) {
 		warnx("log.target %s: %s", c->conf->log.target, log_open_error());
 		status = EX_CANTCREAT;
@@ -101,6 +90,7 @@ int reload_start(struct configuration *c, const char *path)
 		status = EX_OK;
 	}
 	conf_report_free(&report);
+	free(file);
 	return status;
 }
 

@@ -19,7 +19,7 @@ struct configuration {
 
 /* At the start: loads the configuration and opens the log. Returns an exit status; if it is not 0, the reason was
  * printed on stderr. */
-int reload_start(struct configuration *c, const char *path);
+int reload_start(struct configuration *c, const struct conf_choice *choice);
 void reload_free(struct configuration *c);
 
 void reload_first(struct master *m);	/* at the start: the queues of the configuration enter */

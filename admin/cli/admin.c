@@ -23,8 +23,6 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
-
 const char *admin_user(void)
 {
 	const char *login = getlogin();
@@ -70,13 +68,31 @@ void admin_note(const char *fmt, ...)
 
 /* ---- configuration ---- */
 
+/* Once for a command: a console that runs for weeks must not take a file that appears meanwhile. */
+void admin_choose_conf(struct admin *a)
+{
+	conf_choose(a->options.conf_path, &a->choice);
+	if (!a->choice.system)
+		a->options.conf_path = a->choice.path;
+}
+
 const char *admin_conf_path(const struct admin *a)
 {
-	const struct options *o = &a->options;
+	if (a->options.conf_path != NULL)
+		return a->options.conf_path;
+	return access(CONF_SYSTEM_PATH, R_OK) == 0 ? CONF_SYSTEM_PATH : NULL;	/* without a file, the defaults apply */
+}
 
-	if (o->conf_path != NULL)
-		return o->conf_path;
-	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file, the defaults apply */
+void admin_note_conf(const struct admin *a)
+{
+	char *file;
+
+	if (a->choice.path == NULL || strcmp(a->choice.why, "-c") == 0 || a->complaint != NULL)
+		return;
+	file = conf_choice_text(&a->choice);
+	admin_note("quredis: the configuration is %s%s", file,
+	    admin_conf_path(a) == NULL ? ", which does not exist" : "");
+	free(file);
 }
 
 /* "status, stop": the commands that need only the control socket. */
@@ -97,6 +113,7 @@ static int loaded(struct admin *a, struct conf_report *report)
 {
 	if (a->conf == NULL) {
 		conf_report_print(report, stderr);
+		admin_note_conf(a);
 		if (!a->served && a->commands != NULL)
 			note_what_works(a);
 		a->status = EX_CONFIG;
@@ -293,6 +310,7 @@ void admin_close(struct admin *a)
 		conf_free(a->conf);
 	json_decref(a->supervisor);
 	options_free(&a->options);
+	conf_choice_free(&a->choice);
 }
 
 /* ---- lists ---- */

@@ -22,6 +22,8 @@ struct command_table;
 
 struct admin {
 	struct options options;
+	/* options.conf_path points into it, unless it is that of the option, or none; empty: only the option counts */
+	struct conf_choice choice;
 	struct output output;
 	const struct command_table *commands;	/* the table of all commands */
 	char **operands;		/* after the words of the command; views */
@@ -62,6 +64,9 @@ struct admin {
 enum admin_need { NEED_NOTHING, NEED_SOCKET, NEED_CONTROL, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };
 int admin_prepare(struct admin *a, enum admin_need need);
 /* The steps of admin_prepare(), for commands that need them in another order. */
+void admin_choose_conf(struct admin *a);	/* after the options were read */
+/* Of a command that failed, unless -c names the file: says which configuration was read, and why that one. */
+void admin_note_conf(const struct admin *a);
 const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults apply */
 int admin_load(struct admin *a);
 unsigned admin_load_flags(const struct admin *a);	/* for conf_load() */

@@ -144,5 +144,7 @@ int connection_open(struct admin *a)
 	if (a->status == EX_NOPERM && !a->served && a->target.login.password == NULL &&
 	    a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
+	if (a->status == EX_UNAVAILABLE && a->options.url == NULL && a->options.host == NULL)
+		admin_note_conf(a);
 	return -1;
 }

@@ -56,8 +56,12 @@ static int fail_connect(struct admin *a)
 	if ((errno == ENOENT || errno == ECONNREFUSED) && a->flawed && a->options.socket == NULL)
 		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s; the configuration has errors, so if "
 		    "that is not its control socket: -s SOCKET", path);
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
+	if (errno == ENOENT || errno == ECONNREFUSED) {
+		admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
+		if (a->options.socket == NULL)
+			admin_note_conf(a);
+		return -1;
+	}
 	if (errno == EACCES || errno == EPERM)
 		return admin_fail(a, EX_NOPERM, "%s: %s (its owner, and the owner's group, may)", path,
 		    strerror(errno));

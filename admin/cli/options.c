@@ -17,13 +17,14 @@
 #include "admin/cli/visible.h"
 #include "admin/cli/wrap.h"
 #include "common/base/base.h"
+#include "common/conf/conf.h"
 
 #define FIELD(member) offsetof(struct options, member)
 #define NO_LETTER(n) (256 + (n))
 #define WANTED_SIZE 80
 
 const struct option_spec option_specs[] = {
-	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)",
+	{ 'c', "config", "FILE", 0, "configuration (else $QUREDIS_CONF, ./quredis.conf, " CONF_SYSTEM_PATH ")",
 	  OPTION_IS_STRING, FIELD(conf_path), 0, 0, "a file, such as /etc/quredis/quredis.conf" },
 	{ 's', "socket", "PATH", 0, "control socket of the supervisor, instead of the configured one",
 	  OPTION_IS_STRING, FIELD(socket), 0, 0, "a path, such as /run/quredis/control.sock" },

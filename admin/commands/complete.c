@@ -197,6 +197,7 @@ void complete_words(const struct command_table *commands, char *const *words, si
 	if (open != NULL) {
 		offer_value(&c, open);
 	} else if (options_parse(&c.a.options, argc, argv) == 0) {
+		admin_choose_conf(&c.a);
 		c.a.operands = c.a.options.operands;
 		c.a.noperands = c.a.options.noperands;
 		complete_word(&c);

@@ -108,6 +108,16 @@ static bool is_in(const struct conf_report *report, const struct conf_problem *p
 	return false;
 }
 
+/* Shown with --verbose, and in the JSON. */
+static void add_file(struct doctor *d)
+{
+	const struct conf_choice *c = &d->a->choice;
+	const char *how = d->conf.report.n + d->conf.strict.n > 0 ? "read" : "no errors, no warnings";
+
+	if (!d->conf.unreadable && admin_conf_path(d->a) != NULL)
+		findings_add(d, SEVERITY_OK, c->path, "%s (%s)", how, c->why);
+}
+
 int check_configuration(struct doctor *d)
 {
 	bool other_user;
@@ -119,5 +129,6 @@ int check_configuration(struct doctor *d)
 	for (size_t i = 0; i < d->conf.strict.n; i++)
 		if (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i]))
 			add_problem(d, &d->conf.strict.problems[i], other_user);
+	add_file(d);
 	return 0;
 }

@@ -49,7 +49,7 @@ static char *configuration_of(const struct doctor *d)
 			path = strsep(&rest, " ");
 		else if (strncmp(word, "--config=", 9) == 0)
 			path = word + 9;
-	path = alloc_string(path == NULL ? QUREDIS_SYSCONFDIR "/quredis/quredis.conf" : path);
+	path = alloc_string(path == NULL ? CONF_SYSTEM_PATH : path);
 	free(copy);
 	return path;
 }

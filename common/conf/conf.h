@@ -201,6 +201,24 @@ struct conf_report {
 };
 
 /*
+ * The configuration file that a program reads, for conf_load(): the one that the option -c names (NULL: none is given),
+ * else that of $QUREDIS_CONF, else ./quredis.conf of this user, who is not root, else CONF_SYSTEM_PATH.
+ */
+#define CONF_SYSTEM_PATH QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
+struct conf_choice {
+	char *path;		/* absolute, unless it is that of the option */
+	char *why;		/* a phrase: "-c", "the current directory" */
+	bool system;		/* nothing names a file: that of the system, which may be missing */
+};
+void conf_choose(const char *option, struct conf_choice *c);
+void conf_choice_free(struct conf_choice *c);
+/* "/srv/quredis.conf ($QUREDIS_CONF)": a new string for messages */
+char *conf_choice_text(const struct conf_choice *c);
+/* The path as it was given, with the current directory before it: no link is resolved, also not in the name of that
+ * directory. A new string. */
+char *conf_absolute_path(const char *path);
+
+/*
  * Reads path and the *.conf of the directory conf.d beside it, in name order, merges, applies
  * environment (QUREDIS_REDIS_URL, QUREDIS_REDIS_PREFIX, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is

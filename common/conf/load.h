@@ -12,6 +12,7 @@
 /*
  * Types and functions that the files of this folder share. The rest of the program includes conf.h alone.
  *
+ *	choice.c	which file is read
  *	load.c		the order: files, environment, defaults, checks
  *	report.c	the errors and warnings of a load
  *	source.c	files read whole, and the password of Redis

@@ -275,7 +275,7 @@ def error_classes():
 
 def environment():
     """Variables the programs read."""
-    return {v for text in read(*FOLDERS).values() for v in re.findall(r'\bgetenv\("(\w+)"\)', text)} | \
+    return {v for text in read(*FOLDERS).values() for v in re.findall(r'\b(?:secure_)?getenv\("(\w+)"\)', text)} | \
         {v for text in read("common").values() for v in re.findall(r'\{ "(QUREDIS_\w+)", "[\w.]+" \}', text)}
 
 
