@@ -67,6 +67,7 @@ class Ours(Case):
         self.handler, self.mode, self.workers, self.window, self.batch = handler, mode, workers, window, batch
         self.size, self.aof, self.reach, self.orphans, self.rate = size, aof, reach, orphans, rate
         self.watched, self.history = watched, history
+        self.costs = []         # CPU microseconds a message of workers and handlers, by rounds; a round that only calibrates comes first
 
     def conf(self, bench):
         persistent = {"mode": "persistent", "window": self.window} if self.mode == "persistent" else {}
@@ -128,6 +129,7 @@ class Ours(Case):
             "cpu_us": round((children_cpu_s(pids) - cpu) / n * 1e6, 2), "redis_cpu_us": round(server_cpu / n * 1e6, 2),
             "switches": round((switches(pids) - switched) / n, 4), "redis_switches": round(server_switched / n, 4),
         }
+        self.costs.append(self.facts["cpu_us"])
         self.check(bench, c, d, counters["done"], n)
         return n / took
 

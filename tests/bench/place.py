@@ -36,8 +36,9 @@ class Bench:
         self.build, self.quick, self.seconds, self.verbose, self.strict = pathlib.Path(build), quick, seconds, verbose, strict
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qb"))
         os.chmod(self.dir, 0o755)
-        self.handlers = shutil.copytree(HERE / "handlers", self.dir / "handlers")
-        for path in (self.handlers, *self.handlers.iterdir()):  # an unpacked archive may be writable for its group: quredisd refuses such handlers as root
+        self.handlers, self.functions = (shutil.copytree(HERE / name, self.dir / name) for name in ("handlers", "functions"))
+        # an unpacked archive may be writable for its group: quredisd refuses such handlers as root
+        for path in (self.handlers, self.functions, *self.handlers.iterdir(), *self.functions.iterdir()):
             path.chmod(0o755)
         self.peers = ROOT / "build/peers"
         self._servers, self._stocks, self._n, self.ca = {}, {}, 0, None

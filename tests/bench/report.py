@@ -5,6 +5,15 @@ from case import Ratio
 
 CEILING, CEILING_P1 = "ceiling", "ceiling_p1"
 WITHOUT_CEILING = ("growth", "idle", "letters")
+WITH_COUNTS = ("ours", "functions")
+
+
+class Cost:
+    """A case by the CPU time of a message in place of its rate."""
+
+    def __init__(self, case):
+        self.name = case.name
+        self.values = [] if case.error else case.costs[-len(case.values):]
 
 
 def _best(cases, names):
@@ -22,6 +31,9 @@ def targets(cases):
         value = Ratio(a, b) if a and b else None
         rows.append({"what": what, "limit": limit, "most": most, "value": value or None,
                      "of": f"{a.name} / {b.name}" if a and b else "not measured"})
+
+    def cpu(what, dear, cheap, limit):
+        ratio(what, *(Cost(cases[x]) if x in cases else None for x in (dear, cheap)), limit)
 
     def number(what, value, limit, most=True):
         rows.append({"what": what, "limit": limit, "most": most, "value": value, "of": ""})
@@ -56,6 +68,7 @@ def targets(cases):
     ratio("over TLS / over TCP", "c64_tls", "c64_tcp", 0.6)
     for a, b in (("c64_watched", "c64_w4"), ("c1_single_watched", "c1_single_w8"), ("tiny_watched", "tiny_w8")):
         ratio("TTL, health, purge, bounds, statsd and textfile, each second / none of it", a, b, 0.97)
+    functions(ratio, cpu, best)
     many = cases.get("idle256") or cases.get("idle8")
     if many and many.median() is not None:
         number(f"{many.name} idle: PSS of one, KiB", many.facts["pss_kib_median"], 256)
@@ -65,6 +78,25 @@ def targets(cases):
         row["median"] = value
         row["reached"] = None if value is None else value <= row["limit"] if row["most"] else value >= row["limit"]
     return rows
+
+
+def functions(ratio, cpu, best):
+    """What functions must reach: the CPU time of workers and handlers, and the rate, in relation to a new interpreter for each message, to C, and to
+    others."""
+    for extension, language, cheaper, faster in (("py", "Python", 8, 8), ("rb", "Ruby", 25, 15), ("php", "PHP", 12, 10), ("pl", "Perl", 2, 1.5)):
+        cpu(f"CPU of a message: {language}, exec / isolated", f"fn_{extension}_exec", f"fn_{extension}_isolated", cheaper)
+        ratio(f"messages a second: {language}, isolated / exec", f"fn_{extension}_isolated", f"fn_{extension}_exec", faster)
+    for extension, framework in (("py", "Celery"), ("rb", "Sidekiq")):
+        cpu(f"CPU of a message with {framework} loaded: exec / isolated", f"fn_{extension}_exec_framework", f"fn_{extension}_isolated_framework", 40)
+    ratio("shared Python, window 1 / exec Python", "fn_py1", "fn_py_exec", 200)
+    ratio("shared Python, window 1 / persistent C, window 1", "fn_py1", "c1_w2", 0.6)
+    for key, what, least in (("py64", "Python", 0.3), ("php64", "PHP", 0.3), ("rb64", "Ruby", 0.3), ("js64", "Node", 0.2), ("pl64", "Perl", 0.2),
+                             ("py64_async", "async Python", 0.1)):
+        ratio(f"shared {what}, window 64 / persistent C, window 64", f"fn_{key}", "c64_w2", least)
+    ratio("isolated Python / RQ, a fork a job", "fn_py_isolated", "rq_fork", 6)
+    ratio("shared Python / Celery", best("fn_py1", "fn_py64"), "celery", 200)
+    ratio("shared Ruby / Sidekiq", best("fn_rb1", "fn_rb64"), "sidekiq", 20)
+    ratio("shared Node / BullMQ", best("fn_js1", "fn_js64"), "bullmq", 8)
 
 
 def reference(cases, case):
@@ -142,13 +174,13 @@ def markdown(document):
         if c["group"] != group:
             group = c["group"]
             out += ["", f"### {group}", "", f"| case | {c['unit']}: median (least-most) | / ceiling | Redis commands, reads a message | "
-                    "CPU µs: worker, Redis | switches |" if group == "ours" else
+                    "CPU µs: worker, Redis | switches |" if group in WITH_COUNTS else
                     f"| case | {c['unit']}: median (least-most) | / {'bare' if group == 'latency' else 'ceiling'} | |"]
-            out.append("|---|---|---|---|---|---|" if group == "ours" else "|---|---|---|---|")
+            out.append("|---|---|---|---|---|---|" if group in WITH_COUNTS else "|---|---|---|---|")
         good, f = [v for v in c["rounds"] if v is not None], c["facts"]
         figures = f"{_number(c['median'])} ({_number(min(good))}-{_number(max(good))})" if good else c["error"]
         ratio = "" if group in WITHOUT_CEILING else _spread(_by_round(cases, key, "lat_bare" if group == "latency" else "ceiling"))
-        if group == "ours":
+        if group in WITH_COUNTS:
             more = f"{f['commands']:g}, {f['reads_of_redis']:g} | {f['cpu_us']:g}, {f['redis_cpu_us']:g} | {f['switches']:g}" if f else "| |"
         elif group == "latency":
             more = f"p99 {f['p99']:,.0f}" if f else ""
