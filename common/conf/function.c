@@ -33,10 +33,10 @@ static const struct language {
 
 /* ---- the parts of a function ---- */
 
-/* The length of FILE in FILE:FUNCTION. */
+/* The length of FILE in FILE:FUNCTION; a function may be a method, as in jobs.php:Mail::send. */
 static size_t file_length(const char *function)
 {
-	const char *slash = strrchr(function, '/'), *colon = strrchr(slash == NULL ? function : slash, ':');
+	const char *slash = strrchr(function, '/'), *colon = strchr(slash == NULL ? function : slash, ':');
 
 	return colon == NULL ? strlen(function) : (size_t)(colon - function);
 }

@@ -373,6 +373,17 @@ FAILED_LOADS = {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_directory_with_a_colon(language, tmp):
+    (tmp / "v:1").mkdir()
+    path = shutil.copy(HERE / f"functions.{FILES[language]}", tmp / "v:1")
+    for function in ("", ":one"):
+        runner = Runner(language, "--check", f"{path}{function}", tmp=tmp)
+        assert (runner.close(), runner.said()) == ((0, b""), "")
+    runner = Runner(language, "--check", f"{path}:ones", tmp=tmp)
+    assert runner.close() == (1, b"") and "functions has no function ones (did you mean one?)" in runner.said()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_file_that_cannot_be_loaded(language, tmp):
     path = tmp / f"jobs.{FILES[language]}"
     *texts, leaves = FAILED_LOADS[language]
