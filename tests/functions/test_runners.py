@@ -245,6 +245,52 @@ def test_order_to_end(start, language, mode, number):
         assert "finally ran\n" in runner.said()
 
 
+HALF_A_LINE = """
+import os, signal, threading
+write_all, halves = os.write, []
+
+def write(fd, data):
+    if threading.current_thread() is not threading.main_thread():
+        return len(data)
+    if not halves:
+        return write_all(fd, data)
+    n = write_all(fd, data[:5])
+    thread = threading.Thread(target=halves.pop().beat)
+    thread.start()
+    thread.join()
+    signal.raise_signal(signal.SIGTERM)
+    return n
+
+def handle(message, job):
+    halves.append(job)
+    job.progress(1, 'text')
+
+os.write = write
+"""
+
+
+@pytest.mark.parametrize("mode", [(), ("--isolate",)], ids=name_of)
+def test_order_at_the_moment_of_the_return(mode, tmp):
+    """Python runs its handler of signals right behind the call. The function has returned, so its message is done."""
+    (tmp / "jobs.py").write_text("from signal import raise_signal as handle\n")
+    runner = Runner("python", *mode, "--json", f"{tmp}/jobs.py", tmp=tmp)
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    assert runner.ask(b"15") == "OK"
+    if mode:                            # the signal of its own process is none of the runner
+        assert runner.close() == (0, b"")
+    assert runner.process.wait(60) == (0 if mode else 128 + signal.SIGTERM)
+
+
+def test_sign_of_life_of_a_thread_during_another(tmp):
+    """An order to end comes while half of a line is written, behind one of a thread: the line stays whole."""
+    (tmp / "jobs.py").write_text(HALF_A_LINE)
+    runner = Runner("python", f"{tmp}/jobs.py", tmp=tmp)
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    runner.write(b"x")
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert runner.process.stdout.read() == b"PROGRESS %s 1 text\n" % runner.serials[0], runner.said()
+
+
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
 def test_order_to_end_while_nothing_runs(start, language, mode):
     runner = start(language, *mode)
@@ -326,7 +372,7 @@ def test_function_without_job(start, language, mode):
 
 WRONG = {"hande": "functions has no function hande (did you mean handle?)", "xxxxxxxxx": "functions has no function xxxxxxxxx\n",
          "three": "three must take (message) or (message, job), not (", "none": "none must take (message) or (message, job), not (",
-         "generate": "generate has a yield: nobody would run its body"}
+         "generate": "generate has a yield, so its body would not run"}
 LACKS = {"ruby": ["generate"], "perl": ["generate"]}
 
 
