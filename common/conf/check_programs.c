@@ -88,6 +88,9 @@ static void check_script(struct conf_loading *l, const struct conf_queue *q)
 	    : q->run_as.directory, script.path[0] == '/' ? "" : "/", script.path);
 	if (stat(path, &st) == -1 && errno == ENOENT)
 		conf_error(l, conf_queue_origin(q, "handler"), "handler: %s does not exist", path);
+	else
+		conf_check_path(l, conf_queue_origin(q, "handler"), "handler", path, q->run_as.uid,
+		    q->run_as.uid == 0);
 	free(path);
 }
 
@@ -113,6 +116,8 @@ static void check_function(struct conf_loading *l, const struct conf_queue *q)
 		check_program(l, q, where, "interpreter", q->handler[0]);
 	if (is_missing(parts.runner))
 		conf_error(l, where, "function: its runner %s does not exist: make install copies it", parts.runner);
+	else
+		conf_check_path(l, where, "function: its runner", parts.runner, q->run_as.uid, q->run_as.uid == 0);
 	if (is_missing(parts.file))
 		conf_error(l, where, "function: %s does not exist", parts.file);
 	else

@@ -136,6 +136,23 @@ TEST(handlers_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 	assert_refused(f, "quredis.conf:1: purge.check: bin/run belongs to uid 65534");
 }
 
+/* A script that an interpreter runs, and the runner of a function, are what runs. */
+TEST(scripts_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
+{
+	struct conf_fixture *f = *state;
+	char script[256], text[512];
+
+	strcpy(script, conf_write_bytes(f, "script", ":\n", 2, 0757));
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/sh\", \"%s\"]; } );",
+	    script);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: handler: every user can write script (mode 0757): chmod go-w ");
+	chmod(script, 0755);
+	conf_read(f, 0);
+	assert_loaded(f);
+}
+
 /* Who can change the configuration commands the handlers; who can change the rest can only keep it from being written. */
 TEST(other_paths_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 {
