@@ -29,11 +29,6 @@
 
 #define NAMED_MAX 10
 
-static const char *shown_name(const struct conf_queue *q)
-{
-	return q->name == NULL ? "?" : q->name;
-}
-
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
 {
 	return (l->flags & CONF_LENIENT_HANDLERS) == 0 &&
@@ -184,7 +179,7 @@ void conf_check_root(struct conf_loading *l)
 		if (n++ == 0)
 			first = q;
 		if (n <= NAMED_MAX)
-			buffer_format(&names, "%s%s", n > 1 ? ", " : "", shown_name(q));
+			buffer_format(&names, "%s%s", n > 1 ? ", " : "", conf_shown_name(q));
 	}
 	if (n > NAMED_MAX)
 		buffer_format(&names, " and %zu more", n - NAMED_MAX);

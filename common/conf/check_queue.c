@@ -14,11 +14,6 @@
 
 /* ---- the queue ---- */
 
-static const char *shown_name(const struct conf_queue *q)
-{
-	return q->name == NULL ? "?" : q->name;
-}
-
 /* Returns the place that sets a value of the queue, there or in `defaults`; else that of the queue as a whole. */
 static const struct conf_origin *place_of(const struct conf_queue *q, const char *key)
 {
@@ -37,7 +32,7 @@ static void check_name_and_handler(struct conf_loading *l, const struct conf_que
 		conf_error(l, where, "name: expected %s, not \"%s\"", identifier_form(IDENTIFIER_NAME), q->name);
 	if (q->handler == NULL && q->function == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
 	    !conf_given(conf_queue_origin(&l->defaults, "handler")))
-		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
+		conf_error(l, conf_queue_place(q), "queue %s has no handler", conf_shown_name(q));
 }
 
 static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
@@ -54,7 +49,7 @@ static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 		return;		/* the built-in defaults need no warning */
 	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
 	    "queue %s: %s %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers",
-	    shown_name(q), key,
+	    conf_shown_name(q), key,
 	    units_format_duration(conf_longest_run_ms(q), timeout),
 	    units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
 }
@@ -70,11 +65,11 @@ static void check_max_duration(struct conf_loading *l, const struct conf_queue *
 	if (q->mode == CONF_MODE_EXEC && q->reply_fd < 0)
 		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
 		    "queue %s: max_duration has no effect without reply_fd, on which a handler gives signs of life",
-		    shown_name(q));
+		    conf_shown_name(q));
 	else if (conf_queue_origin(q, "timeout")->kind != CONF_ORIGIN_BAD && q->max_duration_ms <= q->timeout_ms)
 		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
 		    "queue %s: max_duration %s is not longer than timeout %s, so signs of life extend nothing",
-		    shown_name(q),
+		    conf_shown_name(q),
 		    units_format_duration(q->max_duration_ms, most), units_format_duration(q->timeout_ms, timeout));
 }
 
@@ -93,7 +88,7 @@ static void check_fence(struct conf_loading *l, const struct conf_queue *q)
 		return;
 	conf_error(l, conf_queue_origin(q, "fence"),
 	    "queue %s: with fence = \"kill\", kill_grace may be at most a third of supervisor.lease (%s of %s), not "
-	    "%s: its handlers must be dead before the lease can expire", shown_name(q),
+	    "%s: its handlers must be dead before the lease can expire", conf_shown_name(q),
 	    units_format_duration(lease_ms / 3, most), units_format_duration(lease_ms, lease),
 	    units_format_duration(q->kill_grace_ms, grace));
 }
@@ -150,15 +145,18 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 {
 	static const char *const persistent_only[] = { "window", "recycle.jobs", "recycle.rss", "recycle.age",
-		"ready" };
+		"ready", "start_timeout" };
 
 	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && conf_given_in_queue(l, q, "input"))
 		conf_warning(l, conf_queue_origin(q, "input"),
-		    "queue %s: input = \"argv\" has no effect with mode = \"persistent\"", shown_name(q));
+		    "queue %s: input = \"argv\" has no effect with mode = \"persistent\"", conf_shown_name(q));
+	if (q->mode == CONF_MODE_PERSISTENT && !q->ready && conf_given_in_queue(l, q, "start_timeout"))
+		conf_warning(l, conf_queue_origin(q, "start_timeout"),
+		    "queue %s: start_timeout has no effect without ready = true", conf_shown_name(q));
 	for (size_t i = 0; q->mode == CONF_MODE_EXEC && i < nitems(persistent_only); i++)
 		if (conf_given_in_queue(l, q, persistent_only[i]))
 			conf_warning(l, conf_queue_origin(q, persistent_only[i]),
-			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q),
+			    "queue %s: %s has no effect without mode = \"persistent\"", conf_shown_name(q),
 			    persistent_only[i]);
 }
 
@@ -250,7 +248,7 @@ static void check_shared_codes(struct conf_loading *l, const struct conf_queue *
 			continue;
 		conf_error(l, place_of(q, "exit_codes"),
 		    "queue %s: exit_codes.retry = [%zu] is not possible with shared = true: a retry adds a line before "
-		    "the message, which the other consumers would read", shown_name(q), code);
+		    "the message, which the other consumers would read", conf_shown_name(q), code);
 		return;
 	}
 }
@@ -264,11 +262,11 @@ static void check_shared_purge(struct conf_loading *l, const struct conf_queue *
 		if (conf_given(conf_queue_origin(q, ages[i])))
 			conf_error(l, conf_queue_origin(q, ages[i]),
 			    "queue %s: %s is not possible with shared = true: quredis would have to write the arrival "
-			    "time before the message, and the other consumers would read that line", shown_name(q),
+			    "time before the message, and the other consumers would read that line", conf_shown_name(q),
 			    ages[i]);
 	if (l->conf->purge.enabled)
 		conf_warning(l, place_of(q, "shared"),
-		    "queue %s: with shared = true, purge does not check waiting messages", shown_name(q));
+		    "queue %s: with shared = true, purge does not check waiting messages", conf_shown_name(q));
 }
 
 static void check_shared(struct conf_loading *l, const struct conf_queue *q)
@@ -280,14 +278,14 @@ static void check_shared(struct conf_loading *l, const struct conf_queue *q)
 	if (q->max_attempts > 1 && !is_bad(q, "max_attempts"))
 		conf_error(l, place_of(q, "max_attempts"),
 		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the "
-		    "message, which the other consumers would read; each message has one attempt", shown_name(q),
+		    "message, which the other consumers would read; each message has one attempt", conf_shown_name(q),
 		    q->max_attempts);
 	check_shared_codes(l, q);
 	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
 		conf_error(l, place_of(q, "ttl"),
 		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival "
 		    "time before the message, and the other consumers would read that line; a producer may set ttl and "
-		    "enqueued in the message", shown_name(q), units_format_duration(q->ttl_ms, ttl));
+		    "enqueued in the message", conf_shown_name(q), units_format_duration(q->ttl_ms, ttl));
 	check_shared_purge(l, q);
 }
 
@@ -326,7 +324,7 @@ static void check_order(struct conf_loading *l, const struct conf_queue *q, cons
 		return;
 	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %s is above %s_critical = %s: it has no effect",
 	    q == NULL ? "" : "queue ",
-	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, limit_text(key, warning, first), kind,
+	    q == NULL ? "" : conf_shown_name(q), q == NULL ? "" : ": ", kind, limit_text(key, warning, first), kind,
 	    limit_text(key, critical, second));
 }
 

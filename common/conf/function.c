@@ -124,7 +124,16 @@ static void forget(struct conf_queue *q, const char *key)
 	*conf_queue_origin(q, key) = (struct conf_origin){ .kind = CONF_ORIGIN_NONE };
 }
 
-void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handler)
+/* Gives way to the runner, with a warning if the queue itself says something else. */
+static void override(struct conf_loading *l, struct conf_queue *q, const char *key, bool differs)
+{
+	if (differs && conf_given_in_queue(l, q, key))
+		conf_warning(l, conf_queue_origin(q, key), "queue %s: %s has no effect with function",
+		    conf_shown_name(q), key);
+	set_derived(q, key);
+}
+
+void conf_derive_handler(struct conf_loading *l, struct conf_queue *q, bool own_function, bool own_handler)
 {
 	const struct language *language;
 
@@ -141,23 +150,18 @@ void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handl
 	if (language == NULL || q->function[0] != '/')
 		return;
 	q->handler = command_line(q, language);
+	set_derived(q, "handler");
+	override(l, q, "mode", q->mode != CONF_MODE_PERSISTENT);
+	override(l, q, "ready", !q->ready);
 	q->mode = CONF_MODE_PERSISTENT;
 	q->ready = true;
-	set_derived(q, "handler");
-	set_derived(q, "mode");
-	set_derived(q, "ready");
 	if (q->reply_fd < REPLY_FD) {
+		override(l, q, "reply_fd", true);
 		q->reply_fd = REPLY_FD;
-		set_derived(q, "reply_fd");
 	}
 }
 
 /* ---- checks ---- */
-
-static const char *shown_name(const struct conf_queue *q)
-{
-	return q->name == NULL ? "?" : q->name;
-}
 
 static void check_form(struct conf_loading *l, const struct conf_queue *q, const struct language *language)
 {
@@ -173,7 +177,7 @@ static void check_form(struct conf_loading *l, const struct conf_queue *q, const
 	else if (q->isolate && !language->forks)
 		conf_error(l, conf_queue_origin(q, "isolate"),
 		    "queue %s: isolate: Node cannot fork; use a handler with mode = \"exec\", which is a new process "
-		    "for each message", shown_name(q));
+		    "for each message", conf_shown_name(q));
 }
 
 /* Warns only of keys that the queue itself sets, since `defaults` may serve functions of other queues. */
@@ -184,7 +188,7 @@ static void check_without(struct conf_loading *l, const struct conf_queue *q)
 	for (size_t i = 0; i < nitems(keys); i++)
 		if (conf_given_in_queue(l, q, keys[i]))
 			conf_warning(l, conf_queue_origin(q, keys[i]), "queue %s: %s has no effect without function",
-			    shown_name(q), keys[i]);
+			    conf_shown_name(q), keys[i]);
 }
 
 void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
@@ -196,7 +200,7 @@ void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
 	check_form(l, q, language_of(q->function));
 	if (conf_given(conf_queue_origin(q, "handler")))
 		conf_error(l, conf_queue_origin(q, "function"),
-		    "queue %s has a function and a handler: expected one of them", shown_name(q));
+		    "queue %s has a function and a handler: expected one of them", conf_shown_name(q));
 }
 
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts)

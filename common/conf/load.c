@@ -184,7 +184,7 @@ static void merge_defaults(struct conf_loading *l)
 
 		merge_queue(l, q);
 		forward_to_others(q, own);
-		conf_derive_handler(q, function, handler);
+		conf_derive_handler(l, q, function, handler);
 		name_list(conf, q, &q->ingress, "ingress");
 		name_list(conf, q, &q->transit, "transit");
 		name_list(conf, q, &q->escape, "escape");

@@ -43,6 +43,11 @@ struct conf_loading {
 	size_t nissues;
 };
 
+static inline const char *conf_shown_name(const struct conf_queue *q)
+{
+	return q->name == NULL ? "?" : q->name;
+}
+
 /* The queue itself sets the key, and `defaults` does not. */
 static inline bool conf_given_in_queue(const struct conf_loading *l, const struct conf_queue *q, const char *key)
 {
@@ -105,7 +110,7 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 const char *conf_renamed_group(const char *path);
 
 /* function.c. own_: the queue itself has the key, which `defaults` may have, too. */
-void conf_derive_handler(struct conf_queue *q, bool own_function, bool own_handler);
+void conf_derive_handler(struct conf_loading *l, struct conf_queue *q, bool own_function, bool own_handler);
 void conf_check_function(struct conf_loading *l, const struct conf_queue *q);	/* the keys; no file */
 /* Of a queue whose handler follows from its function. */
 struct conf_function_parts {
