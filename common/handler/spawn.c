@@ -180,6 +180,17 @@ static int take_descriptors(const struct handler_plan *plan, int *failure_fd)
 	return plan->reply_end == -1 ? 0 : dup2(plan->reply_end, plan->conf->reply_fd);
 }
 
+/* A pipe belongs to the user of the worker. Without this the handler's could not open its own /dev/stdin or
+ * /dev/stderr: Permission denied. Other users do not reach it, since /proc/PID/fd is closed to them. */
+static void let_user_open_pipes(void)
+{
+	struct stat st;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+			fchmod(fd, 0666);
+}
+
 /* Killed with its parent. Set after the user switch, which clears it. */
 static int follow_parent(pid_t parent)
 {
@@ -215,8 +226,10 @@ _Noreturn static void child(const struct handler_plan *plan)
 		fail(failure_fd, HANDLER_STAGE_DUP);
 	if (handler_limit(plan->conf, &stage) == -1)
 		fail(failure_fd, stage);
-	if (user->switch_user)
+	if (user->switch_user) {
+		let_user_open_pipes();
 		program_fd = handler_script_open(plan->argv[0]);
+	}
 	if (user->switch_user && become(user, &stage) == -1)
 		fail(failure_fd, stage);
 	umask(user->umask);

@@ -39,13 +39,13 @@ def name_of(value):
 
 
 class Runner:
-    def __init__(self, language, *arguments, tmp, env=(), program=None, stdin=subprocess.PIPE, **options):
+    def __init__(self, language, *arguments, tmp, env=(), program=None, first=(), stdin=subprocess.PIPE, **options):
         if shutil.which(INTERPRETER.get(language, language)) is None:
             pytest.skip(f"{language} is not installed")
         self.log = tmp / "log"
         self.program = program or ROOT / f"etc/runtimes/quredis-{language}"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([str(self.program), *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=log,
+            self.process = subprocess.Popen([str(self.program), *map(str, first), *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=log,
                                             env={**os.environ, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
         self.serials = []
 
@@ -213,21 +213,25 @@ def test_node_cannot_isolate(tmp):
 
 
 def test_node_as_the_interpreter(start, tmp):
-    """Started as "node quredis-node", without the shell: by a pipe, and by a socket, which it cannot open anew."""
+    """Started as "node quredis-node", as quredisd does it, without the shell."""
     (tmp / "node").write_text(f"#!/bin/sh\nexec node {ROOT}/etc/runtimes/quredis-node \"$@\"\n")
     (tmp / "node").chmod(0o755)
+    runner = start("node", program=tmp / "node")
+    for message in (b"print", b"cat", b"ok"):
+        assert runner.ask(message) == "OK"
+    assert runner.close() == (0, b"")
+    assert re.search("OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n", runner.said())
+    assert "inherited" not in runner.said()
+
+
+def test_node_says_how_to_start_it(tmp):
+    """A socket cannot be opened again."""
     ours, theirs = socket.socketpair()
-    for stdin in (subprocess.PIPE, theirs):
-        runner = start("node", program=tmp / "node", stdin=stdin)
-        if stdin is theirs:
-            theirs.close()
-            runner.process.stdin = ours.makefile("wb")
-            ours.close()
-        for message in (b"print", b"cat", b"ok"):
-            assert runner.ask(message) == "OK"
-        assert runner.close() == (0, b"")
-        assert re.search("OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n", runner.said())
-        assert "inherited" not in runner.said()
+    runner = Runner("node", str(HERE / "functions.js"), tmp=tmp, program="/usr/bin/node", stdin=theirs, first=[ROOT / "etc/runtimes/quredis-node"])
+    theirs.close()
+    ours.close()
+    assert runner.process.wait(60) == 1
+    assert "execute quredis-node itself, not node" in runner.said()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -1,9 +1,11 @@
 """Handlers that say READY, and functions, as quredisd runs them."""
+import os
+import pwd
 import time
 
 import pytest
 
-from harness import alive, queue, wait_for
+from harness import alive, children_of, queue, wait_for
 from harness.control import status
 
 LOADS = """
@@ -207,6 +209,28 @@ def test_messages_that_crash_before_the_first_answer_hold_up_no_other_for_long(r
     d.start()
     wait_for(lambda: ledger.lines() == ["good"], 40)
     assert d.stop() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_handler_of_another_user_can_open_its_own_input_and_output(redis, quredisd, handler, ledger):
+    """Pipes belong to the user of the worker. Node opens its input again, to keep it from the function."""
+    run_as = {"user": "nobody"}
+    script = "cat /dev/stdin > /dev/stderr\necho through stdout > /dev/stdout\n"
+    d = quredisd(queues=[queue("mail", handler(script), run_as=run_as)])
+    assert d.quredis("push", "mail", "through stderr").code == 0
+    wait_for(lambda: sorted(e["line"] for e in d.events("handler_output")) == ["through stderr", "through stdout"], 30)
+    assert d.stop() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_function_in_javascript_is_one_process(redis, quredisd, tmp):
+    (tmp / "jobs.js").write_text("exports.handle = (message) => console.log(`pid ${process.pid} ${process.getuid()}`);\n")
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/jobs.js", workers=1, run_as={"user": "nobody"})])
+    assert d.quredis("push", "mail", "x").code == 0
+    wait_for(lambda: any(e["line"].startswith("pid ") for e in d.events("handler_output")), 30)
+    _, pid, user = d.wait_event("handler_output")["line"].split()
+    assert int(user) == pwd.getpwnam("nobody").pw_uid
+    assert d.handlers() == [int(pid)] and children_of(int(pid)) == []
 
 
 # ---- several workers ----
