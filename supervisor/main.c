@@ -36,7 +36,7 @@ static const char usage_text[] =
     "\n"
     "  -c, --config FILE   configuration (else $QUREDIS_CONF, else ./quredis.conf of a user who is not root, else\n"
     "                      " CONF_SYSTEM_PATH ")\n"
-    "  -t, --test          test the configuration and exit: 0 good, 78 not\n"
+    "  -t, --test          test the configuration and its handlers, and exit: 0 good, 78 not\n"
     "  -T, --print         print the configuration as it is in effect\n"
     "      --pid-file FILE write the pid to FILE, which stays locked\n"
     "  -V, --version       print the version\n"
@@ -104,10 +104,15 @@ static int test_or_print(const struct options *o)
 	struct conf_report report;
 	struct conf *conf = conf_load(o->conf.path, 0, &report);
 	char *file = conf_choice_text(&o->conf);
+	int status = EX_OK;
 
 	conf_report_print(&report, stderr);
-	if (conf == NULL)
+	if (report.blocked > 0 && conf != NULL)
+		warnx("%s: quredisd starts with it, but a queue cannot run its handler", file);
+	else if (conf == NULL)
 		warnx("the configuration is %s", file);
+	if (conf == NULL || (report.blocked > 0 && !o->print))
+		status = EX_CONFIG;
 	else if (o->print)
 		printf("# %s\n", file);
 	else
@@ -116,10 +121,8 @@ static int test_or_print(const struct options *o)
 		conf_print(conf, stdout);
 	free(file);
 	conf_report_free(&report);
-	if (conf == NULL)
-		return EX_CONFIG;
 	conf_free(conf);
-	return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+	return fflush(stdout) == 0 ? status : EX_IOERR;
 }
 
 /* Also prints the reason on stderr: the log may be a file, and an operator at a terminal must see it. */

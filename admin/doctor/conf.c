@@ -127,7 +127,9 @@ int check_configuration(struct doctor *d)
 	for (size_t i = 0; other_user && i < d->conf.report.n; i++)
 		add_problem(d, &d->conf.report.problems[i], false);
 	for (size_t i = 0; i < d->conf.strict.n; i++)
-		if (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i]))
+		/* check_handlers() reports what blocks a queue */
+		if (!d->conf.strict.problems[i].blocks &&
+		    (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i])))
 			add_problem(d, &d->conf.strict.problems[i], other_user);
 	add_file(d);
 	return 0;

@@ -154,6 +154,19 @@ static void check_purge_program(struct conf_loading *l, const struct conf_queue 
 	    : conf_origin(l->conf, "purge.check"), "purge.check", path);
 }
 
+struct seen {
+	struct conf_loading *l;
+	const struct conf_queue *q;
+};
+
+static void add_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+{
+	const struct seen *s = arg;
+	const char *key = s->q->function == NULL ? "handler" : "function";
+
+	conf_blocked(s->l, conf_queue_origin(s->q, key), "%s: %s: %s: %s", key, path, flaw, advice);
+}
+
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 {
 	conf_check_user(l, q);
@@ -164,5 +177,6 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
 	}
+	conf_program_check(q, add_flaw, &(struct seen){ l, q });
 	check_purge_program(l, q);
 }

@@ -193,11 +193,13 @@ struct conf {
 struct conf_report {
 	struct conf_problem {
 		bool warning;
+		/* a warning: quredisd starts and reloads in spite of it, but one queue cannot run its handler */
+		bool blocks;
 		/* length of "FILE:LINE" at the beginning of text; 0: the problem has no place */
 		size_t place_len;
 		char *text;
 	} *problems;
-	size_t n, errors;
+	size_t n, errors, blocked;	/* blocked: problems that block a queue */
 };
 
 /*
@@ -247,6 +249,14 @@ char *conf_secret_read(const char *file, char **why);
 void conf_free(struct conf *conf);
 void conf_report_free(struct conf_report *report);
 void conf_report_print(const struct conf_report *report, FILE *out);
+
+/*
+ * Whether the user of a queue, which run_as names, can execute its handler. Calls found for each flaw: of which file,
+ * what it is, and what to do. The strings end with the call.
+ */
+typedef void conf_flaw_found(void *arg, const char *path, const char *flaw, const char *advice);
+void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg);
+#define CONF_DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"	/* of handlers, unless there is another */
 
 /* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the
  * values that `env` sets, with a comment. Except for these it parses again to an equal configuration. */

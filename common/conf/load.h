@@ -25,6 +25,7 @@
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
+ *	program.c	whether the user of a queue can execute its handler
  *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
@@ -58,6 +59,9 @@ static inline bool conf_given_in_queue(const struct conf_loading *l, const struc
 void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void conf_warning(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A warning by which a queue cannot run its handler. */
+void conf_blocked(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void conf_report_fill(struct conf_loading *l, struct conf_report *report);	/* at the end; takes the issues */
 char *conf_place(const struct conf_origin *where);		/* "FILE:LINE"; new string */

@@ -13,7 +13,7 @@ struct conf_issue {
 	size_t file;		/* index in conf->files; nfiles: none */
 	int line;
 	size_t serial;		/* order of discovery */
-	bool warning;
+	bool warning, blocks;
 	size_t place_len;
 	char *text;
 };
@@ -68,6 +68,16 @@ void conf_warning(struct conf_loading *l, const struct conf_origin *where, const
 	va_end(ap);
 }
 
+void conf_blocked(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_issue(l, true, where, fmt, ap);
+	l->issues[l->nissues - 1].blocks = true;
+	va_end(ap);
+}
+
 static int compare_issues(const void *a, const void *b)
 {
 	const struct conf_issue *x = a, *y = b;
@@ -86,9 +96,10 @@ void conf_report_fill(struct conf_loading *l, struct conf_report *report)
 	if (l->nissues > 0)
 		qsort(l->issues, l->nissues, sizeof(*l->issues), compare_issues);
 	for (size_t i = 0; i < l->nissues; i++) {
-		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].place_len,
-			l->issues[i].text };
+		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].blocks,
+			l->issues[i].place_len, l->issues[i].text };
 		report->errors += !l->issues[i].warning;
+		report->blocked += l->issues[i].blocks;
 	}
 	free(l->issues);
 	l->issues = NULL;
@@ -105,6 +116,9 @@ void conf_report_free(struct conf_report *report)
 
 void conf_report_print(const struct conf_report *report, FILE *out)
 {
-	for (size_t i = 0; i < report->n; i++)
-		fprintf(out, "%s%s\n", report->problems[i].warning ? "warning: " : "", report->problems[i].text);
+	for (size_t i = 0; i < report->n; i++) {
+		const struct conf_problem *p = &report->problems[i];
+
+		fprintf(out, "%s%s\n", p->warning && !p->blocks ? "warning: " : "", p->text);
+	}
 }

@@ -10,8 +10,6 @@
 #include "common/handler/env.h"
 #include "common/handler/spawn.h"
 
-#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
-
 /* The first is LEFTOVERS_TOKEN_NAME, which the worker got from the master. */
 static const char *const passed[] = { "QUREDIS_BOOT_TOKEN", "PATH", "LANG", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME",
     "SHELL" };
@@ -72,7 +70,7 @@ static void set_value(struct handler_env *e, const char *name, const char *value
 static void set_passed(struct handler_env *e, char *const *inherited)
 {
 	set_value(e, passed[0], inherited_value(inherited, passed[0]));
-	set_value(e, "PATH", DEFAULT_PATH);
+	set_value(e, "PATH", CONF_DEFAULT_PATH);
 	for (; *inherited != NULL; inherited++)
 		if (strchr(*inherited, '=') != NULL &&
 		    (named_in(passed, nitems(passed), *inherited) || strncmp(*inherited, "LC_", 3) == 0))
@@ -85,7 +83,7 @@ static void set_user(struct handler_env *e, const struct conf_run_as *user)
 	set_value(e, "HOME", user->home != NULL ? user->home : "/");
 	set_value(e, "USER", user->login);
 	set_value(e, "LOGNAME", user->login);
-	set_value(e, "PATH", DEFAULT_PATH);
+	set_value(e, "PATH", CONF_DEFAULT_PATH);
 	set_value(e, "SHELL", "/bin/sh");
 }
 
