@@ -20,6 +20,8 @@ except ImportError:
     webdriver = None
 
 FAMILY = pathlib.Path(__file__).with_name("family.py")
+# Program -> what chromedriver calls it. The first that is installed is taken: the shell draws the same pages with less work.
+BROWSERS = {"chromium-headless-shell": "chrome-headless-shell", "chromium": "chrome"}
 
 # Seen before any script of the page: what the policy forbade, and what nobody caught.
 _WATCH = """
@@ -30,9 +32,14 @@ addEventListener("unhandledrejection", (e) => seen.push("rejected: " + e.reason)
 """
 
 
+def program():
+    return next(filter(shutil.which, BROWSERS), None)
+
+
 def why_not():
     """Why there is no browser here; "": there is one."""
-    missing = [p for p in ("chromium", "chromedriver") if shutil.which(p) is None] + ([] if webdriver else ["python3-selenium"])
+    needed = {"chromium": program(), "chromedriver": shutil.which("chromedriver"), "python3-selenium": webdriver}
+    missing = [name for name, found in needed.items() if not found]
     return f"no {', '.join(missing)}" if missing else why_no_localhost()        # chromedriver asks for it
 
 
@@ -42,7 +49,8 @@ class Browser:
         driver.write_text(f'#!/bin/sh\nexport TMPDIR={directory}\nexec {sys.executable} {FAMILY} {shutil.which("chromedriver")} "$@"\n')
         driver.chmod(0o755)
         options = Options()
-        options.binary_location = shutil.which("chromium")
+        options.binary_location = shutil.which(program())
+        options.set_capability("browserName", BROWSERS[program()])
         for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,900",
                          f"--user-data-dir={directory}/profile", *(["--no-sandbox"] if os.getuid() == 0 else [])):
             options.add_argument(argument)

@@ -71,6 +71,17 @@ def test_only_what_is_missing_is_installed_and_named(tree):
     assert calls[-1].startswith("make -j")
 
 
+def test_what_only_makes_the_tests_faster_may_be_missing(tree):
+    """A mirror may lack it."""
+    forget(tree, *packages()["faster"])
+    with open(tree / "bin/apt-get", "a") as f:
+        f.write("case $* in *chromium-headless-shell*) exit 100 ;; esac\n")
+    done, calls = bootstrap(tree, "check")
+    assert "apt-get -q -y --no-install-recommends install chromium-headless-shell" in calls
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "3 passed, 0 failed"
+    assert "bootstrap: goes on without chromium-headless-shell\n" in done.stdout
+
+
 # what is there, what replaces it, and from which on it has its fixes
 OLD = {"libevent-dev": ("2.1.12-stable-8", "2.1.12-stable-10", "2.1.12-stable-8+deb12u1"), "libssl-dev": ("3.0.20-1~deb12u2", "3.5.1-1", "3.0.22-1~deb12u2"),
        "libhiredis-dev": ("0.14.1-1", "0.14.1-3", "0.14.1-2")}
