@@ -15,29 +15,46 @@ AXE = next((path for place in PLACES if place and (path := pathlib.Path(place) /
 
 pytestmark = [pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not()), pytest.mark.skipif(AXE is None, reason="no axe-core (make axe)")]
 
+OF_COLOURS = ["color-contrast", "link-in-text-block"]       # the other rules see the same in light and in dark
+
+# axe does not know that a browser draws a dialog above all else: where the page is grey, it takes the page for what covers the dialog, and judges no
+# contrast in it. In dark colours it judges only the first of the rows that differ in nothing but texts and names: a list of dead letters has fifty.
 RUN = """
-const done = arguments[0];
-axe.run(document, { resultTypes: ["violations"] }).then((found) => done({ rules: found.passes.map((p) => p.id),
+const [options, done] = arguments, kinds = new Set();
+for (const dialog of document.querySelectorAll("dialog"))
+    dialog.style.zIndex = 99;
+const kind = (row) => row.closest("table").className +
+    row.outerHTML.replace(/>[^<]+</g, ">text<").replace(/ (title|href|id|data-[a-z]+|aria-label[a-z]*|datetime|for|name)="[^"]*"/g, "");
+const exclude = "runOnly" in options ? [...document.querySelectorAll("tbody tr")].filter((row) => kinds.size === kinds.add(kind(row)).size) : [];
+axe.run({ include: [document], exclude }, { resultTypes: ["violations"], ...options }).then((found) => done({ rules: found.passes.map((p) => p.id),
     faults: found.violations.flatMap((v) => v.nodes.map((n) => [v.impact, v.id, n.target.join(" "), n.failureSummary])) }), (e) => done(String(e)));"""
 
 
 def assert_accessible(p, what):
+    """In dark colours by the rules of colours, in light ones by all."""
     if not p.script("return 'axe' in window"):
         p.script(AXE.read_text())
-    found = p.driver.execute_async_script(RUN)
-    assert "color-contrast" in found["rules"], found        # it has looked at something
-    assert [f for f in found["faults"] if f[0] in ("serious", "critical")] == [], what
+    for scheme, options in (("dark", {"runOnly": OF_COLOURS}), ("light", {})):
+        p.colours(scheme)
+        found = p.driver.execute_async_script(RUN, options)
+        assert "color-contrast" in found["rules"], found        # it has looked at something
+        assert [f for f in found["faults"] if f[0] in ("serious", "critical")] == [], f"{what}, {scheme}"
+
+
+def test_all_rules_of_colours_are_known(page, redis):
+    """A later axe may have one more."""
+    p = page().open()
+    p.script(AXE.read_text())
+    assert p.script("return axe.getRules(['cat.color']).map(r => r.ruleId).filter(r => !r.endsWith('-enhanced')).sort()") == OF_COLOURS
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width, height, is_phone", [(1280, 900, False), (390, 844, True)])
-def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone, scheme):
+def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone):
     server = redis_server(aof="always")
     scene = Scene(server.client())
     p = page(server)
     p.size(width, height, phone=is_phone)
-    p.colours(scheme)
     p.open()
     p.forgiven += [FAILED_TO_LOAD]
     records = [f"/mail/{record}" for record in (scene.records[0], scene.records[-5], "1-1")]
@@ -97,3 +114,9 @@ def test_a_fault_is_seen(page, redis):
     p.script("document.querySelector('h1').parentElement.append(Object.assign(document.createElement('img'), { src: 'logo.svg' }))")
     with pytest.raises(AssertionError, match="image-alt"):
         assert_accessible(p, "a picture without a text")
+    p.script("document.querySelector('main img').remove()")
+    p.script("""const word = Object.assign(document.createElement("p"), { innerText: "a word" });
+        word.style.color = "light-dark(black, #333)";
+        document.querySelector("main").append(word)""")
+    with pytest.raises(AssertionError, match="seen in light colours only, dark(.|\n)*color-contrast"):
+        assert_accessible(p, "a word that is seen in light colours only")
