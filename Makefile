@@ -5,6 +5,7 @@
 #   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
 #   make dead-letters-soak  bounds of dead letters, 100,000 of them, on a machine that nobody else uses (DEAD_LETTERS_FAILURES= and so on)
 #   make operations-soak  retries and deletions of dead letters by a filter, with 40,000 of them (QUREDIS_TEST_DEAD_LETTERS=), on the command line and in a browser
+#   make functions        bad messages for functions in each language, then kill -9 at random for 60 s (FUNCTIONS_SECONDS=)
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
 #   make episodes         short random episodes, 500 of 20 s (EPISODESFLAGS="--seeds 1-50 --jobs 2")
@@ -348,6 +349,9 @@ operations-soak: all
 purge-soak: all
 	PURGE_MESSAGES=$${PURGE_MESSAGES:-1000000} PURGE_SLOW_US=$${PURGE_SLOW_US:-5000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/sweeper/test_purge.py
 
+functions: all
+	FUNCTIONS_SECONDS=$${FUNCTIONS_SECONDS:-60} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/functions/test_bad_messages.py
+
 soak: all
 	QUREDIS_BUILD=$O tests/chaos/soak
 
@@ -483,7 +487,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak layers print-folders writers
+.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -1,7 +1,21 @@
 // The same as functions.py.
-const { execSync } = require("child_process");
+const { execSync, spawn } = require("child_process");
 const { createHash } = require("crypto");
 const fs = require("fs");
+
+function breakDown(message) {
+  const kept = [];
+  while (message === "allocate") kept.push(Buffer.alloc(8 << 20, "x"));
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  while (message === "hang") Atomics.wait(cell, 0, 0, 50);
+  if (message === "hang in C") Atomics.wait(cell, 0, 0);
+  if (message === "segv") process.kill(process.pid, "SIGSEGV");
+  if (message === "quick") process.reallyExit(0);
+}
+
+function note(message) {
+  if (message.startsWith("good")) fs.appendFileSync(process.env.LEDGER, `${message}\n`);
+}
 
 function speak(message) {
   if (message === "print") {
@@ -9,6 +23,7 @@ function speak(message) {
     fs.writeSync(1, "OK 8\n");
     execSync("echo OK 9", { stdio: "inherit" });
   }
+  if (message === "daemon") spawn("setsid", ["sleep", "77"], { detached: true, stdio: "ignore" }).unref();
   if (message === "cat") execSync("cat; test ! -e /proc/self/fd/3 || echo inherited", { stdio: "inherit" });
 }
 
@@ -37,6 +52,8 @@ function handle(message, job) {
   const text = message.toString("latin1");
   if (text === "exit 0" || text === "exit 3") process.exit(Number(text[5]));
   if (text === "kill") process.kill(process.pid, "SIGKILL");
+  breakDown(text);
+  note(text);
   speak(text);
   decide(text, job);
   if (text === "job") {

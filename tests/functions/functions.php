@@ -15,6 +15,30 @@ function crash($message)
     };
 }
 
+function break_down($message)
+{
+    $kept = [];
+    while ($message === "allocate") {
+        $kept[] = str_repeat("x", 8 << 20);
+    }
+    while ($message === "hang") {
+        usleep(50000);
+    }
+    if ($message === "hang in C") {         // no signal ends the wait
+        $library = FFI::cdef("int pthread_mutex_lock(void *);");
+        $mutex = FFI::new("char[128]");
+        $library->pthread_mutex_lock(FFI::addr($mutex));
+        $library->pthread_mutex_lock(FFI::addr($mutex));
+    }
+}
+
+function note($message)
+{
+    if (str_starts_with($message, "good")) {
+        file_put_contents(getenv("LEDGER"), "$message\n", FILE_APPEND);
+    }
+}
+
 function speak($message)
 {
     if ($message === "print") {
@@ -93,6 +117,8 @@ function handle($message, $job)
         throw new Exception("a global variable is missing");
     }
     crash($message);
+    break_down($message);
+    note($message);
     speak($message);
     decide($message, $job);
     wait($message, $job);

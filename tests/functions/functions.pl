@@ -12,6 +12,25 @@ sub crash {
     exit $1 if $message =~ /^exit ([03])$/;
 }
 
+sub break_down {
+    my ($message) = @_;
+    my @kept;
+    if ($message eq "allocate") {
+        while (1) { push @kept, "x" x (8 << 20) }
+    }
+    if ($message eq "hang") {
+        while (1) { select undef, undef, undef, 0.05 }
+    }
+    crypt $message, '$6$rounds=999999999$salt' if $message eq "hang in C";       # Perl looks for signals after it
+}
+
+sub note {
+    my ($message) = @_;
+    return if $message !~ /^good/;
+    open my $ledger, ">>", $ENV{LEDGER} or die "$ENV{LEDGER}: $!";
+    syswrite $ledger, "$message\n";
+}
+
 sub speak {
     my ($message) = @_;
     if ($message eq "print") {
@@ -53,6 +72,8 @@ sub wait_for {
 sub handle {
     my ($message, $job) = @_;
     crash($message);
+    break_down($message);
+    note($message);
     speak($message);
     decide($message, $job);
     wait_for($message, $job);

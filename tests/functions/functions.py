@@ -1,5 +1,6 @@
 """What tests/functions/test_runners.py runs; the other files of this folder do the same in their languages."""
 import asyncio
+import ctypes
 import hashlib
 import os
 import signal
@@ -17,6 +18,26 @@ def crash(message):
         os._exit(0)
     if message in (b"exit 0", b"exit 3"):
         sys.exit(int(message[5:]))
+
+
+def break_down(message):
+    if message == b"allocate":
+        kept = []
+        while True:
+            kept.append(b"x" * (8 << 20))
+    if message == b"hang":
+        while True:
+            time.sleep(0.05)
+    if message == b"hang in C":         # no signal ends the wait
+        mutex = ctypes.create_string_buffer(128)
+        for _ in range(2):
+            ctypes.PyDLL(None).pthread_mutex_lock(mutex)
+
+
+def note(message):
+    if message.startswith(b"good"):
+        with open(os.environ["LEDGER"], "ab", buffering=0) as f:
+            f.write(message + b"\n")
 
 
 def speak(message):
@@ -75,6 +96,8 @@ def wait(message, job):
 
 def handle(message, job):
     crash(message)
+    break_down(message)
+    note(message)
     speak(message)
     decide(message, job)
     wait(message, job)

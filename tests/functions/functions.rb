@@ -1,11 +1,28 @@
 # The same as functions.py.
 require "digest/sha1"
+require "fiddle"
 
 def crash(message)
   Process.kill("SEGV", Process.pid) && sleep if message == "segv"
   Process.kill("KILL", Process.pid) && sleep if message == "kill"
   exit!(0) if message == "quick"
   exit message[5].to_i if ["exit 0", "exit 3"].include?(message)
+end
+
+def break_down(message)
+  if message == "allocate"
+    kept = []
+    loop { kept << "x" * (8 << 20) }
+  end
+  loop { sleep 0.05 } if message == "hang"
+  return if message != "hang in C"    # no signal ends the wait
+  lock = Fiddle::Function.new(Fiddle.dlopen(nil)["pthread_mutex_lock"], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT)
+  mutex = "\0" * 128
+  2.times { lock.call(mutex) }
+end
+
+def note(message)
+  File.open(ENV.fetch("LEDGER"), "ab") { |f| f.syswrite("#{message}\n") } if message.start_with?("good")
 end
 
 def speak(message)
@@ -55,6 +72,8 @@ end
 
 def handle(message, job)
   crash(message)
+  break_down(message)
+  note(message)
   speak(message)
   decide(message, job)
   wait(message, job)
