@@ -271,32 +271,9 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	tray_close(&w->trays, p.tray);
 }
 
-static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
-{
-	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
-
-	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG
-	    : LOG_LEVEL_WARNING, "handler_ended",
-	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
-	    log_str("reason", verdict_end_reason(e)), log_int("unanswered", e->unanswered),
-	    log_int("lived_ms", e->lived_ms));
-	if (verdict_is_broken(e) || verdict_is_mute(w, e))
-		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
-	if (verdict_is_broken(e) && !e->loaded)
-		loader_failed(w, e, now_ms);
-	else if (e->how == PERSISTENT_UNRUNNABLE)
-		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
-		    now_ms);
-	else if (verdict_is_broken(e))
-		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
-		    "it ended before its first answer", now_ms);
-	else if (verdict_is_mute(w, e))
-		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
-}
-
 static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	note_end(w, e, now_ms);
+	verdict_note_end(w, e, now_ms);
 	loader_ended(w, e, now_ms);
 	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size;
 	    serial != w->persistent.next_serial; serial++) {
@@ -324,17 +301,12 @@ static void judge_end(struct worker *w, int64_t now_ms)
 		settle_end(w, e, now_ms);
 }
 
-static void settle_ended_process(struct worker *w, int64_t now_ms)
+static void serve_process(struct worker *w, int64_t now_ms)
 {
 	struct handler_reply reply;
 	int64_t strays;
 	int n = 0;
 
-	if (w->persistent.undecided)
-		judge_end(w, now_ms);
-	loader_tick(w, now_ms);
-	if (!persistent_running(w->persistent.process))
-		return;
 	for (; persistent_reply(w->persistent.process, &reply); n++)
 		answered(w, &reply, now_ms);
 	if (n > 0) {
@@ -350,6 +322,16 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 		forget_progress(w);
 		atomic_store(&w->env->slot->started_ms, 0);
 	}
+}
+
+/* The loader comes last: READY is one of the lines of the process. */
+static void settle_ended_process(struct worker *w, int64_t now_ms)
+{
+	if (w->persistent.undecided)
+		judge_end(w, now_ms);
+	if (persistent_running(w->persistent.process))
+		serve_process(w, now_ms);
+	loader_tick(w, now_ms);
 	note_process(w);
 }
 

@@ -87,8 +87,8 @@ bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
 /* the end of a persistent handler, as that of a run */
 struct handler_result verdict_result(const struct persistent_end *e);
-/* Why this program ended the process; NULL: it did not, or for no reason of the process. */
-const char *verdict_end_reason(const struct persistent_end *e);
+/* Logs the end, and opens the breaker if the handler is the cause. */
+void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms);
 /* No message can be the cause: the handler could not be executed, or it ended before it read anything. */
 bool verdict_is_broken(const struct persistent_end *e);
 /*

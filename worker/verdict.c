@@ -10,6 +10,7 @@
 
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
+#include "common/handler/handler.h"
 
 struct handler_result verdict_result(const struct persistent_end *e)
 {
@@ -21,7 +22,8 @@ struct handler_result verdict_result(const struct persistent_end *e)
 	};
 }
 
-const char *verdict_end_reason(const struct persistent_end *e)
+/* Why this program ended the process; NULL: it did not, or for no reason of the process. */
+static const char *end_reason(const struct persistent_end *e)
 {
 	static const char *const reasons[] = {
 		[PERSISTENT_TIMED_OUT] = "timeout", [PERSISTENT_LATE] = "start_timeout",
@@ -42,6 +44,29 @@ bool verdict_is_mute(const struct worker *w, const struct persistent_end *e)
 	return e->read_any && !e->answered_any && !e->asked &&
 	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
 	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+}
+
+void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	struct log_field status = e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
+
+	log_event(e->asked || e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED ? LOG_LEVEL_DEBUG
+	    : LOG_LEVEL_WARNING, "handler_ended",
+	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
+	    log_str("reason", end_reason(e)), log_int("unanswered", e->unanswered),
+	    log_int("lived_ms", e->lived_ms));
+	if (verdict_is_broken(e) || verdict_is_mute(w, e))
+		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
+	if (verdict_is_broken(e) && !e->loaded)
+		loader_failed(w, e, now_ms);
+	else if (e->how == PERSISTENT_UNRUNNABLE)
+		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
+		    now_ms);
+	else if (verdict_is_broken(e))
+		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",
+		    "it ended before its first answer", now_ms);
+	else if (verdict_is_mute(w, e))
+		settle_mute(w, handler_cause_mute(e->code, e->signal), e->lived_ms, now_ms);
 }
 
 /* The last line that the handler wrote to stderr becomes the error_message of the record. */
