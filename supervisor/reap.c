@@ -65,7 +65,7 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 {
 	const struct process *p = &m->processes.items[slot];
 
-	if (p->state == PROCESS_LEAVING || m->stop.phase != STOP_NOT)
+	if (p->state != PROCESS_SERVING || m->stop.phase != STOP_NOT)
 		return false;
 	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) &&
 	    now_ms - p->spawned_ms < POLICY_ALIVE_MS);
@@ -99,6 +99,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	}
 	queues_note_end(&m->queues, m->processes.items[slot].role.queue, info->si_status, info->si_code != CLD_EXITED,
 	    now_ms);
+	renewal_ended(&m->queues, &m->processes.items[slot]);
 	queues_worker_ended(&m->queues, slot, counts_as_death(m, slot, info, now_ms), now_ms, chance());
 	scoreboard_end_trial(m->board, slot);	/* if it had a message on trial, another worker may begin one now */
 }

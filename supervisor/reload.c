@@ -248,7 +248,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		d->entered++;
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
-	if (!d->globals && conf_queue_equal(old, q)) {
+	if (!d->globals && conf_queue_equal(old, q) && !m->queues.items[queue].refused) {
 		queues_keep(&m->queues, queue, q);
 		return 0;
 	}
@@ -258,8 +258,8 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		queues_leave(&m->queues, queue, m->config.epoch, now_ms);
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
-	queues_recycle(&m->queues, queue, now_ms);
 	queues_keep(&m->queues, queue, q);
+	queues_recycle(&m->queues, queue, now_ms);
 	return 0;
 }
 

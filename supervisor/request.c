@@ -71,6 +71,25 @@ static json_t *which_left(const struct master *m, json_t *before)
 	return a;
 }
 
+/* Adds the queues whose new handler loads while workers with the old one go on: the client can wait for their end. */
+static void add_renewals(struct master *m, json_t *answer, int64_t now_ms)
+{
+	json_t *a = json_array();
+
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;) {
+		int queue = queues_place(&m->queues, q);
+
+		renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
+		if (renewal_is_under_way(&m->queues, queue))
+			json_array_append_new(a, json_pack("{s:s,s:I,s:I}", "queue", q->name,
+			    "generation", (json_int_t)q->handler_generation,
+			    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));
+	}
+	if (json_array_size(a) > 0)
+		json_object_set(answer, "renewals", a);
+	json_decref(a);
+}
+
 static json_t *answer_reload(struct master *m, const json_t *request, int64_t now_ms)
 {
 	struct conf_report report;
@@ -82,6 +101,7 @@ static json_t *answer_reload(struct master *m, const json_t *request, int64_t no
 	before = queue_names(m);
 	if (reload_run(m, &report, now_ms) == 0) {
 		o = consent();
+		add_renewals(m, o, now_ms);
 	} else {
 		o = refusal("the configuration has errors; the running one is kept");
 		json_object_set_new(o, "problems", texts(&report, false));
@@ -133,6 +153,7 @@ static json_t *no_such_queue(const struct master *m, const json_t *request)
 static json_t *answer_restart(struct master *m, const json_t *request, int64_t now_ms)
 {
 	int queue = queue_of(m, request);
+	json_t *o;
 
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
@@ -140,7 +161,9 @@ static json_t *answer_restart(struct master *m, const json_t *request, int64_t n
 		return no_such_queue(m, request);
 	log_info("queue_restart", log_str("queue", m->queues.items[queue].name));
 	queues_recycle(&m->queues, queue, now_ms);
-	return consent();
+	o = consent();
+	add_renewals(m, o, now_ms);
+	return o;
 }
 
 static json_t *answer_scale(struct master *m, const json_t *request, int64_t now_ms)

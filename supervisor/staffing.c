@@ -6,6 +6,7 @@
 
 #include "supervisor/master.h"
 
+#define RENEWAL_LOOK_MS 100	/* between looks at a successor that loads */
 #define REPLACE_MS 10000	/* after this time a leaving worker finishes, even if it is not replaced */
 /* sweepers at a time. With more, the oldest finishes, even if it has a report to confirm */
 #define SWEEPERS_MAX 4
@@ -63,6 +64,24 @@ static void fill_sweeper(struct master *m, int64_t now_ms, int64_t *due_ms)
 	if (allowed_forks(m, policy, alive, 1, now_ms, due_ms) > 0 &&
 	    spawner_fork_sweeper(&m->spawner, m->config.conf, m->config.epoch, now_ms) != -1)
 		policy_spawned(policy, now_ms);
+}
+
+/* As a load ends without a signal, the master looks again soon. */
+static void renew_queue(struct master *m, int queue, int64_t now_ms, int64_t *due_ms)
+{
+	const struct queue_workers *q = &m->queues.items[queue];
+	int index;
+
+	renewal_step(&m->queues, queue, now_ms);
+	if (!renewal_is_under_way(&m->queues, queue))
+		return;
+	wake_at(due_ms, now_ms + RENEWAL_LOOK_MS);
+	index = renewal_successor(&m->queues, queue);
+	if (index != -1 && now_ms >= m->spawner.retry_at_ms)
+		spawner_fork_worker(&m->spawner, m->config.conf, m->config.epoch, &(struct spawner_worker){
+		    .conf = q->conf, .queue = queue, .index = index, .handler_generation = q->handler_generation,
+		    .successor = true, .order = queues_first_order(&m->queues, queue),
+		}, now_ms);
 }
 
 static void fill_queue(struct master *m, const struct queue_workers *q, int64_t now_ms, int64_t *due_ms)
@@ -144,6 +163,7 @@ int64_t staffing_step(struct master *m, int64_t now_ms)
 		return due_ms;
 	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;) {
 		queues_dismiss_surplus(&m->queues, queues_place(&m->queues, q), now_ms);
+		renew_queue(m, queues_place(&m->queues, q), now_ms, &due_ms);
 		fill_queue(m, q, now_ms, &due_ms);
 	}
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)

@@ -13,7 +13,9 @@
  *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or
  *	  null,
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason"
- *	      }, "workers": {"wanted", "alive", "draining"}, "restarts",
+ *	      }, "workers": {"wanted", "alive", "draining"},
+ *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
+ *	      with an earlier one, "refused": why it did not replace that, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -101,6 +103,15 @@ static json_t *holds(const struct master *m, const struct queue_workers *q, cons
 	return list;
 }
 
+static json_t *renewal(const struct master *m, const struct queue_workers *q)
+{
+	int queue = queues_place(&m->queues, q);
+	struct slot_text_seen why = slot_text_read(&m->board->queues[queue].master.refusal);
+
+	return json_pack("{s:I,s:i,s:o}", "generation", (json_int_t)q->handler_generation,
+	    "outdated", renewal_outdated(&m->queues, queue), "refused", q->refused ? json_path(why.text) : json_null());
+}
+
 static json_t *queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
     int64_t now_ms)
 {
@@ -112,7 +123,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	struct judged judged = holds_worst(m->board, b, slots, all, n);
 	char text[HOLD_TEXT_SIZE];
 
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", holds_table[judged.hold].name,
 	    "reason", text_or_null(holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)),
@@ -120,6 +131,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	    "undecided", text_or_null(holds_undecided(b)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
+	    "renewal", renewal(m, q),
 	    "restarts", json_number(t.restarts),
 	    "counters", counters_json(t.counters, COUNTERS_ALL),
 	    "classes", classes(&m->queues, queues_place(&m->queues, q)),

@@ -146,6 +146,7 @@ void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now
 	uint64_t cause = unrunnable ? handler_cause_unrunnable(e->stage, e->error)
 	    : handler_cause_unready(late, e->code, e->signal);
 
+	atomic_store(&w->env->slot->load_cause, cause);
 	atomic_store(&w->env->slot->load, SLOT_NOT_LOADED);
 	settle_unready(w, cause, look_at_siblings(w).ready, unrunnable ? e->stage : "ready",
 	    unrunnable ? strerror(e->error) : late ? "it was not ready within start_timeout"

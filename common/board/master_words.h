@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/base/base.h"
+#include "common/board/slot_text.h"
 #include "common/facts/facts.h"
 
 /* An order of the master to a child. It is only raised, except QUIET <-> RUN. */
@@ -23,8 +24,8 @@ struct board_master {
 	/* The place in queues[] of the worker in each slot, + 1; 0: no worker. It stays until the worker is reaped.
 	 * Reader: the sweeper */
 	_Atomic int32_t queue_of[SCOREBOARD_SLOTS];
-	/* 1: the child in the slot leaves: it finishes what it runs, and is no worker of its queue any more. Reader:
-	 * the judge (common/holds/) */
+	/* 1: the child in the slot is no worker of its queue any more, since it leaves and finishes what it runs, or
+	 * not yet, since it loads its handler. Reader: the judge (common/holds/) */
 	_Atomic uint32_t leaving[SCOREBOARD_SLOTS];
 	/*
 	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are
@@ -72,10 +73,15 @@ struct queue_master {
 	/* workers started in place of dead ones; it only grows. Reader: the sweeper */
 	_Atomic uint64_t restarts;
 	/*
-	 * Each reload or restart of the queue raises it by one, since the handler may have changed. It may wrap: it is
-	 * only compared for equality. Readers: the workers of the queue (worker/breaker.c).
+	 * The newest handler that works. Each reload or restart of the queue raises it, since the handler may have
+	 * changed, at once or when that is ready (supervisor/queues/renewal.c). It may wrap: it is only compared for
+	 * equality. Readers: the workers of the queue (worker/breaker.c).
 	 */
 	_Atomic uint32_t handler_generation;
+	/* 1: the handler of the last reload or restart was not ready, and workers with an earlier one go on. With it,
+	 * why. Reader: the judge (common/holds/) */
+	_Atomic uint32_t refused;
+	struct slot_text refusal;
 	/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */
 	_Atomic uint32_t left;
 };

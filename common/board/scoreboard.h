@@ -73,7 +73,7 @@ void scoreboard_inherit(struct board_queue *heir, struct board_queue *q);
 void scoreboard_clear_queue(struct board_queue *q);	/* no process uses the place any more */
 /*
  * Starts the next generation of the queue's handler: failures that workers of earlier generations report are no
- * evidence against it. generation: the present one + 1.
+ * evidence against it.
  */
 void scoreboard_new_handler(struct board_queue *q, uint32_t generation);
 

@@ -84,6 +84,7 @@ struct slot {
 	_Atomic int64_t unsaved;
 	/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
 	_Atomic int64_t redis_retry_ms;
+	_Atomic uint64_t load_cause;		/* of NOT_LOADED: common/handler/cause.h; written before */
 	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
 	/* enum slot_load. With it, 1: a process of its handler loads now. Readers: the workers of the queue also */
 	_Atomic uint32_t load;

@@ -120,6 +120,7 @@ struct judged holds_worst(const struct scoreboard *b, const struct board_queue *
 bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
+const char *holds_refused(const struct board_queue *q);	/* why it still has its old handler; NULL: it has not */
 /* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are
  * configured. */
 const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b);

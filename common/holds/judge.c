@@ -125,6 +125,12 @@ const char *holds_understaffed(const struct board_queue *q, const struct hold_sl
 	return w->serving < (int)wanted && atomic_load(&q->master.waits) != 0 ? waits_for_leavers : NULL;
 }
 
+const char *holds_refused(const struct board_queue *q)
+{
+	return atomic_load(&q->master.refused) == 0 ? NULL
+	    : "its new handler was not ready, and workers with the old one go on";
+}
+
 static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q,
     const struct hold_slots *slots)
 {
@@ -132,6 +138,8 @@ static const char *reason_to_warn(const struct scoreboard *b, const struct board
 		return holds_undecided(q);
 	if (holds_aside(q) != NULL)
 		return holds_aside(q);
+	if (holds_refused(q) != NULL)
+		return holds_refused(q);
 	if (holds_understaffed(q, slots, b) != NULL)
 		return holds_understaffed(q, slots, b);
 	if (atomic_load(&q->master.wanted) == 0)

@@ -73,13 +73,23 @@ static void explain_loss(const struct slot *next, char out[HOLD_TEXT_SIZE])
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
 }
 
+static void explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
+{
+	struct slot_text_seen why = slot_text_read(&q->master.refusal);
+
+	if (why.number != -1)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
+}
+
 /* More of the reason of this one hold, without times that are to come. */
 static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (judged->hold == HOLD_BREAKER)
+	if (judged->hold == HOLD_NONE && judged->reason == holds_refused(q))
+		explain_refusal(q, out);
+	else if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);
 	else if (judged->hold == HOLD_NO_PROCESS)
 		explain_shortage(slots->of_queue[q - b->queues].starts, out);
@@ -150,6 +160,6 @@ const char *holds_lasting_reason(const struct scoreboard *b, const struct board_
     const struct hold_slots *slots, const struct judged *judged, const struct conf_queue *conf,
     char out[HOLD_TEXT_SIZE])
 {
-	return judged->hold == HOLD_NONE ? holds_understaffed(q, slots, b)
+	return judged->hold == HOLD_NONE && judged->reason != holds_refused(q) ? holds_understaffed(q, slots, b)
 	    : holds_explain(b, q, slots, judged, conf, 0, out);
 }

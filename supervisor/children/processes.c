@@ -76,9 +76,10 @@ bool processes_is_finishing(const struct processes *ps, int slot)
 
 static void set_state(struct process *p, enum process_state to)
 {
-	static const bool legal[][4] = {
+	static const bool legal[][PROCESS_LEAVING + 1] = {
 		[PROCESS_FREE] = { [PROCESS_STARTING] = true },
-		[PROCESS_STARTING] = { [PROCESS_SERVING] = true, [PROCESS_FREE] = true },
+		[PROCESS_STARTING] = { [PROCESS_LOADING] = true, [PROCESS_SERVING] = true, [PROCESS_FREE] = true },
+		[PROCESS_LOADING] = { [PROCESS_SERVING] = true, [PROCESS_LEAVING] = true, [PROCESS_FREE] = true },
 		[PROCESS_SERVING] = { [PROCESS_LEAVING] = true, [PROCESS_FREE] = true },
 		[PROCESS_LEAVING] = { [PROCESS_FREE] = true },
 	};
@@ -118,7 +119,7 @@ int processes_start(struct processes *ps, const struct process_role *role, enum 
 	slot_set_state(s, SLOT_STARTING);
 	atomic_store(&s->heartbeat_ms, now_ms);
 	atomic_store(&ps->board->master.queue_of[slot], role->kind == PROCESS_WORKER ? role->queue + 1 : 0);
-	atomic_store(&ps->board->master.leaving[slot], 0);
+	atomic_store(&ps->board->master.leaving[slot], role->successor);
 	atomic_store(&ps->board->master.orders[slot], order);
 	if (role->kind == PROCESS_SWEEPER)
 		atomic_store(&ps->board->master.active_sweeper, slot);
@@ -129,6 +130,12 @@ int processes_start(struct processes *ps, const struct process_role *role, enum 
 void processes_forked(struct processes *ps, int slot, pid_t pid)
 {
 	ps->items[slot].pid = pid;
+	set_state(&ps->items[slot], ps->items[slot].role.successor ? PROCESS_LOADING : PROCESS_SERVING);
+}
+
+void processes_promote(struct processes *ps, int slot)
+{
+	atomic_store(&ps->board->master.leaving[slot], 0);
 	set_state(&ps->items[slot], PROCESS_SERVING);
 }
 

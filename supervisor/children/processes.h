@@ -19,11 +19,14 @@ enum process_kind { PROCESS_ANY, PROCESS_WORKER, PROCESS_SWEEPER, PROCESS_KEEPER
 /*
  *	FREE -> STARTING	the master is about to fork it
  *	STARTING -> SERVING	forked
+ *	STARTING -> LOADING	forked to replace another worker as soon as its handler is ready
  *	STARTING -> FREE	fork failed
+ *	LOADING -> SERVING	it has replaced that worker
+ *	LOADING -> LEAVING	its handler was not ready, or is not wanted any more
  *	SERVING -> LEAVING	surplus or replaced: it does not count among the wanted ones, and ends as soon as it may
- *	SERVING -> FREE, LEAVING -> FREE	it ended and was reaped
+ *	LOADING -> FREE, SERVING -> FREE, LEAVING -> FREE	it ended and was reaped
  */
-enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_SERVING, PROCESS_LEAVING };
+enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_LOADING, PROCESS_SERVING, PROCESS_LEAVING };
 
 #define PROCESS_QUEUE_SIZE 65
 
@@ -35,13 +38,15 @@ struct process_role {		/* what a process is forked for */
 	int index;		/* worker: the 2 of "mail/2" */
 	int64_t kill_grace_ms;	/* worker: its queue's */
 	bool fence_kills;	/* worker: its queue has fence = "kill" */
+	bool successor;		/* worker: it loads before it replaces another one */
+	uint32_t generation;	/* worker: of its handler, as in struct queue_workers */
 	int socket;		/* sweeper: our end of its socket; else -1 */
 	unsigned epoch;		/* of the configuration it is forked with */
 };
 
 struct process {
 	enum process_state state;
-	pid_t pid;		/* > 0 exactly in SERVING and LEAVING */
+	pid_t pid;		/* > 0 exactly in LOADING, SERVING and LEAVING */
 	struct process_role role;
 	int64_t spawned_ms;
 	uint64_t first_generation;	/* of its first registration, if it registers */
@@ -73,6 +78,7 @@ bool processes_any(const struct processes *ps, enum process_kind kind);
  * are taken. */
 int processes_start(struct processes *ps, const struct process_role *role, enum order order, int64_t now_ms);
 void processes_forked(struct processes *ps, int slot, pid_t pid);
+void processes_promote(struct processes *ps, int slot);	/* a successor has replaced its worker */
 void processes_not_forked(struct processes *ps, int slot);
 void processes_leave(struct processes *ps, int slot, int64_t now_ms);
 void processes_release(struct processes *ps, int slot);	/* its pid is reaped; closes its socket */
@@ -102,7 +108,7 @@ const char *process_name(const struct process_role *role, char out[PROCESS_NAME_
 
 static inline bool process_lives(const struct process *p)
 {
-	return p->state == PROCESS_SERVING || p->state == PROCESS_LEAVING;
+	return p->state >= PROCESS_LOADING;
 }
 
 #endif

@@ -279,7 +279,8 @@ int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epo
 {
 	struct process_role role = {
 		.kind = PROCESS_WORKER, .queue = w->queue, .index = w->index, .kill_grace_ms = w->conf->kill_grace_ms,
-		.fence_kills = w->conf->fence == CONF_FENCE_KILL, .socket = -1, .epoch = epoch,
+		.fence_kills = w->conf->fence == CONF_FENCE_KILL, .successor = w->successor,
+		.generation = w->handler_generation, .socket = -1, .epoch = epoch,
 	};
 	char name[PROCESS_NAME_SIZE];
 	int slot;

@@ -37,6 +37,7 @@ struct spawner_worker {
 	const struct conf_queue *conf;
 	int queue, index;		/* as in struct process_role */
 	uint32_t handler_generation;
+	bool successor;			/* as in struct process_role */
 	enum order order;		/* its first order: a quiet worker fetches nothing from the first turn on */
 };
 

@@ -114,15 +114,25 @@ static void check_counts(const struct queues *qs)
 	int serving[SCOREBOARD_QUEUES] = {0}, leaving[SCOREBOARD_QUEUES] = {0};
 
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
-		(p->state == PROCESS_SERVING ? serving : leaving)[p->role.queue]++;
+		if (p->state != PROCESS_LOADING)
+			(p->state == PROCESS_SERVING ? serving : leaving)[p->role.queue]++;
 	for (int i = 0; i < qs->n; i++)
 		assert(qs->items[i].serving == serving[i] && qs->items[i].leaving == leaving[i]);
 }
 
-static void dismiss(struct queues *qs, int slot, int64_t now_ms)
+void queues_dismiss(struct queues *qs, int slot, int64_t now_ms)
 {
+	const struct process *p = &qs->processes->items[slot];
+	bool served = p->state == PROCESS_SERVING;
+
 	processes_leave(qs->processes, slot, now_ms);
-	count_workers(&qs->items[qs->processes->items[slot].role.queue], -1, 1);
+	count_workers(&qs->items[p->role.queue], served ? -1 : 0, 1);
+}
+
+void queues_promote(struct queues *qs, int slot)
+{
+	processes_promote(qs->processes, slot);
+	count_workers(&qs->items[qs->processes->items[slot].role.queue], 1, 0);
 }
 
 /* Dismisses the workers with the highest indexes. staffing.c gives them the order to finish. */
@@ -134,15 +144,15 @@ void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms)
 		return;
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
 		if (p->state == PROCESS_SERVING && p->role.queue == queue && p->role.index >= wanted)
-			dismiss(qs, processes_slot(qs->processes, p), now_ms);
+			queues_dismiss(qs, processes_slot(qs->processes, p), now_ms);
 }
 
 /* Workers that leave already go on: a change of the queue ends no run, whatever its handler takes. */
 static void dismiss_all(struct queues *qs, int queue, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
-		if (p->state == PROCESS_SERVING && p->role.queue == queue)
-			dismiss(qs, processes_slot(qs->processes, p), now_ms);
+		if (p->state != PROCESS_LEAVING && p->role.queue == queue)
+			queues_dismiss(qs, processes_slot(qs->processes, p), now_ms);
 }
 
 /* ---- membership ---- */
@@ -256,10 +266,32 @@ void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
 {
 	struct queue_workers *q = &qs->items[queue];
 
-	dismiss_all(qs, queue, now_ms);
 	policy_reset(&q->policy);
 	q->unreplaced = 0;
-	scoreboard_new_handler(&qs->board->queues[queue], ++q->handler_generation);
+	q->handler_generation++;
+	queues_set_refusal(qs, queue, NULL);
+	if (q->conf->ready)
+		return;
+	dismiss_all(qs, queue, now_ms);
+	queues_adopt_handler(qs, queue);
+}
+
+void queues_set_refusal(struct queues *qs, int queue, const char *why)
+{
+	struct queue_master *words = &qs->board->queues[queue].master;
+
+	qs->items[queue].refused = why != NULL;
+	if (why != NULL)
+		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
+	atomic_store(&words->refused, why != NULL);
+}
+
+void queues_adopt_handler(struct queues *qs, int queue)
+{
+	struct board_queue *b = &qs->board->queues[queue];
+
+	if (atomic_load(&b->master.handler_generation) != qs->items[queue].handler_generation)
+		scoreboard_new_handler(b, qs->items[queue].handler_generation);
 }
 
 /* ---- the operator ---- */
@@ -278,7 +310,7 @@ enum order queues_first_order(const struct queues *qs, int queue)
 static void order_all(struct queues *qs, int queue, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
-		if (p->state == PROCESS_SERVING && p->role.queue == queue)
+		if (p->state != PROCESS_LEAVING && p->role.queue == queue)
 			processes_order(qs->processes, processes_slot(qs->processes, p), queues_first_order(qs, queue),
 			    now_ms);
 }
@@ -330,7 +362,7 @@ void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms,
 	see_success(qs, q);
 	if (died)
 		policy_death(&q->policy, p->spawned_ms, now_ms, chance);
-	count_workers(q, served ? -1 : 0, served ? 0 : -1);
+	count_workers(q, served ? -1 : 0, p->state == PROCESS_LEAVING ? -1 : 0);
 	if (served)
 		q->unreplaced++;
 	slot_fold(&qs->board->slots[slot], &qs->board->queues[p->role.queue]);

@@ -35,7 +35,9 @@ struct queue_workers {
 	bool quiet;			/* the operator stopped its fetches (quredis quiet QUEUE) */
 	int scaled;			/* number of workers that the operator set, until a reload; -1: as configured */
 	struct policy policy;
-	uint32_t handler_generation;	/* as in struct queue_master; only ever rises */
+	uint32_t handler_generation;	/* of the newest workers; only ever rises */
+	/* a handler of that generation was not ready, and workers with earlier ones go on (renewal.c) */
+	bool refused;
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
@@ -82,7 +84,8 @@ void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);
 
 /*
  * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still
- * has two living ones starts when one of these has finished; until then it is missing.
+ * has two living ones starts when one of these has finished; until then it is missing. With `ready`, in the present
+ * configuration of the queue, renewal_step() replaces them.
  */
 void queues_recycle(struct queues *qs, int queue, int64_t now_ms);
 
@@ -115,6 +118,15 @@ void queues_wake_opened(struct queues *qs);
 /* what the judge of holds reads (common/holds/): call it after a change, before somebody judges */
 void queues_publish(struct queues *qs);
 
+/* ---- for renewal.c ---- */
+
+void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */
+void queues_promote(struct queues *qs, int slot);			/* a successor serves */
+/* why the handler of the newest generation is refused; NULL: it is not */
+void queues_set_refusal(struct queues *qs, int queue, const char *why);
+void queues_adopt_handler(struct queues *qs, int queue);		/* the newest generation works */
+
+#include "supervisor/queues/renewal.h"
 #include "supervisor/queues/totals.h"
 
 #endif

@@ -277,6 +277,7 @@ int master_add_keeper(int64_t now_ms)
 
 void master_end_worker(int slot, bool died, int64_t now_ms)
 {
+	renewal_ended(&m.queues, &m.processes.items[slot]);
 	queues_worker_ended(&m.queues, slot, died, now_ms, 0);
 	processes_release(&m.processes, slot);
 }

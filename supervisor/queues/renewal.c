@@ -1,0 +1,200 @@
+/*
+ * Replaces the workers of a queue whose handler says READY, after a reload or a restart. A worker that works goes on
+ * until the handler of its successor is ready. If that fails, the successor leaves, and the old workers go on, with
+ * the configuration that they have. One worker is replaced after the other, so that the host needs the memory of one
+ * further handler, and a handler that does not load is tried once.
+ *
+ * Each turn compares what is wanted, workers of the newest generation, with what is there. So a change meanwhile needs
+ * no rule of its own: a successor of an earlier generation leaves, and a worker that does not work has nothing to
+ * protect, and leaves at once. A number has one worker that serves, and one that loads or leaves, and never a third.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/handler/handler.h"
+#include "common/log/log.h"
+#include "supervisor/queues/queues.h"
+
+/* A successor may need so much longer than start_timeout: to connect, and to start the process at all. */
+#define LATE_MS 30000
+#define WHY_SIZE (HANDLER_CAUSE_SIZE + 256)
+
+static const struct slot *slot_of(const struct queues *qs, const struct process *p)
+{
+	return &qs->board->slots[processes_slot(qs->processes, p)];
+}
+
+static bool is_outdated(const struct queues *qs, const struct process *p)
+{
+	return p->state == PROCESS_SERVING && p->role.generation != qs->items[p->role.queue].handler_generation;
+}
+
+/* The worker works, as far as the scoreboard knows, and its successor can say when it does. */
+static bool is_protected(const struct queues *qs, const struct process *p)
+{
+	uint32_t load = atomic_load(&slot_of(qs, p)->load);
+
+	return qs->items[p->role.queue].conf->ready && (load == SLOT_NEVER_LOADS || load == SLOT_LOADED) &&
+	    atomic_load(&qs->board->queues[p->role.queue].workers.breaker.step) == 0;
+}
+
+/* The next worker of the queue in this state; p NULL: the first one. */
+static const struct process *next_in(const struct queues *qs, int queue, enum process_state state,
+    const struct process *p)
+{
+	while ((p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL)
+		if (p->state == state && p->role.queue == queue)
+			return p;
+	return NULL;
+}
+
+static const struct process *predecessor_of(const struct queues *qs, const struct process *successor)
+{
+	for (const struct process *p = NULL; (p = next_in(qs, successor->role.queue, PROCESS_SERVING, p)) != NULL;)
+		if (p->role.index == successor->role.index)
+			return p;
+	return NULL;
+}
+
+/* ---- the end of a try ---- */
+
+static void refuse(struct queues *qs, const struct process *p, const char *why)
+{
+	char name[PROCESS_NAME_SIZE];
+
+	queues_set_refusal(qs, p->role.queue, why);
+	log_error("handler_refused", log_str("queue", p->role.queue_name), log_str("worker",
+	    process_name(&p->role, name)), log_str("reason", why),
+	    log_str("advice", "the workers with the old handler go on: correct the new one, then quredis restart"));
+}
+
+static void describe(const struct queues *qs, const struct process *p, char out[WHY_SIZE])
+{
+	const struct slot *s = slot_of(qs, p);
+	struct slot_text_seen words = slot_text_read(&s->failure);
+
+	handler_cause_text(atomic_load(&s->load_cause), qs->items[p->role.queue].conf->handler, out);
+	if (words.number != -1 && words.text[0] != '\0')
+		snprintf(out + strlen(out), WHY_SIZE - strlen(out), ": %s", words.text);
+}
+
+static void send_away(struct queues *qs, const struct process *p, int64_t now_ms)
+{
+	int slot = processes_slot(qs->processes, p);
+
+	queues_dismiss(qs, slot, now_ms);
+	processes_order(qs->processes, slot, ORDER_FINISH, now_ms);
+}
+
+static void take_over(struct queues *qs, const struct process *p, const struct process *old, int64_t now_ms)
+{
+	if (old != NULL)
+		queues_dismiss(qs, processes_slot(qs->processes, old), now_ms);
+	queues_promote(qs, processes_slot(qs->processes, p));
+}
+
+static void judge_successor(struct queues *qs, const struct process *p, int64_t now_ms)
+{
+	const struct queue_workers *q = &qs->items[p->role.queue];
+	const struct process *old = predecessor_of(qs, p);
+	uint32_t load = atomic_load(&slot_of(qs, p)->load);
+	char why[WHY_SIZE];
+
+	if (p->role.generation != q->handler_generation || p->role.index >= queues_wanted(q)) {
+		send_away(qs, p, now_ms);
+	} else if (load == SLOT_LOADED || old == NULL || !is_protected(qs, old)) {
+		take_over(qs, p, old, now_ms);
+	} else if (load == SLOT_NOT_LOADED) {
+		describe(qs, p, why);
+		refuse(qs, p, why);
+		send_away(qs, p, now_ms);
+	} else if (now_ms - p->spawned_ms >= q->conf->start_timeout_ms + LATE_MS) {
+		refuse(qs, p, "its worker could not start it within start_timeout");
+		send_away(qs, p, now_ms);
+	}
+}
+
+void renewal_ended(struct queues *qs, const struct process *p)
+{
+	const struct queue_workers *q = &qs->items[p->role.queue];
+
+	if (p->state == PROCESS_LOADING && p->role.generation == q->handler_generation &&
+	    !processes_is_finishing(qs->processes, processes_slot(qs->processes, p)))
+		refuse(qs, p, "its worker died while the handler loaded");
+}
+
+/* ---- a turn ---- */
+
+static void dismiss_unprotected(struct queues *qs, int queue, int64_t now_ms)
+{
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
+		if (is_outdated(qs, p) && !is_protected(qs, p))
+			queues_dismiss(qs, processes_slot(qs->processes, p), now_ms);
+}
+
+int renewal_outdated(const struct queues *qs, int queue)
+{
+	int n = 0;
+
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
+		n += is_outdated(qs, p);
+	return n;
+}
+
+/* A worker that serves has loaded the newest handler. */
+static bool is_proven(const struct queues *qs, int queue)
+{
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
+		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->load) == SLOT_LOADED)
+			return true;
+	return false;
+}
+
+void renewal_step(struct queues *qs, int queue, int64_t now_ms)
+{
+	const struct queue_workers *q = &qs->items[queue];
+	bool settled;
+
+	if (q->membership != MEMBER_CONFIGURED)
+		return;
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_LOADING, p)) != NULL;)
+		judge_successor(qs, p, now_ms);
+	if (!q->refused)
+		dismiss_unprotected(qs, queue, now_ms);
+	settled = renewal_outdated(qs, queue) == 0 || is_proven(qs, queue);
+	if (settled)
+		queues_adopt_handler(qs, queue);
+	if (settled && q->refused)
+		queues_set_refusal(qs, queue, NULL);
+}
+
+static bool has_two(const struct queues *qs, const struct process *worker)
+{
+	int n = 0;
+
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		n += p->role.index == worker->role.index && strcmp(p->role.queue_name, worker->role.queue_name) == 0;
+	return n >= 2;
+}
+
+int renewal_successor(const struct queues *qs, int queue)
+{
+	const struct queue_workers *q = &qs->items[queue];
+
+	if (q->refused || next_in(qs, queue, PROCESS_LOADING, NULL) != NULL)
+		return -1;
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
+		if (is_outdated(qs, p) && p->role.index < queues_wanted(q) && !has_two(qs, p))
+			return p->role.index;
+	return -1;
+}
+
+int64_t renewal_limit_ms(const struct queues *qs, int queue)
+{
+	return renewal_outdated(qs, queue) * (qs->items[queue].conf->start_timeout_ms + LATE_MS);
+}
+
+bool renewal_is_under_way(const struct queues *qs, int queue)
+{
+	return !qs->items[queue].refused && renewal_outdated(qs, queue) > 0;
+}

@@ -1,0 +1,23 @@
+#ifndef SUPERVISOR_QUEUES_RENEWAL_H
+#define SUPERVISOR_QUEUES_RENEWAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct process;
+struct queues;
+
+
+/* One turn of the replacement of the queue's workers. It forks nothing: see renewal_successor(). */
+void renewal_step(struct queues *qs, int queue, int64_t now_ms);
+/* The number of a worker whose successor may be forked now; -1: there is none. */
+int renewal_successor(const struct queues *qs, int queue);
+/* A worker ended. Call this before processes_release(). */
+void renewal_ended(struct queues *qs, const struct process *p);
+int renewal_outdated(const struct queues *qs, int queue);		/* workers that serve with an earlier handler */
+/* After so long all workers are replaced, or the handler is refused, unless a number has to wait for a worker that
+ * leaves. */
+int64_t renewal_limit_ms(const struct queues *qs, int queue);
+bool renewal_is_under_way(const struct queues *qs, int queue);
+
+#endif

@@ -1,0 +1,227 @@
+/* links: tests/unit/supervisor/master_fixture.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
+/* When the workers of a queue whose handler says READY are replaced. */
+#include <signal.h>
+#include <string.h>
+
+#include "common/handler/handler.h"
+#include "tests/unit/supervisor/master_fixture.h"
+#include "tests/unit/unit.h"
+
+#define READY_CONF \
+	"supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; workers = 2; " \
+	"mode = \"persistent\"; ready = true; start_timeout = \"5s\"; } );"
+
+static const struct conf_queue *conf;
+
+static const struct process *worker(int index, enum process_state state)
+{
+	for (const struct process *p = NULL; (p = processes_next(&m.processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == state && p->role.index == index)
+			return p;
+	return NULL;
+}
+
+static void load(const struct process *p, enum slot_load to)
+{
+	atomic_store(&m.board->slots[processes_slot(&m.processes, p)].load, to);
+}
+
+static enum order order_of(const struct process *p)
+{
+	return (enum order)atomic_load(&m.board->master.orders[processes_slot(&m.processes, p)]);
+}
+
+static const struct queue_workers *mail(void)
+{
+	return &m.queues.items[MAIL];
+}
+
+/* Two workers whose handlers are ready. */
+static int setup(void **state)
+{
+	master_setup(state);
+	conf = master_load(READY_CONF)->queues[0];
+	queues_keep(&m.queues, MAIL, conf);
+	staffing_step(&m, 0);
+	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
+	load(worker(1, PROCESS_SERVING), SLOT_LOADED);
+	return 0;
+}
+
+/* A restart, whose first successor loads. */
+static const struct process *restart(int64_t now_ms)
+{
+	queues_recycle(&m.queues, MAIL, now_ms);
+	staffing_step(&m, now_ms);
+	assert_non_null(worker(0, PROCESS_LOADING));
+	load(worker(0, PROCESS_LOADING), SLOT_UNLOADED);
+	return worker(0, PROCESS_LOADING);
+}
+
+static uint32_t generation_that_works(void)
+{
+	return atomic_load(&m.board->queues[MAIL].master.handler_generation);
+}
+
+TEST(old_workers_serve_until_their_successors_are_ready, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	int first = processes_slot(&m.processes, worker(0, PROCESS_SERVING));
+
+	assert_int_equal(mail()->serving, 2);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 2);
+	assert_null(worker(1, PROCESS_LOADING));
+	assert_int_equal(generation_that_works(), 0);
+	assert_int_equal(staffing_step(&m, 2000), 2100);	/* looks again soon */
+	assert_int_equal(order_of(&m.processes.items[first]), ORDER_RUN);
+	load(successor, SLOT_LOADED);
+	staffing_step(&m, 3000);
+	assert_int_equal(successor->state, PROCESS_SERVING);
+	assert_int_equal(m.processes.items[first].state, PROCESS_LEAVING);
+	assert_int_equal(order_of(&m.processes.items[first]), ORDER_FINISH);
+	assert_int_equal(generation_that_works(), 1);
+	assert_non_null(worker(1, PROCESS_LOADING));		/* then the next one */
+	load(worker(1, PROCESS_LOADING), SLOT_LOADED);
+	staffing_step(&m, 4000);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 0);
+	assert_false(renewal_is_under_way(&m.queues, MAIL));
+}
+
+TEST(a_handler_that_does_not_load_is_tried_once, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	struct slot *s = &m.board->slots[processes_slot(&m.processes, successor)];
+	size_t forks = master_forks.n;
+
+	slot_note_failure(s, "no module PIL", 13, 1500);
+	atomic_store(&s->load_cause, handler_cause_unready(false, 1, 0));
+	load(successor, SLOT_NOT_LOADED);
+	staffing_step(&m, 2000);
+	assert_int_equal(successor->state, PROCESS_LEAVING);
+	assert_int_equal(order_of(successor), ORDER_FINISH);
+	assert_logged("handler_refused", "with exit status 1: no module PIL");
+	assert_true(mail()->refused);
+	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.refused), 1);
+	staffing_step(&m, 60000);
+	assert_int_equal(master_forks.n, forks);
+	assert_int_equal(mail()->serving, 2);
+	assert_int_equal(order_of(worker(0, PROCESS_SERVING)), ORDER_RUN);
+	assert_int_equal(generation_that_works(), 0);		/* what the old ones say about their handler counts */
+}
+
+TEST(a_successor_that_dies_is_not_started_again, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	size_t forks = master_forks.n;
+
+	master_end_worker(processes_slot(&m.processes, successor), false, 2000);
+	staffing_step(&m, 3000);
+	assert_true(mail()->refused);
+	assert_logged("handler_refused", "died");
+	assert_int_equal(master_forks.n, forks);
+}
+
+TEST(a_successor_has_start_timeout_and_a_little_more, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+
+	staffing_step(&m, 1000 + 5000 + 29000);
+	assert_int_equal(successor->state, PROCESS_LOADING);
+	staffing_step(&m, 1000 + 5000 + 30000);
+	assert_int_equal(successor->state, PROCESS_LEAVING);
+	assert_true(mail()->refused);
+}
+
+TEST(a_successor_takes_over_at_once_from_a_worker_that_died, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	size_t forks = master_forks.n;
+
+	master_end_worker(processes_slot(&m.processes, worker(0, PROCESS_SERVING)), true, 1500);
+	staffing_step(&m, 2000);
+	assert_int_equal(successor->state, PROCESS_SERVING);
+	assert_int_equal(mail()->serving, 2);
+	assert_true(master_forks.n <= forks + 1);		/* mail/1 has a successor, mail/0 no third worker */
+	assert_null(worker(0, PROCESS_LOADING));
+}
+
+TEST(a_second_restart_ends_the_load_of_the_first, setup, master_teardown)
+{
+	const struct process *first = restart(1000);
+	int slot = processes_slot(&m.processes, first);
+
+	queues_recycle(&m.queues, MAIL, 2000);
+	staffing_step(&m, 2000);
+	assert_int_equal(m.processes.items[slot].state, PROCESS_LEAVING);
+	assert_int_equal(order_of(&m.processes.items[slot]), ORDER_FINISH);
+	assert_null(worker(0, PROCESS_LOADING));		/* a third one waits */
+	assert_int_equal(worker(1, PROCESS_LOADING)->role.generation, 2);
+	load(worker(1, PROCESS_LOADING), SLOT_LOADED);
+	staffing_step(&m, 3000);
+	assert_null(worker(0, PROCESS_LOADING));
+	master_end_worker(slot, false, 4000);
+	staffing_step(&m, 4000);
+	assert_int_equal(worker(0, PROCESS_LOADING)->role.generation, 2);
+	assert_false(mail()->refused);
+}
+
+TEST(workers_that_do_not_work_are_replaced_at_once, setup, master_teardown)
+{
+	load(worker(0, PROCESS_SERVING), SLOT_NOT_LOADED);
+	queues_recycle(&m.queues, MAIL, 1000);
+	renewal_step(&m.queues, MAIL, 1000);
+	assert_non_null(worker(0, PROCESS_LEAVING));
+	assert_null(worker(1, PROCESS_LEAVING));
+	atomic_store(&m.board->queues[MAIL].workers.breaker.step, 1);
+	staffing_step(&m, 2000);
+	assert_non_null(worker(1, PROCESS_LEAVING));
+	assert_int_equal(mail()->serving, 2);
+	assert_int_equal(generation_that_works(), 1);
+	assert_int_equal(atomic_load(&m.board->queues[MAIL].workers.breaker.step), 0);
+}
+
+TEST(a_handler_without_ready_is_replaced_as_ever, setup, master_teardown)
+{
+	queues_keep(&m.queues, MAIL, m.config.conf->queues[MAIL]);
+	queues_recycle(&m.queues, MAIL, 1000);
+	assert_int_equal(mail()->leaving, 2);
+	assert_int_equal(generation_that_works(), 1);
+}
+
+TEST(a_successor_of_a_number_that_is_not_wanted_any_more_leaves, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+
+	queues_scale(&m.queues, MAIL, 0);
+	staffing_step(&m, 2000);
+	assert_int_equal(successor->state, PROCESS_LEAVING);
+	assert_int_equal(mail()->serving, 0);
+}
+
+TEST(a_queue_that_leaves_takes_its_successor_with_it, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+
+	queues_leave(&m.queues, MAIL, 0, 2000);
+	assert_int_equal(successor->state, PROCESS_LEAVING);
+	assert_int_equal(mail()->leaving, 3);
+}
+
+TEST(a_worker_that_loads_the_refused_handler_all_the_same_ends_the_refusal, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+
+	load(successor, SLOT_NOT_LOADED);
+	staffing_step(&m, 2000);
+	master_end_worker(processes_slot(&m.processes, worker(1, PROCESS_SERVING)), true, 3000);
+	staffing_step(&m, 100000);		/* in place of the dead one */
+	assert_int_equal(worker(1, PROCESS_SERVING)->role.generation, 1);
+	assert_true(mail()->refused);
+	load(worker(1, PROCESS_SERVING), SLOT_LOADED);
+	staffing_step(&m, 110000);
+	assert_false(mail()->refused);
+	assert_int_equal(generation_that_works(), 1);
+}
+
+UNIT_MAIN(NULL, NULL)
