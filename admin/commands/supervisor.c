@@ -1,5 +1,6 @@
 /* quredis reload, stop, restart, scale, quiet: send orders to the supervisor on this host. */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -14,6 +15,7 @@
  * embedded Redis, which saves its data
  */
 #define STOP_MORE_MS 60000
+#define RENEWAL_LOOK_MS 100
 /* the configuration has errors, so the drain_timeout of the supervisor is not known */
 #define STOP_UNKNOWN_MS INT64_C(86400000)
 
@@ -76,38 +78,105 @@ static void warn_of_left(struct admin *a, const json_t *answer)
 	a->status = status;	/* the reload succeeded, even if Redis could not be read */
 }
 
-/* Sends an order and prints the answer. */
-static int send_order(struct admin *a, const char *command, json_t *more, const char *done)
+/* ---- new handlers that have to be ready ---- */
+
+static const json_t *find_queue(const json_t *status, const char *name)
 {
+	const json_t *queue;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "queues"), i, queue)
+		if (strcmp(json_string_value(json_object_get(queue, "name")), name) == 0)
+			return queue;
+	return NULL;
+}
+
+/* 1: the workers are not all replaced yet; 0: they are; -1: the reason was printed. */
+static int judge_renewal(struct admin *a, const json_t *status, const char *name, json_int_t generation)
+{
+	const json_t *renewal = json_object_get(find_queue(status, name), "renewal");
+	const char *refused = json_string_value(json_object_get(renewal, "refused"));
+
+	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
+		return admin_fail(a, EX_TEMPFAIL, "%s: another reload, restart or stop came meanwhile", name);
+	if (refused != NULL)
+		return admin_fail(a, EX_CONFIG,
+		    "%s: the new handler was not ready, and workers with the old one go on: %s", name, refused);
+	return json_integer_value(json_object_get(renewal, "outdated")) > 0 ? 1 : 0;
+}
+
+static int await_renewal(struct admin *a, const json_t *of)
+{
+	const char *name = json_string_value(json_object_get(of, "queue"));
+	int64_t until_ms = clock_monotonic_ms() + json_integer_value(json_object_get(of, "limit_ms"));
+	int rc = 1;
+
+	while (rc == 1) {
+		json_t *status = control_ask(a, "status", NULL);
+
+		rc = status == NULL ? -1
+		    : judge_renewal(a, status, name, json_integer_value(json_object_get(of, "generation")));
+		json_decref(status);
+		if (rc == 1 && clock_monotonic_ms() >= until_ms)
+			rc = admin_fail(a, EX_TEMPFAIL, "%s: workers with the old handler still serve; see: quredis "
+			    "status %s", name, name);
+		if (rc == 1)
+			poll(NULL, 0, RENEWAL_LOOK_MS);
+	}
+	return rc;
+}
+
+static int await_renewals(struct admin *a, const json_t *answer)
+{
+	const json_t *of;
+	size_t i;
+	int rc = 0;
+
+	if (a->options.no_wait)
+		return 0;
+	json_array_foreach(json_object_get(answer, "renewals"), i, of)
+		if (await_renewal(a, of) == -1)
+			rc = -1;
+	return rc;
+}
+
+/* ---- orders ---- */
+
+enum order_end { ORDER_DONE, ORDER_REFUSED, ORDER_NOT_RENEWED };
+
+/* Sends an order and prints the answer. */
+static enum order_end send_order(struct admin *a, const char *command, json_t *more, const char *done)
+{
+	enum order_end end = ORDER_REFUSED;
 	json_t *answer;
-	bool ok;
 
 	if (a->options.dry_run) {
 		json_decref(more);
 		print_text(a, command, done);
-		return 0;
+		return ORDER_DONE;
 	}
 	answer = control_ask(a, command, more);
 	if (answer == NULL)
-		return -1;
-	ok = json_is_true(json_object_get(answer, "ok"));
+		return ORDER_REFUSED;
 	say_texts(answer, "problems", "");
 	say_texts(answer, "warnings", "warning: ");
 	warn_of_left(a, answer);
+	if (json_is_true(json_object_get(answer, "ok")))
+		end = await_renewals(a, answer) == -1 ? ORDER_NOT_RENEWED : ORDER_DONE;
 	json_decref(answer);
-	if (ok)
+	if (end == ORDER_DONE)
 		print_text(a, command, done);
-	return ok ? 0 : -1;
+	return end;
 }
 
 int cmd_reload(struct admin *a)
 {
-	int rc = send_order(a, "reload", NULL, "the new configuration is in use");
+	enum order_end end = send_order(a, "reload", NULL, "the new configuration is in use");
 
 	/* The file has errors: a repetition would fail, too. */
-	if (rc == -1 && a->status == EX_TEMPFAIL)
+	if (end == ORDER_REFUSED && a->status == EX_TEMPFAIL)
 		a->status = EX_CONFIG;
-	return rc;
+	return end == ORDER_DONE ? 0 : -1;
 }
 
 int cmd_stop(struct admin *a)
@@ -128,14 +197,14 @@ static json_t *queue_member(const struct admin *a)
 }
 
 /* Translates the refusal of a supervisor that does not run this queue. */
-static int no_queue(struct admin *a, int rc)
+static int no_queue(struct admin *a, enum order_end end)
 {
 	bool known = a->flawed || a->options.socket != NULL || a->noperands == 0 ||
 	    conf_queue_find(a->conf, a->operands[0]) != NULL;
 
-	if (rc == -1 && a->status == EX_TEMPFAIL && !known)
+	if (end == ORDER_REFUSED && a->status == EX_TEMPFAIL && !known)
 		a->status = EX_NOINPUT;
-	return rc;
+	return end == ORDER_DONE ? 0 : -1;
 }
 
 int cmd_restart(struct admin *a)
@@ -148,8 +217,8 @@ int cmd_scale(struct admin *a)
 {
 	const char *why;
 	long long n = strtonum(a->operands[1], 0, CONF_WORKERS_MAX, &why);
+	enum order_end end;
 	char *done;
-	int rc;
 
 	if (why != NULL || a->operands[1][strspn(a->operands[1], "0123456789")] != '\0') {
 		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX,
@@ -158,9 +227,9 @@ int cmd_scale(struct admin *a)
 	}
 	done = alloc_format("%s: %lld worker%s here until the next reload or start", a->operands[0], n,
 	    n == 1 ? "" : "s");
-	rc = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done);
+	end = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done);
 	free(done);
-	return no_queue(a, rc);
+	return no_queue(a, end);
 }
 
 int cmd_quiet(struct admin *a)

@@ -1,0 +1,223 @@
+"""quredis restart, and a reload, of a queue whose handler says READY: the old one works until the new one is ready."""
+import os
+from concurrent.futures import ThreadPoolExecutor
+from signal import SIGKILL
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+
+# It loads the version that a file names, for as long as there is a file hold.VERSION.
+LOADS = """
+import os, sys, time
+version = open("@TMP@/version").read()
+open("@TMP@/loads", "a").write(version + "\\n")
+while os.path.exists("@TMP@/hold." + version):
+    time.sleep(0.01)
+if version.startswith("broken"):
+    sys.exit("no module PIL")
+print("READY", flush=True)
+while head := sys.stdin.buffer.readline().split():
+    message = sys.stdin.buffer.read(int(head[3]) + 1)[:-1].decode()
+    open("@LEDGER@", "a").write(version + " " + message + "\\n")
+    print("OK", head[1].decode(), flush=True)
+"""
+
+
+class Versions:
+    def __init__(self, tmp):
+        self.tmp = tmp
+
+    def set(self, version, held=False):
+        if held:
+            (self.tmp / f"hold.{version}").touch()
+        (self.tmp / "version").write_text(version)
+
+    def release(self, version):
+        (self.tmp / f"hold.{version}").unlink()
+
+    def loads(self):
+        return (self.tmp / "loads").read_text().split() if (self.tmp / "loads").exists() else []
+
+    def wait_load(self, version, n=1):
+        wait_for(lambda: self.loads().count(version) >= n, 30, f"a load of {version}")
+
+
+@pytest.fixture
+def versions(tmp):
+    v = Versions(tmp)
+    v.set("v1")
+    return v
+
+
+@pytest.fixture
+def renewing(quredisd, handler, versions):
+    def start(workers=1, **more):
+        d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=workers, **more)])
+        wait_for(lambda: len(d.events("handler_ready")) >= workers, 30)
+        return d
+    return start
+
+
+def state(d):
+    return next(q for q in status(d)["queues"] if q["name"] == "mail")
+
+
+def living(d):
+    return len([w for w in status(d)["workers"] if w["queue"] == "mail"])
+
+
+def works(d, ledger, version, message):
+    assert d.quredis("push", "mail", message).code == 0
+    wait_for(lambda: f"{version} {message}" in ledger.lines(), 30, f"{message} by {version}")
+
+
+@pytest.fixture
+def background():
+    with ThreadPoolExecutor(4) as pool:
+        yield lambda d, *args: pool.submit(d.quredis, *args)
+
+
+def test_the_old_handler_works_until_the_new_one_is_ready(renewing, versions, ledger, background):
+    d = renewing()
+    versions.set("v2", held=True)
+    restart = background(d, "restart", "mail")
+    versions.wait_load("v2")
+    for n in range(5):
+        works(d, ledger, "v1", f"early {n}")
+    assert state(d)["renewal"]["outdated"] == 1 and state(d)["state"] == "running" and not restart.done()
+    versions.release("v2")
+    r = restart.result(30)
+    assert r.code == 0 and "new workers" in r.out, r
+    works(d, ledger, "v2", "late")
+    wait_for(lambda: living(d) == 1, 30)
+    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "refused": None} and versions.loads() == ["v1", "v2"]
+    assert d.stop() == 0
+
+
+def test_a_handler_that_does_not_load_leaves_the_old_one_in_place(renewing, versions, ledger):
+    d = renewing()
+    versions.set("broken")
+    why = "its handler ended before it was ready, with exit status 1: no module PIL"
+    r = d.quredis("restart", "mail")
+    assert r.code == 78 and f"mail: the new handler was not ready, and workers with the old one go on: {why}" in r.err, r
+    assert why in d.wait_event("handler_refused", queue="mail")["reason"]
+    reason = f"its new handler was not ready, and workers with the old one go on: {why}"
+    assert state(d)["state"] == "running" and state(d)["reason"] == reason and state(d)["renewal"]["refused"] == why
+    assert reason in d.quredis("status", "mail").out
+    works(d, ledger, "v1", "after")
+    wait_for(lambda: living(d) == 1, 30)
+    assert d.events("breaker_opened") == [] and versions.loads() == ["v1", "broken"]
+    versions.set("v2")
+    assert d.quredis("restart", "mail").code == 0
+    works(d, ledger, "v2", "repaired")
+    assert state(d)["reason"] is None and len(d.events("handler_refused")) == 1 and d.stop() == 0
+
+
+def test_a_reload_keeps_the_old_handler_too_and_tries_again(renewing, versions, ledger, tmp):
+    d = renewing()
+    (tmp / "new.py").write_text(LOADS.replace("/version", "/changed").replace("@TMP@", str(tmp)).replace("@LEDGER@", str(tmp / "ledger")))
+    (tmp / "changed").write_text("broken")
+    changed = [queue("mail", ["/usr/bin/python3", str(tmp / "new.py")], mode="persistent", ready=True, workers=1)]
+    d.write_conf(queues=changed)
+    r = d.quredis("reload")
+    assert r.code == 78 and "no module PIL" in r.err, r
+    works(d, ledger, "v1", "kept")
+    (tmp / "changed").write_text("v2")
+    assert d.quredis("reload").code == 0        # the file is the same, but what it says is not in use
+    works(d, ledger, "v2", "loaded")
+    assert d.quredis("reload").code == 0
+    assert versions.loads() == ["v1", "broken", "v2"] and d.stop() == 0
+
+
+def test_a_worker_that_dies_meanwhile_is_replaced_by_its_successor(renewing, versions, ledger, background):
+    d = renewing()
+    versions.set("v2", held=True)
+    old = next(w["pid"] for w in status(d)["workers"])
+    restart = background(d, "restart", "mail")
+    versions.wait_load("v2")
+    os.kill(old, SIGKILL)
+    assert restart.result(30).code == 0
+    versions.release("v2")
+    works(d, ledger, "v2", "goes on")
+    assert versions.loads() == ["v1", "v2"] and d.stop() == 0
+
+
+def test_the_last_of_two_restarts_counts(renewing, versions, ledger, background):
+    d = renewing()
+    versions.set("v2", held=True)
+    first = background(d, "restart", "mail")
+    versions.wait_load("v2")
+    versions.set("v3", held=True)
+    second = background(d, "restart", "mail")
+    versions.wait_load("v3")
+    assert first.result(30).code == 75 and "meanwhile" in first.result().err
+    assert living(d) <= 2
+    works(d, ledger, "v1", "between")
+    versions.release("v3")
+    assert second.result(30).code == 0
+    works(d, ledger, "v3", "after")
+    assert versions.loads() == ["v1", "v2", "v3"] and d.stop() == 0
+
+
+def test_a_stop_does_not_wait_for_a_successor(renewing, versions):
+    d = renewing(kill_grace="1m")
+    versions.set("v2", held=True)
+    assert d.quredis("restart", "mail", "--no-wait").code == 0
+    versions.wait_load("v2")
+    assert d.stop() == 0 and d.events("handler_refused") == []
+
+
+def test_workers_are_replaced_one_after_the_other(renewing, versions, ledger, background):
+    d = renewing(workers=3)
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    assert versions.loads().count("broken") == 1
+    versions.set("v2")
+    restart, most = background(d, "restart", "mail"), 0
+    while not restart.done():
+        most = max(most, sum(w["waits_for"] == "its handler to be ready" for w in status(d)["workers"]))
+    assert restart.result().code == 0 and most <= 1
+    assert versions.loads().count("v2") == 3 and state(d)["workers"]["alive"] == 3
+    works(d, ledger, "v2", "all")
+    assert d.stop() == 0
+
+
+def test_an_old_handler_that_does_not_work_is_replaced_at_once(quredisd, handler, versions, ledger):
+    versions.set("broken")
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)])
+    wait_for(lambda: state(d)["state"] == "breaker", 30)
+    versions.set("v2", held=True)
+    assert d.quredis("restart", "mail").code == 0       # nothing is left to wait for
+    versions.wait_load("v2")
+    assert state(d)["renewal"]["outdated"] == 0 and state(d)["state"] == "loading"
+    versions.release("v2")
+    works(d, ledger, "v2", "one")
+    assert d.stop() == 0
+
+
+def test_a_load_that_takes_too_long_leaves_the_old_handler_in_place(renewing, versions, ledger):
+    d = renewing(start_timeout="5s")
+    versions.set("v2", held=True)
+    r = d.quredis("restart", "mail")
+    assert r.code == 78 and "was not ready within start_timeout" in r.err, r
+    works(d, ledger, "v1", "kept")
+    assert d.stop() == 0
+
+
+def test_a_program_for_each_message_works_until_a_function_is_ready(quredisd, handler, ledger, tmp):
+    run = handler('m=$(cat); echo "exec $m" >> @LEDGER@')
+    d = quredisd(queues=[queue("mail", run, workers=1)])
+    (tmp / "jobs.py").write_text("import quredis_missing\n")
+    d.write_conf(queues=[dict(name="mail", function=f"{tmp}/jobs.py:handle", workers=1)])
+    r = d.quredis("reload")
+    assert r.code == 78 and "ModuleNotFoundError: No module named 'quredis_missing'" in r.err, r
+    works(d, ledger, "exec", "kept")
+    (tmp / "jobs.py").write_text(f"def handle(message):\n    open('{tmp}/ledger', 'ab').write(b'function ' + message + b'\\n')\n")
+    assert d.quredis("restart", "mail").code == 0
+    works(d, ledger, "function", "new")
+    d.write_conf(queues=[queue("mail", run, workers=1)])
+    assert d.quredis("reload").code == 0
+    works(d, ledger, "exec", "back")
+    assert d.stop() == 0
