@@ -106,6 +106,7 @@ def test_a_handler_that_does_not_load_leaves_the_old_one_in_place(renewing, vers
     reason = f"its new handler was not ready, and workers with the old one go on: {why}"
     assert state(d)["state"] == "running" and state(d)["reason"] == reason and state(d)["renewal"]["refused"] == why
     assert reason in d.quredis("status", "mail").out
+    wait_for(lambda: reason in d.quredis("nodes", "--json").out, 30, "a report with the reason, which the console shows")
     works(d, ledger, "v1", "after")
     wait_for(lambda: living(d) == 1, 30)
     assert d.events("breaker_opened") == [] and versions.loads() == ["v1", "broken"]
