@@ -23,7 +23,7 @@ void output_init(struct output *o, FILE *file, bool json, enum colour_choice col
 
 /* Finds the next one, from f on, that has a column in this table: first counters, then, from COUNTERS on, figures.
  * FIGURES_END: there is none. */
-#define FIGURES_END (COUNTERS + FACTS)
+#define FIGURES_END ((int)COUNTERS + (int)FACTS)
 static int next_figure(const struct column *c, int f)
 {
 	unsigned table = c->kind >> 16;
