@@ -182,6 +182,9 @@ $O/%.o: %.c $O/command
 	$(call say,cc,$<)
 	$Q$(COMPILE) -c -o $@ $<
 
+# A unit test itself runs for milliseconds; what it tests is in the libraries, compiled as for everybody. private: $O/command needs it too.
+$O/tests/unit/%.o: private COMPILE += -U_FORTIFY_SOURCE -O0
+
 # embedded with .incbin, which -MMD does not see
 $O/common/queue/scripts.o: $(wildcard common/queue/scripts/*.lua common/queue/scripts/shared/*.lua)
 $O/admin/web/assets.o: $(wildcard admin/web/assets/*)

@@ -101,7 +101,7 @@ TEST(checks_of_purge, conf_fixture_setup, conf_fixture_teardown)
 TEST(handlers_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
-	char path[256], dir[256];
+	char path[256], dir[256], purge[300];
 	bool root = geteuid() == 0;
 
 	strcpy(path, conf_write_bytes(f, "bin/run", "#!/bin/sh\n", 10, 0755));
@@ -131,8 +131,8 @@ TEST(handlers_that_others_can_change, conf_fixture_setup, conf_fixture_teardown)
 	assert_false(conf_said(f, "belongs"));
 	read_handler(f, "/bin/true", "");
 	assert_loaded(f);
-	snprintf(dir, sizeof(dir), "purge = { check = [\"%s\"]; };", path);
-	read_handler(f, "/bin/true", dir);
+	snprintf(purge, sizeof(purge), "purge = { check = [\"%s\"]; };", path);
+	read_handler(f, "/bin/true", purge);
 	assert_refused(f, "quredis.conf:1: purge.check: bin/run belongs to uid 65534");
 }
 

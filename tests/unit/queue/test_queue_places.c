@@ -142,7 +142,7 @@ TEST(what_is_very_large_becomes_escape, moves_setup)
 	assert_string_equal(REDIS(&server, "LINDEX e -2").str, "newer");
 	reply = REDIS(&server, "LINDEX e 0");
 	assert_int_equal(reply.len, len);
-	assert_memory_equal(reply.str, raw, len);
+	assert_memory_equal(reply.str, raw, (size_t)len);
 	assert_string_equal(REDIS(&server, "HGET %s " TRAY, owner.lease).str, "1");
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 1);
 	free(raw);
