@@ -99,6 +99,12 @@ static void open_standard(void)
 		close(fd);
 }
 
+static void print_flaw(void *arg, const char *key, const char *flaw, const char *advice)
+{
+	(void)arg;
+	warnx("%s: %s: %s", key, flaw, advice);
+}
+
 static int test_or_print(const struct options *o)
 {
 	struct conf_report report;
@@ -113,6 +119,8 @@ static int test_or_print(const struct options *o)
 		warnx("the configuration is %s", file);
 	if (conf == NULL || (report.blocked > 0 && !o->print))
 		status = EX_CONFIG;
+	else if (!o->print && (status = conf_start_check(conf, print_flaw, NULL)) != EX_OK)
+		warnx("%s: a start of this user would fail", file);
 	else if (o->print)
 		printf("# %s\n", file);
 	else
@@ -131,6 +139,24 @@ static int fail_start(const struct master *m, int status, const char *reason)
 	if (strcmp(m->config.conf->log.target, "stderr") != 0)
 		warnx("%s", reason);
 	log_error("start_failed", log_str("reason", reason), log_int("exit", status));
+	return status;
+}
+
+static void add_reason(void *arg, const char *key, const char *flaw, const char *advice)
+{
+	struct buffer *text = arg;
+
+	buffer_format(text, "%s%s: %s: %s", text->len > 0 ? "; " : "", key, flaw, advice);
+}
+
+static int check_start(const struct master *m)
+{
+	struct buffer reasons = {0};
+	int status = conf_start_check(m->config.conf, add_reason, &reasons);
+
+	if (status != EX_OK)
+		fail_start(m, status, reasons.data);
+	buffer_free(&reasons);
 	return status;
 }
 
@@ -198,7 +224,8 @@ static int serve(const struct options *o)
 
 	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
-	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = await_lock(m)) == EX_OK &&
+	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = check_start(m)) == EX_OK &&
+	    (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail_start(m, status, error);

@@ -108,13 +108,18 @@ static bool is_in(const struct conf_report *report, const struct conf_problem *p
 	return false;
 }
 
+static void add_start_flaw(void *arg, const char *key, const char *flaw, const char *advice)
+{
+	findings_advise(findings_add(arg, SEVERITY_ERROR, key, "%s", flaw), "%s", advice);
+}
+
 /* Shown with --verbose, and in the JSON. */
 static void add_file(struct doctor *d)
 {
 	const struct conf_choice *c = &d->a->choice;
 	const char *how = d->conf.report.n + d->conf.strict.n > 0 ? "read" : "no errors, no warnings";
 
-	if (!d->conf.unreadable && admin_conf_path(d->a) != NULL)
+	if (!d->conf.unreadable && c->path != NULL && admin_conf_path(d->a) != NULL)
 		findings_add(d, SEVERITY_OK, c->path, "%s (%s)", how, c->why);
 }
 
@@ -131,6 +136,9 @@ int check_configuration(struct doctor *d)
 		if (!d->conf.strict.problems[i].blocks &&
 		    (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i])))
 			add_problem(d, &d->conf.strict.problems[i], other_user);
+	/* a host without a file, or without queues, only pushes messages */
+	if (!other_user && d->a->choice.path != NULL && admin_conf_path(d->a) != NULL && d->a->conf->nqueues > 0)
+		conf_start_check(d->a->conf, add_start_flaw, d);
 	add_file(d);
 	return 0;
 }

@@ -25,6 +25,7 @@
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
+ *	start.c		whether this user can open what a start opens
  *	program.c	whether the user of a queue can execute its handler
  *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs

@@ -123,7 +123,7 @@ static int make_directory(const char *dir, const struct conf_run_as *own)
 int keeper_check(const struct conf *conf, char *error, size_t size)
 {
 	const struct conf_run_as *own = &conf->supervisor.as;
-	const char *dir = conf->redis.dir;
+	const char *dir = conf->redis.dir, *why;
 	struct sockaddr_un sa;
 	struct stat st;
 
@@ -135,18 +135,8 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 		return refuse_directory(error, size, dir, strerror(errno));
 	if (stat_or_as_owner(dir, own, &st) == -1)
 		return refuse_directory(error, size, dir, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return refuse_directory(error, size, dir, "is no directory");
-	if (st.st_uid != own->uid)
-		return refuse_directory(error, size, dir,
-		    st.st_uid == 0 ? "belongs to root, but supervisor.user is another user: chown -R it to that user"
-		    : "belongs to another user");
-	if ((st.st_mode & 077) != 0)
-		return refuse_directory(error, size, dir, "others may enter it; it must have mode 0700");
-	/* without CAP_DAC_OVERRIDE, root may not enter it */
-	if (!own->switch_user && access(dir, R_OK | W_OK | X_OK) == -1)
-		return refuse_directory(error, size, dir, strerror(errno));
-	return 0;
+	why = conf_redis_dir_flaw(conf, &st);
+	return why == NULL ? 0 : refuse_directory(error, size, dir, why);
 }
 
 /* ---- waiting ---- */

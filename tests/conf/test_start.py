@@ -1,0 +1,89 @@
+"""quredisd -t says what a start of this user says: the lock file, the control socket and redis.dir."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness import QUREDIS, QUREDISD
+
+NOBODY = 65534
+EX_CANTCREAT, EX_CONFIG = 73, 78
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+
+
+@pytest.fixture
+def place(tmp):
+    """A directory of nobody's, with a configuration: place(keys) gives call(program, *args)."""
+    own = tmp / "own"
+    own.mkdir(mode=0o755)
+    os.chown(own, NOBODY, NOBODY)
+    programs = {p.name: shutil.copy(p, tmp / p.name) for p in (QUREDISD, QUREDIS)}     # nobody reads below /root
+    env = {k: v for k, v in os.environ.items() if not k.startswith("QUREDIS_")}
+
+    def call(program, *args):
+        return subprocess.run([programs[program], *args, "-c", own / "quredis.conf"], cwd=own, user=NOBODY, group=NOBODY, extra_groups=[],
+                              env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    def configure(lock=own / "lock", socket=own / "sock", redis='url = "redis://127.0.0.1:1";'):
+        (own / "quredis.conf").write_text(f'supervisor = {{ lock_file = "{lock}"; control_socket = "{socket}"; }};\nredis = {{ {redis} }};\n'
+                                          'queues = ( { name = "mail"; handler = ["/bin/true"]; } );\n')
+        os.chown(own / "quredis.conf", NOBODY, NOBODY)
+        (own / "quredis.conf").chmod(0o600)
+        return call
+    configure.own = own
+    return configure
+
+
+def both(call, status, *words):
+    """-t and a start end with the status and say the words; doctor has an error with them, too."""
+    for args in (["-t"], []):
+        done = call("quredisd", *args)
+        assert done.returncode == status, (args, done.returncode, done.stderr)
+        for word in words:
+            assert word in done.stderr, (args, word, done.stderr)
+        assert ": good" not in done.stderr
+    found = json.loads(call("quredis", "doctor", "--json").stdout)
+    assert [row for row in found if row["severity"] == "error" and row["where"] == words[0]], found
+
+
+def test_a_lock_file_that_cannot_be_made(place, tmp):
+    (tmp / "roots").mkdir(mode=0o755)
+    advice = "set supervisor.lock_file to a path in a directory of this user"
+    both(place(lock=tmp / "roots" / "lock"), EX_CANTCREAT, "supervisor.lock_file", "cannot be opened: Permission denied", advice)
+    both(place(lock=tmp / "roots" / "new" / "lock"), EX_CANTCREAT, "supervisor.lock_file", "its directory cannot be made: Permission denied", advice)
+    (tmp / "roots" / "lock").touch(mode=0o600)
+    both(place(lock=tmp / "roots" / "lock"), EX_CANTCREAT, "supervisor.lock_file", "cannot be opened: Permission denied", advice)
+
+
+def test_a_control_socket_that_cannot_be_made(place, tmp):
+    (tmp / "roots").mkdir(mode=0o755)
+    both(place(socket=tmp / "roots" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be made: Permission denied")
+    both(place(socket=place.own / "no" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be made: No such file")
+
+
+def test_a_redis_dir_that_cannot_be_used(place, tmp):
+    data = place.own / "data"
+    data.mkdir(mode=0o755)
+    os.chown(data, NOBODY, NOBODY)
+    call = place(redis=f'embedded = true; dir = "{data}";')
+    both(call, EX_CONFIG, "redis.dir", "others may enter it; it must have mode 0700", "set redis.dir")
+    data.chmod(0o700)
+    assert call("quredisd", "-t").returncode == 0
+    os.chown(data, 0, 0)
+    both(call, EX_CONFIG, "redis.dir", "belongs to root")
+    (tmp / "roots").mkdir(mode=0o755)
+    both(place(redis=f'embedded = true; dir = "{tmp}/roots/data";'), EX_CONFIG, "redis.dir", "Permission denied")
+
+
+def test_both_keys_are_named_at_once(place, tmp):
+    (tmp / "roots").mkdir(mode=0o755)
+    both(place(lock=tmp / "roots/lock", redis=f'embedded = true; dir = "{tmp}/roots";'), EX_CANTCREAT, "supervisor.lock_file", "redis.dir")
+
+
+def test_nothing_is_made(place):
+    call = place(lock=place.own / "run" / "lock", socket=place.own / "run" / "sock", redis=f'embedded = true; dir = "{place.own}/data";')
+    done = call("quredisd", "-t")
+    assert done.returncode == 0, done.stderr
+    assert [p.name for p in place.own.iterdir()] == ["quredis.conf"]
