@@ -285,6 +285,32 @@ def test_order_at_the_moment_of_the_return(mode, tmp):
     assert runner.process.wait(60) == (0 if mode else 128 + signal.SIGTERM)
 
 
+ORDERED_EARLY = """
+import os, signal
+setpgid = os.setpgid
+
+def ordered(*of):
+    if of == (0, 0):                # the child, which still blocks the signal
+        signal.raise_signal(signal.SIGTERM)
+    setpgid(*of)
+
+def handle(message):
+    print("began")
+
+os.setpgid = ordered
+"""
+
+
+def test_order_before_an_isolated_function_begins(tmp):
+    """It was forgotten, so a stop or a timeout had to wait for kill_grace."""
+    (tmp / "jobs.py").write_text(ORDERED_EARLY)
+    runner = Runner("python", "--isolate", f"{tmp}/jobs.py", tmp=tmp)
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    assert runner.ask(b"x").startswith("FAIL exit_code=0")
+    assert "began" not in runner.said()
+    assert runner.close() == (0, b"")
+
+
 def test_sign_of_life_of_a_thread_during_another(tmp):
     """An order to end comes while half of a line is written, behind one of a thread: the line stays whole."""
     (tmp / "jobs.py").write_text(HALF_A_LINE)
