@@ -41,7 +41,7 @@
 	SYSTEM(libraries, NEEDS_NOTHING, "every library that reads from the network is new enough") \
 	SYSTEM(systemd, NEEDS_FILE, "the unit fits the configuration") \
 	SYSTEM(handlers, NEEDS_FILE, "their users can execute them all") \
-	SYSTEM(functions, NEEDS_FILE, "their files can be loaded") \
+	SYSTEM(functions, NEEDS_OPERATOR, "their files can be loaded") \
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
 	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
 	SYSTEM(log, NEEDS_FILE, "the supervisor's log has taken every line") \

@@ -23,7 +23,7 @@
 
 static const struct check {
 	const char *name;
-	enum { NEEDS_NOTHING, NEEDS_FILE, NEEDS_CONNECTION, NEEDS_INFO, NEEDS_SURVEY } needs;
+	enum { NEEDS_NOTHING, NEEDS_FILE, NEEDS_OPERATOR, NEEDS_CONNECTION, NEEDS_INFO, NEEDS_SURVEY } needs;
 	int (*run)(struct doctor *d);	/* NULL: run_queue() */
 	int (*run_queue)(struct doctor *d, struct queue_check *q);
 	const char *ok;
@@ -40,6 +40,8 @@ static bool can_run(const struct doctor *d, const struct check *c)
 	switch (c->needs) {
 	case NEEDS_FILE:
 		return !d->conf.unreadable;
+	case NEEDS_OPERATOR:	/* it runs code of users, which a request to the console must not */
+		return !d->conf.unreadable && !d->a->served;
 	case NEEDS_CONNECTION:
 		return d->server.connected && !d->away;
 	case NEEDS_INFO:

@@ -63,6 +63,13 @@ def test_supervisor_and_doctor(web, quredisd, console, redis):
     assert [q["name"] for q in other.get("/api/v1/supervisor")["queues"]] == ["mail"]
 
 
+def test_doctor_of_the_console_runs_no_code_of_users(console, tmp):
+    (tmp / "jobs.py").write_text(f"open({str(tmp / 'loaded')!r}, 'w')\ndef handle(message): pass\n")
+    web = console(queues=[{"name": "mail", "function": str(tmp / "jobs.py")}])
+    assert "functions" not in {f["check"] for f in web.get("/api/v1/doctor")}
+    assert not (tmp / "loaded").exists()
+
+
 def test_a_page_of_dead_letters_has_little_of_each_message(web, redis):
     q = Queue(redis.client())
     q.dead_letters(*(b"\xff%d" % i + b"\0" * 60000 for i in range(200)))
