@@ -12,7 +12,7 @@ from harness import ROOT, SANITIZED
 FUZZ = ROOT / "tests/fuzz"
 SECONDS = int(os.environ.get("FUZZ_S", "5"))        # a target, two at a time
 TARGETS = sorted(p.stem[5:] for p in FUZZ.glob("fuzz_*.c"))
-BUILD = ROOT / "build/clang-fuzz"
+BUILD = ROOT / "build/clang-fuzz-short"
 
 TRIVIAL = "int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return 0 * (int)n * (d != 0); }\n"
 EASY = "#include <stdlib.h>\nint LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { if (n > 1 && d[0] == 'q' && d[1] == 'r') abort(); return 0; }\n"
@@ -46,7 +46,7 @@ def run(*args):
 @pytest.mark.verdict
 @pytest.mark.limit(1200)
 def test_nothing_is_found(fuzzer, tmp):
-    built = subprocess.run(["nice", "make", "-s", "-j2", "fuzz-programs"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    built = subprocess.run(["nice", "make", "-s", "-j2", "short-fuzz-programs"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True)
     assert built.returncode == 0, built.stdout
     done = run("--build", BUILD, "--work", tmp / "work", "--seconds", SECONDS)
