@@ -269,7 +269,8 @@ static int ask_and_take(struct by_filter *b, int64_t n, bool continued)
 
 /* ---- other operations on the same dead letters ---- */
 
-/* Both operations may mean the same record. Any program may have written the text. */
+/* Both operations may mean the same record. Any program may have written the text: one that this version cannot
+ * read is not named. */
 static bool overlaps(const struct by_filter *b, const char *const text[OPERATION_FIELDS])
 {
 	const struct operation *op = &b->w.op;
