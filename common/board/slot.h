@@ -31,7 +31,7 @@ const char *slot_waits_for(uint32_t hold);
 
 /* The handler of one worker, if it has to say READY. */
 enum slot_load {
-	SLOT_NEVER_LOADS,	/* it has not to say READY */
+	SLOT_NEVER_LOADS,	/* it need not say READY */
 	SLOT_UNLOADED,		/* no start of it is decided */
 	SLOT_LOADED,		/* its last start that is decided was READY */
 	SLOT_NOT_LOADED		/* the same failed */
