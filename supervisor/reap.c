@@ -65,7 +65,7 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 {
 	const struct process *p = &m->processes.items[slot];
 
-	if (p->state != PROCESS_SERVING || m->stop.phase != STOP_NOT)
+	if (p->state == PROCESS_LEAVING || m->stop.phase != STOP_NOT)
 		return false;
 	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) &&
 	    now_ms - p->spawned_ms < POLICY_ALIVE_MS);

@@ -77,7 +77,7 @@ static void renew_queue(struct master *m, int queue, int64_t now_ms, int64_t *du
 		return;
 	wake_at(due_ms, now_ms + RENEWAL_LOOK_MS);
 	index = renewal_successor(&m->queues, queue);
-	if (index != -1 && now_ms >= m->spawner.retry_at_ms)
+	if (index != -1 && allowed_forks(m, &q->policy, q->serving, q->serving + 1, now_ms, due_ms) > 0)
 		spawner_fork_worker(&m->spawner, m->config.conf, m->config.epoch, &(struct spawner_worker){
 		    .conf = q->conf, .queue = queue, .index = index, .handler_generation = q->handler_generation,
 		    .successor = true, .order = queues_first_order(&m->queues, queue),

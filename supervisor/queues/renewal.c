@@ -15,7 +15,7 @@
 #include "common/log/log.h"
 #include "supervisor/queues/queues.h"
 
-/* A successor may need so much longer than start_timeout: to connect, and to start the process at all. */
+/* A client waits for a successor so much longer than start_timeout: it has to connect, and to start the process. */
 #define LATE_MS 30000
 #define WHY_SIZE (HANDLER_CAUSE_SIZE + 256)
 
@@ -108,19 +108,24 @@ static void judge_successor(struct queues *qs, const struct process *p, int64_t 
 		describe(qs, p, why);
 		refuse(qs, p, why);
 		send_away(qs, p, now_ms);
-	} else if (now_ms - p->spawned_ms >= q->conf->start_timeout_ms + LATE_MS) {
-		refuse(qs, p, "its worker could not start it within start_timeout");
-		send_away(qs, p, now_ms);
 	}
 }
 
+/* A worker whose handler did not load yet says nothing about the handler: another one is tried. */
 void renewal_ended(struct queues *qs, const struct process *p)
 {
 	const struct queue_workers *q = &qs->items[p->role.queue];
+	const struct slot *s = slot_of(qs, p);
+	char why[WHY_SIZE] = "its worker died while the handler loaded";
 
-	if (p->state == PROCESS_LOADING && p->role.generation == q->handler_generation &&
-	    !processes_is_finishing(qs->processes, processes_slot(qs->processes, p)))
-		refuse(qs, p, "its worker died while the handler loaded");
+	if (p->state != PROCESS_LOADING || p->role.generation != q->handler_generation ||
+	    processes_is_finishing(qs->processes, processes_slot(qs->processes, p)))
+		return;
+	if (atomic_load(&s->load) == SLOT_NOT_LOADED)
+		describe(qs, p, why);
+	else if (atomic_load(&s->loading) == 0)
+		return;
+	refuse(qs, p, why);
 }
 
 /* ---- a turn ---- */

@@ -1,6 +1,7 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 /* When the workers of a queue whose handler says READY are replaced. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -115,6 +116,7 @@ TEST(a_successor_that_dies_is_not_started_again, setup, master_teardown)
 	const struct process *successor = restart(1000);
 	size_t forks = master_forks.n;
 
+	atomic_store(&m.board->slots[processes_slot(&m.processes, successor)].loading, 1);
 	master_end_worker(processes_slot(&m.processes, successor), false, 2000);
 	staffing_step(&m, 3000);
 	assert_true(mail()->refused);
@@ -122,15 +124,32 @@ TEST(a_successor_that_dies_is_not_started_again, setup, master_teardown)
 	assert_int_equal(master_forks.n, forks);
 }
 
-TEST(a_successor_has_start_timeout_and_a_little_more, setup, master_teardown)
+TEST(a_successor_whose_handler_does_not_load_yet_proves_nothing, setup, master_teardown)
 {
 	const struct process *successor = restart(1000);
 
-	staffing_step(&m, 1000 + 5000 + 29000);
+	staffing_step(&m, 3600000);		/* Redis is away */
 	assert_int_equal(successor->state, PROCESS_LOADING);
-	staffing_step(&m, 1000 + 5000 + 30000);
-	assert_int_equal(successor->state, PROCESS_LEAVING);
-	assert_true(mail()->refused);
+	assert_false(mail()->refused);
+	master_end_worker(processes_slot(&m.processes, successor), true, 3600000);
+	staffing_step(&m, 3600000);
+	assert_false(mail()->refused);
+	assert_null(worker(0, PROCESS_LOADING));		/* after a pause */
+	staffing_step(&m, 3601000);
+	assert_non_null(worker(0, PROCESS_LOADING));
+	assert_int_equal(mail()->serving, 2);
+}
+
+TEST(a_fork_that_fails_refuses_nothing, setup, master_teardown)
+{
+	master_forks.error = ENOMEM;
+	queues_recycle(&m.queues, MAIL, 1000);
+	staffing_step(&m, 1000);
+	assert_int_not_equal(master_forks.failed, 0);
+	master_forks.error = 0;
+	staffing_step(&m, 3600000);
+	assert_non_null(worker(0, PROCESS_LOADING));
+	assert_false(mail()->refused);
 }
 
 TEST(a_successor_takes_over_at_once_from_a_worker_that_died, setup, master_teardown)
