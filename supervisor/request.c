@@ -71,20 +71,28 @@ static json_t *which_left(const struct master *m, json_t *before)
 	return a;
 }
 
-/* Adds the queues whose new handler loads while workers with the old one go on: the client can wait for their end. */
-static void add_renewals(struct master *m, json_t *answer, int64_t now_ms)
+static void add_renewal(struct master *m, json_t *renewals, const struct queue_workers *q, int64_t now_ms)
+{
+	int queue = queues_place(&m->queues, q);
+
+	renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
+	if (renewal_is_under_way(&m->queues, queue))
+		json_array_append_new(renewals, json_pack("{s:s,s:I,s:I}", "queue", q->name,
+		    "generation", (json_int_t)q->handler_generation,
+		    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));
+}
+
+/*
+ * Adds the queues whose new handler loads while workers with the old one go on: the client can wait for their end.
+ * only: of this queue; NULL: of all.
+ */
+static void add_renewals(struct master *m, json_t *answer, const struct queue_workers *only, int64_t now_ms)
 {
 	json_t *a = json_array();
 
-	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;) {
-		int queue = queues_place(&m->queues, q);
-
-		renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
-		if (renewal_is_under_way(&m->queues, queue))
-			json_array_append_new(a, json_pack("{s:s,s:I,s:I}", "queue", q->name,
-			    "generation", (json_int_t)q->handler_generation,
-			    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));
-	}
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
+		if (only == NULL || q == only)
+			add_renewal(m, a, q, now_ms);
 	if (json_array_size(a) > 0)
 		json_object_set(answer, "renewals", a);
 	json_decref(a);
@@ -101,7 +109,7 @@ static json_t *answer_reload(struct master *m, const json_t *request, int64_t no
 	before = queue_names(m);
 	if (reload_run(m, &report, now_ms) == 0) {
 		o = consent();
-		add_renewals(m, o, now_ms);
+		add_renewals(m, o, NULL, now_ms);
 	} else {
 		o = refusal("the configuration has errors; the running one is kept");
 		json_object_set_new(o, "problems", texts(&report, false));
@@ -162,7 +170,7 @@ static json_t *answer_restart(struct master *m, const json_t *request, int64_t n
 	log_info("queue_restart", log_str("queue", m->queues.items[queue].name));
 	queues_recycle(&m->queues, queue, now_ms);
 	o = consent();
-	add_renewals(m, o, now_ms);
+	add_renewals(m, o, &m->queues.items[queue], now_ms);
 	return o;
 }
 

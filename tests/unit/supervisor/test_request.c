@@ -106,6 +106,24 @@ TEST(a_restart_replaces_the_workers_of_its_queue, master_setup, master_teardown)
 	assert_logged("queue_restart", "queue=mail");
 }
 
+#define READY "handler = [\"/bin/true\"]; workers = 1; mode = \"persistent\"; ready = true;"
+
+TEST(a_restart_names_the_renewal_of_its_queue_alone, master_setup, master_teardown)
+{
+	const struct conf *conf = master_load("supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; " READY " }, "
+	    "{ name = \"later\"; " READY " } );");
+	const char *a;
+
+	queues_keep(&m.queues, MAIL, conf->queues[MAIL]);
+	queues_keep(&m.queues, LATER, conf->queues[LATER]);
+	master_add_worker(MAIL, 0, 0);
+	master_add_worker(LATER, 0, 0);
+	assert_non_null(strstr(answer("{\"command\":\"restart\",\"queue\":\"later\"}"), "\"renewals\":[{\"queue\":\"later\""));
+	a = answer("{\"command\":\"restart\",\"queue\":\"mail\"}");
+	assert_non_null(strstr(a, "\"renewals\":[{\"queue\":\"mail\""));
+	assert_null(strstr(a, "later"));
+}
+
 TEST(a_scale_takes_whole_numbers_up_to_a_thousand, master_setup, master_teardown)
 {
 	static const char *const wrong[] = { "-1", "1001", "1.0", "\"1\"", "null", "9223372036854775807" };
