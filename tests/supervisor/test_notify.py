@@ -131,7 +131,7 @@ def test_the_template_is_the_unit_with_an_instance():
     assert len(unit) == len(template)
     assert [b for a, b in zip(unit, template) if a != b] == [
         "Description=Redis queue supervisor %i", "ExecStart=/usr/local/sbin/quredisd -c /etc/quredis/%i.conf",
-        "ExecReload=/usr/local/bin/quredis -c /etc/quredis/%i.conf reload", "RuntimeDirectory=quredis-%i", "StateDirectory=quredis-%i"]
+        "ExecReload=/usr/local/bin/quredis -c /etc/quredis/%i.conf reload --no-wait", "RuntimeDirectory=quredis-%i", "StateDirectory=quredis-%i"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
