@@ -91,8 +91,8 @@ static const json_t *find_queue(const json_t *status, const char *name)
 	return NULL;
 }
 
-/* 1: the workers are not all replaced yet; 0: they are; -1: the reason was printed. */
-static int judge_renewal(struct admin *a, const json_t *status, const char *name, json_int_t generation)
+/* late: it lasts too long. 1: the workers are not all replaced yet; 0: they are; -1: the reason was printed. */
+static int judge_renewal(struct admin *a, const json_t *status, const char *name, json_int_t generation, bool late)
 {
 	const json_t *renewal = json_object_get(find_queue(status, name), "renewal");
 	const char *refused = json_string_value(json_object_get(renewal, "refused"));
@@ -102,7 +102,10 @@ static int judge_renewal(struct admin *a, const json_t *status, const char *name
 	if (refused != NULL)
 		return admin_fail(a, EX_CONFIG,
 		    "%s: the new handler was not ready, and workers with the old one go on: %s", name, refused);
-	return json_integer_value(json_object_get(renewal, "outdated")) > 0 ? 1 : 0;
+	if (json_integer_value(json_object_get(renewal, "outdated")) == 0)
+		return 0;
+	return late ? admin_fail(a, EX_TEMPFAIL, "%s: workers with the old handler still serve: the new one waits for "
+	    "%s; see: quredis status %s", name, json_string_value(json_object_get(renewal, "waits_for")), name) : 1;
 }
 
 static int await_renewal(struct admin *a, const json_t *of)
@@ -115,11 +118,9 @@ static int await_renewal(struct admin *a, const json_t *of)
 		json_t *status = control_ask(a, "status", NULL);
 
 		rc = status == NULL ? -1
-		    : judge_renewal(a, status, name, json_integer_value(json_object_get(of, "generation")));
+		    : judge_renewal(a, status, name, json_integer_value(json_object_get(of, "generation")),
+		    clock_monotonic_ms() >= until_ms);
 		json_decref(status);
-		if (rc == 1 && clock_monotonic_ms() >= until_ms)
-			rc = admin_fail(a, EX_TEMPFAIL, "%s: workers with the old handler still serve; see: quredis "
-			    "status %s", name, name);
 		if (rc == 1)
 			poll(NULL, 0, RENEWAL_LOOK_MS);
 	}

@@ -203,3 +203,15 @@ bool renewal_is_under_way(const struct queues *qs, int queue)
 {
 	return !qs->items[queue].refused && renewal_outdated(qs, queue) > 0;
 }
+
+const char *renewal_waits_for(const struct queues *qs, int queue)
+{
+	const struct process *successor = next_in(qs, queue, PROCESS_LOADING, NULL);
+	const char *what = successor == NULL ? NULL : slot_waits_for(atomic_load(&slot_of(qs, successor)->hold));
+
+	if (!renewal_is_under_way(qs, queue))
+		return NULL;
+	if (successor == NULL && renewal_successor(qs, queue) == -1)
+		return "the end of a worker that leaves";
+	return what == NULL ? "the start of its worker" : what;
+}

@@ -7,7 +7,6 @@
 struct process;
 struct queues;
 
-
 /* One turn of the replacement of the queue's workers. It forks nothing: see renewal_successor(). */
 void renewal_step(struct queues *qs, int queue, int64_t now_ms);
 /* The number of a worker whose successor may be forked now; -1: there is none. */
@@ -19,5 +18,6 @@ int renewal_outdated(const struct queues *qs, int queue);		/* workers that serve
  * leaves. */
 int64_t renewal_limit_ms(const struct queues *qs, int queue);
 bool renewal_is_under_way(const struct queues *qs, int queue);
+const char *renewal_waits_for(const struct queues *qs, int queue);	/* static; NULL: it is not under way */
 
 #endif

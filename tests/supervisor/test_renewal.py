@@ -1,7 +1,7 @@
 """quredis restart, and a reload, of a queue whose handler says READY: the old one works until the new one is ready."""
 import os
 from concurrent.futures import ThreadPoolExecutor
-from signal import SIGKILL
+from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_the_old_handler_works_until_the_new_one_is_ready(renewing, versions, le
     assert r.code == 0 and "new workers" in r.out, r
     works(d, ledger, "v2", "late")
     wait_for(lambda: living(d) == 1, 30)
-    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "refused": None} and versions.loads() == ["v1", "v2"]
+    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "refused": None, "waits_for": None} and versions.loads() == ["v1", "v2"]
     assert d.stop() == 0
 
 
@@ -160,6 +160,19 @@ def test_the_last_of_two_restarts_counts(renewing, versions, ledger, background)
     assert second.result(30).code == 0
     works(d, ledger, "v3", "after")
     assert versions.loads() == ["v1", "v2", "v3"] and d.stop() == 0
+
+
+def test_a_successor_that_waits_for_redis_waits_on(renewing, versions, ledger, redis, background):
+    d = renewing(start_timeout="1s")
+    versions.set("v2")
+    redis.signal(SIGSTOP)
+    r = background(d, "restart", "mail").result(100)
+    redis.signal(SIGCONT)
+    assert r.code == 75 and "the new one waits for its connection to Redis" in r.err, r
+    assert d.events("handler_refused") == [] and versions.loads() == ["v1"]
+    works(d, ledger, "v2", "late")
+    wait_for(lambda: state(d)["renewal"]["outdated"] == 0, 30)
+    assert versions.loads() == ["v1", "v2"] and d.stop() == 0
 
 
 def test_a_stop_does_not_wait_for_a_successor(renewing, versions):
