@@ -66,22 +66,21 @@ static void fill_sweeper(struct master *m, int64_t now_ms, int64_t *due_ms)
 		policy_spawned(policy, now_ms);
 }
 
-/* As a load ends without a signal, the master looks again soon. */
+/* The master looks at a successor again soon, since its load ends without a signal. The end of a worker wakes it. */
 static void renew_queue(struct master *m, int queue, int64_t now_ms, int64_t *due_ms)
 {
 	const struct queue_workers *q = &m->queues.items[queue];
 	int index;
 
 	renewal_step(&m->queues, queue, now_ms);
-	if (!renewal_is_under_way(&m->queues, queue))
-		return;
-	wake_at(due_ms, now_ms + RENEWAL_LOOK_MS);
 	index = renewal_successor(&m->queues, queue);
 	if (index != -1 && allowed_forks(m, &q->policy, q->serving, q->serving + 1, now_ms, due_ms) > 0)
 		spawner_fork_worker(&m->spawner, m->config.conf, m->config.epoch, &(struct spawner_worker){
 		    .conf = q->conf, .queue = queue, .index = index, .handler_generation = q->handler_generation,
 		    .successor = true, .order = queues_first_order(&m->queues, queue),
 		}, now_ms);
+	if (renewal_loads(&m->queues, queue))
+		wake_at(due_ms, now_ms + RENEWAL_LOOK_MS);
 }
 
 static void fill_queue(struct master *m, const struct queue_workers *q, int64_t now_ms, int64_t *due_ms)

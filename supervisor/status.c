@@ -15,8 +15,8 @@
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason"
  *	      }, "workers": {"wanted", "alive", "draining"},
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
- *	      with an earlier one, "refused": why it did not replace that, or null, "waits_for": what the successor of one waits
- *	      for, or null}, "restarts",
+ *	      with an earlier one, "refused": why it did not replace that, or null, "waits_for": what the successor of
+ *	      one waits for, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],

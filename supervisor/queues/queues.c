@@ -129,10 +129,26 @@ void queues_dismiss(struct queues *qs, int slot, int64_t now_ms)
 	count_workers(&qs->items[p->role.queue], served ? -1 : 0, 1);
 }
 
-void queues_promote(struct queues *qs, int slot)
+/* A worker serves in place of a dead one. */
+static void count_replacement(struct queues *qs, int queue)
 {
+	struct queue_workers *q = &qs->items[queue];
+
+	if (q->unreplaced == 0)
+		return;
+	q->unreplaced--;
+	q->restarts++;
+	atomic_fetch_add(&qs->board->queues[queue].master.restarts, 1);
+}
+
+void queues_promote(struct queues *qs, int slot, bool replaces_dead)
+{
+	int queue = qs->processes->items[slot].role.queue;
+
 	processes_promote(qs->processes, slot);
-	count_workers(&qs->items[qs->processes->items[slot].role.queue], 1, 0);
+	count_workers(&qs->items[queue], 1, 0);
+	if (replaces_dead)
+		count_replacement(qs, queue);
 }
 
 /* Dismisses the workers with the highest indexes. staffing.c gives them the order to finish. */
@@ -276,24 +292,6 @@ void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
 	queues_adopt_handler(qs, queue);
 }
 
-void queues_set_refusal(struct queues *qs, int queue, const char *why)
-{
-	struct queue_master *words = &qs->board->queues[queue].master;
-
-	qs->items[queue].refused = why != NULL;
-	if (why != NULL)
-		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
-	atomic_store(&words->refused, why != NULL);
-}
-
-void queues_adopt_handler(struct queues *qs, int queue)
-{
-	struct board_queue *b = &qs->board->queues[queue];
-
-	if (atomic_load(&b->master.handler_generation) != qs->items[queue].handler_generation)
-		scoreboard_new_handler(b, qs->items[queue].handler_generation);
-}
-
 /* ---- the operator ---- */
 
 void queues_scale(struct queues *qs, int queue, int workers)
@@ -346,11 +344,7 @@ void queues_worker_forked(struct queues *qs, int queue, int64_t now_ms)
 
 	count_workers(q, 1, 0);
 	policy_spawned(&q->policy, now_ms);
-	if (q->unreplaced == 0)
-		return;
-	q->unreplaced--;
-	q->restarts++;
-	atomic_fetch_add(&qs->board->queues[queue].master.restarts, 1);
+	count_replacement(qs, queue);
 }
 
 void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms, double chance)

@@ -13,7 +13,7 @@
  * earlier configuration may still write to the old place. Both places then have one name; the totals of the older one
  * count for the newer one, its heir.
  *
- * Owner: queues.c. It also writes the words of struct queue_master on the scoreboard.
+ * Owner: queues.c, and newest.c of the refusal. They also write the words of struct queue_master on the scoreboard.
  */
 
 /*
@@ -120,11 +120,12 @@ void queues_publish(struct queues *qs);
 
 /* ---- for renewal.c ---- */
 
-void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */
-void queues_promote(struct queues *qs, int slot);			/* a successor serves */
-/* why the handler of the newest generation is refused; NULL: it is not */
+/* newest.c: why the handler of the newest generation is refused; NULL: it is not */
 void queues_set_refusal(struct queues *qs, int queue, const char *why);
 void queues_adopt_handler(struct queues *qs, int queue);		/* the newest generation works */
+void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */
+/* A successor serves. replaces_dead: the worker of its number died */
+void queues_promote(struct queues *qs, int slot, bool replaces_dead);
 
 #include "supervisor/queues/renewal.h"
 #include "supervisor/queues/totals.h"

@@ -2,7 +2,7 @@
  * Replaces the workers of a queue whose handler says READY, after a reload or a restart. A worker that works goes on
  * until the handler of its successor is ready. If that fails, the successor leaves, and the old workers go on, with
  * the configuration that they have. One worker is replaced after the other, so that the host needs the memory of one
- * further handler, and a handler that does not load is tried once.
+ * further handler for each queue, and a handler that does not load is tried by one successor.
  *
  * Each turn compares what is wanted, workers of the newest generation, with what is there. So a change meanwhile needs
  * no rule of its own: a successor of an earlier generation leaves, and a worker that does not work has nothing to
@@ -29,12 +29,14 @@ static bool is_outdated(const struct queues *qs, const struct process *p)
 	return p->state == PROCESS_SERVING && p->role.generation != qs->items[p->role.queue].handler_generation;
 }
 
-/* The worker works, as far as the scoreboard knows, and its successor can say when it does. */
+/* The worker works, as far as the scoreboard knows, and its successor can say when it does. A worker whose handler
+ * loads again works no more than its successor. */
 static bool is_protected(const struct queues *qs, const struct process *p)
 {
 	uint32_t load = atomic_load(&slot_of(qs, p)->load);
 
 	return qs->items[p->role.queue].conf->ready && (load == SLOT_NEVER_LOADS || load == SLOT_LOADED) &&
+	    atomic_load(&slot_of(qs, p)->loading) == 0 &&
 	    atomic_load(&qs->board->queues[p->role.queue].workers.breaker.step) == 0;
 }
 
@@ -90,7 +92,7 @@ static void take_over(struct queues *qs, const struct process *p, const struct p
 {
 	if (old != NULL)
 		queues_dismiss(qs, processes_slot(qs->processes, old), now_ms);
-	queues_promote(qs, processes_slot(qs->processes, p));
+	queues_promote(qs, processes_slot(qs->processes, p), old == NULL);
 }
 
 static void judge_successor(struct queues *qs, const struct process *p, int64_t now_ms)
@@ -167,10 +169,10 @@ void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 	if (!q->refused)
 		dismiss_unprotected(qs, queue, now_ms);
 	settled = renewal_outdated(qs, queue) == 0 || is_proven(qs, queue);
-	if (settled)
-		queues_adopt_handler(qs, queue);
-	if (settled && q->refused)
-		queues_set_refusal(qs, queue, NULL);
+	if (!settled)
+		return;
+	queues_adopt_handler(qs, queue);
+	queues_set_refusal(qs, queue, NULL);
 }
 
 static bool has_two(const struct queues *qs, const struct process *worker)
@@ -182,11 +184,16 @@ static bool has_two(const struct queues *qs, const struct process *worker)
 	return n >= 2;
 }
 
+bool renewal_loads(const struct queues *qs, int queue)
+{
+	return next_in(qs, queue, PROCESS_LOADING, NULL) != NULL;
+}
+
 int renewal_successor(const struct queues *qs, int queue)
 {
 	const struct queue_workers *q = &qs->items[queue];
 
-	if (q->refused || next_in(qs, queue, PROCESS_LOADING, NULL) != NULL)
+	if (q->refused || renewal_loads(qs, queue))
 		return -1;
 	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
 		if (is_outdated(qs, p) && p->role.index < queues_wanted(q) && !has_two(qs, p))

@@ -11,6 +11,7 @@ struct queues;
 void renewal_step(struct queues *qs, int queue, int64_t now_ms);
 /* The number of a worker whose successor may be forked now; -1: there is none. */
 int renewal_successor(const struct queues *qs, int queue);
+bool renewal_loads(const struct queues *qs, int queue);			/* a successor lives */
 /* A worker ended. Call this before processes_release(). */
 void renewal_ended(struct queues *qs, const struct process *p);
 int renewal_outdated(const struct queues *qs, int queue);		/* workers that serve with an earlier handler */

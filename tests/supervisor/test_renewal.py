@@ -170,8 +170,8 @@ def test_a_successor_that_waits_for_redis_waits_on(renewing, versions, ledger, r
     redis.signal(SIGCONT)
     assert r.code == 75 and "the new one waits for its connection to Redis" in r.err, r
     assert d.events("handler_refused") == [] and versions.loads() == ["v1"]
-    works(d, ledger, "v2", "late")
     wait_for(lambda: state(d)["renewal"]["outdated"] == 0, 30)
+    works(d, ledger, "v2", "late")
     assert versions.loads() == ["v1", "v2"] and d.stop() == 0
 
 

@@ -163,6 +163,20 @@ TEST(a_successor_takes_over_at_once_from_a_worker_that_died, setup, master_teard
 	assert_int_equal(mail()->serving, 2);
 	assert_true(master_forks.n <= forks + 1);		/* mail/1 has a successor, mail/0 no third worker */
 	assert_null(worker(0, PROCESS_LOADING));
+	assert_int_equal(mail()->restarts, 1);
+	assert_int_equal(mail()->unreplaced, 0);
+}
+
+TEST(a_worker_whose_handler_loads_again_is_replaced_at_once, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	int old = processes_slot(&m.processes, worker(0, PROCESS_SERVING));
+
+	atomic_store(&m.board->slots[old].loading, 1);
+	staffing_step(&m, 2000);
+	assert_int_equal(successor->state, PROCESS_SERVING);
+	assert_int_equal(m.processes.items[old].state, PROCESS_LEAVING);
+	assert_int_equal(mail()->restarts, 0);
 }
 
 TEST(a_second_restart_ends_the_load_of_the_first, setup, master_teardown)
@@ -179,6 +193,8 @@ TEST(a_second_restart_ends_the_load_of_the_first, setup, master_teardown)
 	load(worker(1, PROCESS_LOADING), SLOT_LOADED);
 	staffing_step(&m, 3000);
 	assert_null(worker(0, PROCESS_LOADING));
+	assert_string_equal(renewal_waits_for(&m.queues, MAIL), "the end of a worker that leaves");
+	assert_int_equal(staffing_step(&m, 3500), INT64_MAX);	/* nothing but the end of that one wakes the master */
 	master_end_worker(slot, false, 4000);
 	staffing_step(&m, 4000);
 	assert_int_equal(worker(0, PROCESS_LOADING)->role.generation, 2);

@@ -1,0 +1,22 @@
+/* Publishes on the scoreboard whether the newest handler of a queue works, or why it is refused. */
+#include <string.h>
+
+#include "supervisor/queues/queues.h"
+
+void queues_set_refusal(struct queues *qs, int queue, const char *why)
+{
+	struct queue_master *words = &qs->board->queues[queue].master;
+
+	qs->items[queue].refused = why != NULL;
+	if (why != NULL)
+		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
+	atomic_store(&words->refused, why != NULL);
+}
+
+void queues_adopt_handler(struct queues *qs, int queue)
+{
+	struct board_queue *b = &qs->board->queues[queue];
+
+	if (atomic_load(&b->master.handler_generation) != qs->items[queue].handler_generation)
+		scoreboard_new_handler(b, qs->items[queue].handler_generation);
+}
