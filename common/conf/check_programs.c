@@ -73,8 +73,8 @@ static void check_program(struct conf_loading *l, const struct conf_queue *q, co
 }
 
 /*
- * Only a script that is missing is an error: whether the handler may read it, the child finds out. A relative path
- * counts from the directory in which handlers run. Nothing is said of a path that the supervisor cannot follow.
+ * Only a script that is missing is an error: program.c says whether the handler may read it. Nothing is said of a path
+ * that the supervisor cannot follow.
  */
 static void check_script(struct conf_loading *l, const struct conf_queue *q)
 {
@@ -84,8 +84,7 @@ static void check_script(struct conf_loading *l, const struct conf_queue *q)
 
 	if (!conf_find_script(q->handler, &script))
 		return;
-	path = alloc_format("%s%s%s", script.path[0] == '/' ? "" : q->run_as.directory == NULL ? "/"
-	    : q->run_as.directory, script.path[0] == '/' ? "" : "/", script.path);
+	path = conf_script_path(q, &script);
 	if (stat(path, &st) == -1 && errno == ENOENT)
 		conf_error(l, conf_queue_origin(q, "handler"), "handler: %s does not exist", path);
 	else

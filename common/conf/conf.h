@@ -324,6 +324,8 @@ struct conf_script {
 	int may;		/* as access(2): R_OK: an interpreter reads it; X_OK: env executes it */
 };
 bool conf_find_script(char *const *argv, struct conf_script *script);
+/* Its absolute path, a new string: a relative one counts from the directory in which handlers run. */
+char *conf_script_path(const struct conf_queue *q, const struct conf_script *script);
 /* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of
  * the file. Async-signal-safe */
 bool conf_runs_by_script(const char *head, size_t len, const char *path);

@@ -23,7 +23,8 @@
 struct program {
 	const struct conf_queue *q;
 	const char *path;
-	bool executed;		/* by execve(2): false: an interpreter only reads it */
+	bool executed;		/* by execve(2) */
+	bool read;		/* by an interpreter that the command line names */
 	conf_flaw_found *found;
 	void *arg;
 };
@@ -67,6 +68,13 @@ static void check_directories(const struct program *p, const struct stat *of_fil
 		*slash = '/';
 	}
 	free(dir);
+}
+
+static void check_readable(const struct program *p, const struct stat *st)
+{
+	if (!may(p, p->path, st, S_IROTH))
+		add_flaw(p, alloc_format("%s may not read it, but its interpreter has to", user_of(p->q)),
+		    alloc_format("chmod o+r %s", p->path));
 }
 
 static void check_mount(const struct program *p, const struct stat *st)
@@ -156,6 +164,15 @@ static void check_env(const struct program *p, char *argument)
 	free(copy);
 }
 
+/* By its name, since one program may be many commands, and by its file, which other paths lead to, too. */
+static bool is_env(const char *path, const struct stat *st)
+{
+	struct stat env;
+
+	return strcmp(strrchr(path, '/'), "/env") == 0 && stat("/usr/bin/env", &env) == 0 &&
+	    env.st_dev == st->st_dev && env.st_ino == st->st_ino;
+}
+
 /* line: behind "#!" */
 static void check_interpreter(const struct program *p, char *line)
 {
@@ -165,7 +182,6 @@ static void check_interpreter(const struct program *p, char *line)
 	line += strspn(line, " \t");
 	interpreter = strsep(&line, " \t");
 	argument = line == NULL ? interpreter + strlen(interpreter) : line + strspn(line, " \t");
-	argument[strcspn(argument, "\n")] = '\0';
 	if (interpreter[0] != '/') {
 		add_flaw(p, alloc_string("its first line names no interpreter with its path"),
 		    alloc_format("begin %s with #!/bin/sh or another interpreter", p->path));
@@ -178,7 +194,7 @@ static void check_interpreter(const struct program *p, char *line)
 	} else if (!may(p, interpreter, &st, S_IXOTH)) {
 		add_flaw(p, alloc_format("%s may not execute its interpreter %s", user_of(p->q), interpreter),
 		    alloc_format("change the mode of the interpreter, or the first line of %s", p->path));
-	} else if (strcmp(interpreter, "/usr/bin/env") == 0) {
+	} else if (is_env(interpreter, &st)) {
 		check_env(p, argument);
 	}
 }
@@ -193,13 +209,16 @@ static void check_first_line(const struct program *p, const struct stat *st, cha
 		    "interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", p->path));
 		return;
 	}
+	while (len > 0 && strchr(" \t", line[len - 1]) != NULL)
+		line[--len] = '\0';		/* the kernel does the same */
 	check_interpreter(p, line);
-	if (!may(p, p->path, st, S_IROTH))
-		add_flaw(p, alloc_format("%s may not read it, but its interpreter has to", user_of(p->q)),
-		    alloc_format("chmod o+r %s", p->path));
+	check_readable(p, st);
 }
 
-/* A file that this user may not read is not judged. */
+/*
+ * A program that is only executed need not be readable, and is not judged then. Nothing is said of a file with zero
+ * bytes that is no ELF program: the kernel may know a loader for it (binfmt_misc), as for a jar.
+ */
 static void check_contents(const struct program *p, const struct stat *st)
 {
 	char head[HEAD_SIZE + 1];
@@ -208,12 +227,14 @@ static void check_contents(const struct program *p, const struct stat *st)
 
 	if (fd != -1)
 		close(fd);
+	if (p->read)
+		check_readable(p, st);
 	if (n == -1)
 		return;
 	head[n] = '\0';
 	if (strncmp(head, "#!", 2) == 0)
 		check_first_line(p, st, head + 2);
-	else if (n < 4 || memcmp(head, "\177ELF", 4) != 0)
+	else if (memchr(head, '\0', (size_t)n) == NULL)
 		add_flaw(p, alloc_string("it is neither a program nor a script that begins with #!"),
 		    alloc_format("begin %s with #!/bin/sh or another interpreter", p->path));
 }
@@ -248,10 +269,15 @@ void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void
 
 		conf_function_parts(q, &parts);
 		p.path = parts.file;
+		p.read = true;
 		check_file(&p);
 		free(parts.file);
 	} else if (conf_find_script(q->handler, &script)) {
-		p.path = script.path;
+		char *path = conf_script_path(q, &script);
+
+		p.path = path;
+		p.read = script.may == R_OK;
 		check_file(&p);
+		free(path);
 	}
 }

@@ -188,3 +188,12 @@ bool conf_runs_by_script(const char *head, size_t len, const char *path)
 	argv[2] = *argument == '\0' ? NULL : own;
 	return conf_find_script(argv, &s) && strcmp(s.path, path) == 0;
 }
+
+char *conf_script_path(const struct conf_queue *q, const struct conf_script *script)
+{
+	const char *dir = q->run_as.directory;
+
+	if (script->path[0] == '/')
+		return alloc_string(script->path);
+	return alloc_format("%s/%s", dir == NULL ? "" : dir, script->path);
+}

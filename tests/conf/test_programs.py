@@ -15,6 +15,7 @@ BAD = [
     ("#!/bin/sh\r\nexit 0\r\n", "its lines end with CR LF"),
     ("exit 0\n", "it is neither a program nor a script that begins with #!"),
     ("#!/usr/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
+    ("#!/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
     ("#!/usr/bin/env python3 -u\n", "its first line asks env for python3 -u, which is not in "),
 ]
 
@@ -36,7 +37,8 @@ def test_a_first_line_that_cannot_work(quredisd, tmp, text, flaw):
     assert f"{path}: {flaw.split(':')[0]}" not in d.check("-T").stdout
 
 
-@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e"])
+@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/bin/sh \t", "#!/usr/bin/env sh", "#!/usr/bin/env sh ", "#!/usr/bin/env -S sh -e",
+                                   "PK\x03\x04\0: the kernel may know a loader"])
 def test_a_first_line_that_works(quredisd, tmp, first):
     done = quredisd(queues=[queue("mail", script(tmp, first + "\nexit 0\n"))], start=False).check()
     assert done.returncode == 0 and ": good" in done.stderr, done.stderr
@@ -65,6 +67,20 @@ def test_a_directory_that_the_user_may_not_enter(quredisd, tmp, kind):
     assert d.check().returncode == 0, d.check().stderr
     os.chown(inner, 0, pwd.getpwnam("nobody").pw_gid)
     inner.chmod(0o710)
+    assert d.check().returncode == 0, d.check().stderr
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["script", "relative", "function"])
+def test_a_file_that_the_user_may_not_read(quredisd, tmp, kind):
+    path = script(tmp, "def handle(message): pass\n", mode=0o600, name="x.py")
+    tmp.chmod(0o711)
+    keys = {"script": queue("bad", "/bin/sh", path), "relative": queue("bad", "/bin/sh", "./x.py"), "function": {"name": "bad", "function": str(path)}}[kind]
+    d = quredisd(queues=[{**keys, "run_as": {"user": "nobody", "directory": str(tmp)}}], start=False)
+    done, found = d.check(), f"{tmp}/./x.py" if kind == "relative" else path
+    assert done.returncode == EX_CONFIG, done.stderr
+    assert f"{'function' if kind == 'function' else 'handler'}: {found}: nobody may not read it, but its interpreter has to: chmod o+r {found}" in done.stderr
+    path.chmod(0o604)
     assert d.check().returncode == 0, d.check().stderr
 
 
