@@ -83,8 +83,8 @@ def start(tmp):
     """A runner that has said READY."""
     started = []
 
-    def start(language, *arguments, function="handle", **options):
-        path = HERE / f"functions.{FILES[language]}"
+    def start(language, *arguments, function="handle", path=None, **options):
+        path = path or HERE / f"functions.{FILES[language]}"
         runner = Runner(language, *arguments, f"{path}:{function}", tmp=tmp, **options)
         started.append(runner)
         assert runner.process.stdout.readline() == b"READY\n", runner.said()
@@ -100,6 +100,17 @@ def start(tmp):
                 pipe.close()
             except BrokenPipeError:
                 pass
+
+
+@pytest.fixture
+def run_text(start, tmp):
+    """A runner of a file with this text."""
+    def run_text(language, text, *arguments, **options):
+        path = tmp / f"jobs.{FILES[language]}"
+        path.write_text(text)
+        return start(language, *arguments, path=path, **options)
+
+    return run_text
 
 
 @dataclasses.dataclass
@@ -357,6 +368,23 @@ def test_end_of_a_child(start, language):
     for message, end in ends.items():
         assert runner.ask(message) == f"FAIL {end}"
         assert runner.ask(b"ok") == "OK"
+    assert runner.close() == (0, b"")
+
+
+IGNORES_CHILDREN = {
+    "python": "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+              "def handle(message):\n    if message == b'kill': os.kill(os.getpid(), 9)\n",
+    "ruby": 'trap("CHLD", "IGNORE")\ndef handle(message) = message == "kill" && Process.kill("KILL", Process.pid) && sleep\n',
+    "perl": '$SIG{CHLD} = "IGNORE";\nsub handle { kill "KILL", $$ if $_[0] eq "kill" }\n1;\n',
+    "php": '<?php pcntl_signal(SIGCHLD, SIG_IGN);\nfunction handle($message) { $message === "kill" && posix_kill(getmypid(), SIGKILL); }\n',
+}
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_end_of_a_child_of_a_file_that_ignores_children(run_text, language):
+    runner = run_text(language, IGNORES_CHILDREN[language], "--isolate")
+    assert runner.ask(b"kill") == "FAIL signal=SIGKILL"
+    assert runner.ask(b"ok") == "OK"
     assert runner.close() == (0, b"")
 
 
