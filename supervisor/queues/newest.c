@@ -3,11 +3,12 @@
 
 #include "supervisor/queues/queues.h"
 
-void queues_set_refusal(struct queues *qs, int queue, const char *why)
+void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms)
 {
 	struct queue_master *words = &qs->board->queues[queue].master;
 
 	qs->items[queue].refused = why != NULL;
+	qs->items[queue].tried_ms = tried_ms;
 	if (why != NULL)
 		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
 	atomic_store(&words->refused, why != NULL);

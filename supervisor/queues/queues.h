@@ -38,6 +38,7 @@ struct queue_workers {
 	uint32_t handler_generation;	/* of the newest workers; only ever rises */
 	/* a handler of that generation was not ready, and workers with earlier ones go on (renewal.c) */
 	bool refused;
+	int64_t tried_ms;		/* refused: when the worker that tried it was forked */
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
@@ -120,8 +121,9 @@ void queues_publish(struct queues *qs);
 
 /* ---- for renewal.c ---- */
 
-/* newest.c: why the handler of the newest generation is refused; NULL: it is not */
-void queues_set_refusal(struct queues *qs, int queue, const char *why);
+/* newest.c: why the handler of the newest generation is refused, and when the worker that tried it was forked. NULL: it
+ * is not refused */
+void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms);
 void queues_adopt_handler(struct queues *qs, int queue);		/* the newest generation works */
 void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */
 /* A successor serves. replaces_dead: the worker of its number died */

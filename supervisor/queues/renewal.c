@@ -64,7 +64,7 @@ static void refuse(struct queues *qs, const struct process *p, const char *why)
 {
 	char name[PROCESS_NAME_SIZE];
 
-	queues_set_refusal(qs, p->role.queue, why);
+	queues_set_refusal(qs, p->role.queue, why, p->spawned_ms);
 	log_error("handler_refused", log_str("queue", p->role.queue_name), log_str("worker",
 	    process_name(&p->role, name)), log_str("reason", why),
 	    log_str("advice", "the workers with the old handler go on: correct the new one, then quredis restart"));
@@ -148,19 +148,25 @@ int renewal_outdated(const struct queues *qs, int queue)
 	return n;
 }
 
-/* A worker that serves has loaded the newest handler. */
-static bool is_proven(const struct queues *qs, int queue)
+/* A worker that serves, and was forked after that time, has loaded the newest handler. */
+static bool is_loaded_after(const struct queues *qs, int queue, int64_t forked_ms)
 {
 	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
-		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->load) == SLOT_LOADED)
+		if (!is_outdated(qs, p) && p->spawned_ms > forked_ms &&
+		    atomic_load(&slot_of(qs, p)->load) == SLOT_LOADED)
 			return true;
 	return false;
+}
+
+bool renewal_is_loaded(const struct queues *qs, int queue)
+{
+	return is_loaded_after(qs, queue, INT64_MIN);
 }
 
 void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 {
 	const struct queue_workers *q = &qs->items[queue];
-	bool settled;
+	bool all;
 
 	if (q->membership != MEMBER_CONFIGURED)
 		return;
@@ -168,11 +174,12 @@ void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 		judge_successor(qs, p, now_ms);
 	if (!q->refused)
 		dismiss_unprotected(qs, queue, now_ms);
-	settled = renewal_outdated(qs, queue) == 0 || is_proven(qs, queue);
-	if (!settled)
-		return;
-	queues_adopt_handler(qs, queue);
-	queues_set_refusal(qs, queue, NULL);
+	all = renewal_outdated(qs, queue) == 0;
+	if (all || renewal_is_loaded(qs, queue))
+		queues_adopt_handler(qs, queue);
+	/* A worker that loaded it before that try is no reason for another one, which would fail again and again. */
+	if (q->refused && (all || is_loaded_after(qs, queue, q->tried_ms)))
+		queues_set_refusal(qs, queue, NULL, 0);
 }
 
 static bool has_two(const struct queues *qs, const struct process *worker)

@@ -14,6 +14,8 @@ int renewal_successor(const struct queues *qs, int queue);
 bool renewal_loads(const struct queues *qs, int queue);			/* a successor lives */
 /* A worker ended. Call this before processes_release(). */
 void renewal_ended(struct queues *qs, const struct process *p);
+/* A worker serves with the newest handler, which was READY. */
+bool renewal_is_loaded(const struct queues *qs, int queue);
 int renewal_outdated(const struct queues *qs, int queue);		/* workers that serve with an earlier handler */
 /* After so long all workers are replaced, or the handler is refused, unless a number has to wait for a worker that
  * leaves. */

@@ -243,6 +243,26 @@ TEST(a_queue_that_leaves_takes_its_successor_with_it, setup, master_teardown)
 	assert_int_equal(mail()->leaving, 3);
 }
 
+TEST(a_handler_that_only_one_worker_can_load_is_not_tried_again, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+	size_t forks;
+
+	load(successor, SLOT_LOADED);
+	staffing_step(&m, 2000);
+	load(worker(1, PROCESS_LOADING), SLOT_NOT_LOADED);
+	staffing_step(&m, 3000);
+	assert_true(mail()->refused);
+	forks = master_forks.n;
+	master_end_worker(processes_slot(&m.processes, worker(1, PROCESS_LEAVING)), true, 3500);
+	for (int64_t now_ms = 4000; now_ms < 60000; now_ms += 1000)
+		staffing_step(&m, now_ms);
+	assert_int_equal(master_forks.n, forks);
+	assert_true(mail()->refused);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 1);
+	assert_int_equal(generation_that_works(), 1);
+}
+
 TEST(a_worker_that_loads_the_refused_handler_all_the_same_ends_the_refusal, setup, master_teardown)
 {
 	const struct process *successor = restart(1000);
