@@ -15,8 +15,8 @@
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason"
  *	      }, "workers": {"wanted", "alive", "draining"},
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
- *	      with an earlier one, "refused": why it did not replace that, or null, "waits_for": what the successor of
- *	      one waits for, or null}, "restarts",
+ *	      with an earlier one, "ready": a worker serves with it, and it was READY, "refused": why it did not
+ *	      replace an earlier one, or null, "waits_for": what the successor of one waits for, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -109,8 +109,9 @@ static json_t *renewal(const struct master *m, const struct queue_workers *q)
 	int queue = queues_place(&m->queues, q);
 	struct slot_text_seen why = slot_text_read(&m->board->queues[queue].master.refusal);
 
-	return json_pack("{s:I,s:i,s:o,s:o}", "generation", (json_int_t)q->handler_generation,
-	    "outdated", renewal_outdated(&m->queues, queue), "refused", q->refused ? json_path(why.text) : json_null(),
+	return json_pack("{s:I,s:i,s:b,s:o,s:o}", "generation", (json_int_t)q->handler_generation,
+	    "outdated", renewal_outdated(&m->queues, queue), "ready", renewal_is_loaded(&m->queues, queue),
+	    "refused", q->refused ? json_path(why.text) : json_null(),
 	    "waits_for", text_or_null(renewal_waits_for(&m->queues, queue)));
 }
 

@@ -102,8 +102,12 @@ static int judge_renewal(struct admin *a, const json_t *status, const char *name
 	if (refused != NULL)
 		return admin_fail(a, EX_CONFIG,
 		    "%s: the new handler was not ready, and workers with the old one go on: %s", name, refused);
-	if (json_integer_value(json_object_get(renewal, "outdated")) == 0)
+	if (json_integer_value(json_object_get(renewal, "outdated")) == 0 &&
+	    json_is_true(json_object_get(renewal, "ready")))
 		return 0;
+	if (late && json_integer_value(json_object_get(renewal, "outdated")) == 0)
+		return admin_fail(a, EX_TEMPFAIL, "%s: no worker has the new handler ready yet; see: quredis status %s",
+		    name, name);
 	return late ? admin_fail(a, EX_TEMPFAIL, "%s: workers with the old handler still serve: the new one waits for "
 	    "%s; see: quredis status %s", name, json_string_value(json_object_get(renewal, "waits_for")), name) : 1;
 }

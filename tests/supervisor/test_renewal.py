@@ -92,7 +92,7 @@ def test_the_old_handler_works_until_the_new_one_is_ready(renewing, versions, le
     assert r.code == 0 and "new workers" in r.out, r
     works(d, ledger, "v2", "late")
     wait_for(lambda: living(d) == 1, 30)
-    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "refused": None, "waits_for": None} and versions.loads() == ["v1", "v2"]
+    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "ready": True, "refused": None, "waits_for": None} and versions.loads() == ["v1", "v2"]
     assert d.stop() == 0
 
 
@@ -139,8 +139,11 @@ def test_a_worker_that_dies_meanwhile_is_replaced_by_its_successor(renewing, ver
     restart = background(d, "restart", "mail")
     versions.wait_load("v2")
     os.kill(old, SIGKILL)
-    assert restart.result(30).code == 0
+    d.wait_event("worker_died", worker="mail/0")
+    wait_for(lambda: state(d)["renewal"]["outdated"] == 0)
+    assert not restart.done()
     versions.release("v2")
+    assert restart.result(30).code == 0
     works(d, ledger, "v2", "goes on")
     assert versions.loads() == ["v1", "v2"] and d.stop() == 0
 
