@@ -91,6 +91,8 @@ const struct option_spec option_specs[] = {
 	  OPTION_IS_FLAG, FIELD(foreground), 0, 0, NULL },
 	{ NO_LETTER(52), "stop", "ID", OPTION_STOP, "stop the operation with this id",
 	  OPTION_IS_STRING, FIELD(stop), 0, 0, "an id that quredis operations shows" },
+	{ NO_LETTER(53), "lang", "LANGUAGE", OPTION_LANG, "of the handler: python, ruby, node, php, perl or sh",
+	  OPTION_IS_STRING, FIELD(lang), 0, 0, "python, ruby, node, php, perl or sh" },
 	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0,
 	    0, NULL },
 	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the order is given",

@@ -57,6 +57,7 @@
 #define OPTION_ESCAPE	OPTION_BIT(36)
 #define OPTION_FOREGROUND	OPTION_BIT(37)
 #define OPTION_STOP	OPTION_BIT(38)
+#define OPTION_LANG	OPTION_BIT(39)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *socket, *host, *url;
@@ -64,7 +65,7 @@ struct options {			/* strings point into argv */
 	bool json, yes, dry_run, force, help, version;
 	enum colour_choice colour;
 
-	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop;
+	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop, *lang;
 	/* which dead letters; since: also which minutes of stats */
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;
 	int64_t count, max_failures, web_port;	/* -1: not given */

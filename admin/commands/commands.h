@@ -14,6 +14,7 @@ int cmd_destroy(struct admin *a);
 int cmd_done_ls(struct admin *a);
 int cmd_health(struct admin *a);
 int cmd_help(struct admin *a);
+int cmd_init(struct admin *a);
 int cmd_ls(struct admin *a);
 int cmd_nodes(struct admin *a);
 int cmd_operations(struct admin *a);
@@ -28,6 +29,8 @@ int cmd_stats(struct admin *a);
 int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_version(struct admin *a);
+
+const char *init_language(size_t i);	/* of the languages that init knows; NULL: there are no more */
 
 struct queue_health;
 /*

@@ -11,6 +11,7 @@
 #include "admin/commands/complete.h"
 
 #include "admin/cli/cli.h"
+#include "admin/commands/commands.h"
 #include "admin/top/top.h"
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
@@ -113,6 +114,8 @@ static void offer_operand(struct completion *c, const struct command *command)
 		offer_all(c, lists, nitems(lists));
 	else if (strcmp(name, "SHELL") == 0)
 		offer_all(c, shells, nitems(shells));
+	else if (strcmp(name, "DIR") == 0)
+		puts(":files");
 	else if (strcmp(name, "COMMAND") == 0) {
 		offer_commands(c, NULL);
 		offer(c, COMMAND_HELP_OPTIONS, "options of every command");
@@ -160,6 +163,9 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 			offer(c, dead_letter_classes[i].name, NULL);
 	else if (s->bit == OPTION_FROM)
 		offer_all(c, sources, nitems(sources));
+	else if (s->bit == OPTION_LANG)
+		for (size_t i = 0; init_language(i) != NULL; i++)
+			offer(c, init_language(i), NULL);
 	else if (s->bit == OPTION_SORT)
 		for (int i = 0; i < TOP_SORTS; i++)
 			offer(c, top_sort_keys[i].name, top_sort_keys[i].summary);

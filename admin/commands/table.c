@@ -80,6 +80,10 @@ static const struct command rows[] = {
 	  "unhealthy; 3: no supervisor reports it (health.enabled).", TASK_LOOK, COMMAND_LOOKS, "quredis health mail" },
 	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL,
 	  TASK_OTHER, COMMAND_LOOKS, "quredis help dlq retry" },
+	{ "init", "[DIR]", "write a first queue that needs no root", cmd_init, NEED_NOTHING, 0, 1, OPTION_LANG,
+	  "A handler in the language of --lang, and a configuration with a Redis of its own; all is in DIR (.), which "
+	  "is made if it is missing. It prints the commands that start it, push a message and look. It overwrites "
+	  "nothing.", TASK_OTHER, COMMAND_CHANGES, "quredis init greetings --lang python" },
 	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
 	  "All queues of the configuration and of the registry, with the number of messages in each list.",
 	  TASK_LOOK, COMMAND_LOOKS, "quredis ls" },

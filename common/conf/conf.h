@@ -202,6 +202,8 @@ struct conf_report {
 	size_t n, errors, blocked;	/* blocked: problems that block a queue */
 };
 
+#define CONF_REDIS_SERVER "/usr/bin/redis-server"	/* the default of redis.server; Debian installs it there */
+
 /*
  * The configuration file that a program reads, for conf_load(): the one that the option -c names (NULL: none is given),
  * else that of $QUREDIS_CONF, else ./quredis.conf of this user, who is not root, else CONF_SYSTEM_PATH.

@@ -70,7 +70,7 @@ static const struct conf_key global_keys[] = {
 	KEY("redis.tls_verify", BOOL, redis.tls_verify, .fallback = "true"),
 	KEY("redis.embedded", BOOL, redis.embedded, .fallback = "false"),
 	KEY("redis.dir", PATH, redis.dir, .written = CONF_WRITTEN_OWN_DIRECTORY),
-	KEY("redis.server", PATH, redis.server, .fallback = "/usr/bin/redis-server"),
+	KEY("redis.server", PATH, redis.server, .fallback = CONF_REDIS_SERVER),
 	KEY("redis.prefix", STRING, redis.prefix),
 	KEY("redis.allow_eviction", BOOL, redis.allow_eviction, .fallback = "false"),
 
