@@ -59,6 +59,25 @@ def test_walk_through(walk, tmp):
     assert "nobody to greet" in done.stdout and "retried 1 dead letter" in done.stdout
 
 
+def test_the_first_queue_needs_no_root(tmp):
+    build, start, send = blocks("A first queue, without root")
+    bootstrap, init = build.splitlines()
+    assert bootstrap == "./bootstrap build"
+
+    def at_home(line):
+        return ["sh", "-c", "exec " + line.replace("build/release/", f"{BUILD}/")]
+    subprocess.run(at_home(init), cwd=tmp, check=True, timeout=60)
+    with open(tmp / "log", "wb") as log:
+        master = subprocess.Popen(at_home(start), cwd=tmp, stdout=log, stderr=log)
+    try:
+        push, look = send.splitlines()
+        wait_for(lambda: subprocess.run(at_home(push), cwd=tmp, check=False, timeout=60).returncode == 0, 30, "a push")
+        wait_for(lambda: b"Ada" in subprocess.run(at_home(look), cwd=tmp, check=True, timeout=60, stdout=subprocess.PIPE).stdout, 30, "the message to be done")
+    finally:
+        master.terminate()
+        assert master.wait(60) == 0, (tmp / "log").read_text()
+
+
 def test_the_handler_that_stays(tmp, redis, quredisd):
     script, = blocks("A handler that stays")
     (tmp / "greet").write_text(script.replace("/tmp/greetings", f"{tmp}/greetings"))
