@@ -73,6 +73,11 @@ static void explain_loss(const struct slot *next, char out[HOLD_TEXT_SIZE])
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
 }
 
+static bool tells_refusal(const struct board_queue *q, const struct judged *judged)
+{
+	return judged->hold == HOLD_NONE && judged->reason != NULL && judged->reason == holds_refused(q);
+}
+
 static void explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
 {
 	struct slot_text_seen why = slot_text_read(&q->master.refusal);
@@ -87,7 +92,7 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (judged->hold == HOLD_NONE && judged->reason == holds_refused(q))
+	if (tells_refusal(q, judged))
 		explain_refusal(q, out);
 	else if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);
@@ -160,6 +165,6 @@ const char *holds_lasting_reason(const struct scoreboard *b, const struct board_
     const struct hold_slots *slots, const struct judged *judged, const struct conf_queue *conf,
     char out[HOLD_TEXT_SIZE])
 {
-	return judged->hold == HOLD_NONE && judged->reason != holds_refused(q) ? holds_understaffed(q, slots, b)
+	return judged->hold == HOLD_NONE && !tells_refusal(q, judged) ? holds_understaffed(q, slots, b)
 	    : holds_explain(b, q, slots, judged, conf, 0, out);
 }
