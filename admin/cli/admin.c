@@ -68,7 +68,7 @@ void admin_note(const char *fmt, ...)
 
 /* ---- configuration ---- */
 
-/* Once for a command: a console that runs for weeks must not take a file that appears meanwhile. */
+/* A command chooses once: a console that runs for weeks must not take a file that appears meanwhile. */
 void admin_choose_conf(struct admin *a)
 {
 	conf_choose(a->options.conf_path, &a->choice);

@@ -7,7 +7,7 @@
 struct process;
 struct queues;
 
-/* One turn of the replacement of the queue's workers. It forks nothing: see renewal_successor(). */
+/* The master replaces the queue's workers, a step in each turn. It forks nothing here: see renewal_successor(). */
 void renewal_step(struct queues *qs, int queue, int64_t now_ms);
 /* The number of a worker whose successor may be forked now; -1: there is none. */
 int renewal_successor(const struct queues *qs, int queue);

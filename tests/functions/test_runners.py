@@ -461,7 +461,7 @@ def test_check_only_loads(language, tmp):
     assert runner.said() == ""
 
 
-# What a file does when it is loaded, and the last line that the runner then says, which `quredis status` shows.
+# Files that cannot be loaded, and the last line that the runner then says, which `quredis status` shows.
 FAILED_LOADS = {
     "python": ("import quredis_missing", "ModuleNotFoundError: No module named 'quredis_missing' (jobs.py:1 in <module>)",
                "raise ValueError('a\\nb')", "ValueError: a b (jobs.py:1 in <module>)", "def (", "SyntaxError: .*", "exit(0)"),
