@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <bsd/string.h>
@@ -39,7 +40,7 @@ void control_init(struct control *c, char *(*answer)(void *arg, const char *line
 static int open_failed(char *error, size_t size, const char *path)
 {
 	snprintf(error, size, "control socket %s: %s", path, strerror(errno));
-	return -1;
+	return EX_CANTCREAT;
 }
 
 int control_open(struct control *c, const char *path, char *error, size_t size)
@@ -49,13 +50,17 @@ int control_open(struct control *c, const char *path, char *error, size_t size)
 	if (link != NULL) {
 		snprintf(error, size, "control socket: %s", link);
 		free(link);
-		return -1;
+		return EX_CANTCREAT;
+	}
+	if (unix_socket_answers(path)) {
+		snprintf(error, size, "control socket %s: another process answers there", path);
+		return EX_TEMPFAIL;
 	}
 	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
 	if (c->fd == -1)
 		return open_failed(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
-	return 0;
+	return EX_OK;
 }
 
 bool control_restore(struct control *c)

@@ -43,8 +43,8 @@ struct control {
 void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms),
     void *arg);
 
-/* Listens on path, in place of a socket that an earlier master left there: call it with the lock held. -1: the reason
- * is in error. */
+/* Listens on path, in place of a socket that an earlier master left there: call it with the lock held. Returns EX_OK;
+ * else the exit status, with the reason in error: EX_TEMPFAIL if a process answers there, or EX_CANTCREAT. */
 int control_open(struct control *c, const char *path, char *error, size_t size);
 /*
  * Listens again if the socket was removed; one that another process has put there stays. Call it with the lock held.

@@ -269,6 +269,15 @@ def test_a_socket_left_behind_is_replaced_anything_else_is_not(quredisd):
     assert "control socket" in d.events("start_failed")[-1]["reason"]
 
 
+def test_the_socket_of_another_supervisor_is_not_taken(quredisd, tmp):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    path = d.sections["supervisor"]["control_socket"]
+    other = quredisd(queues=[queue("other", "/bin/cat")], supervisor={"control_socket": str(path), "lock_file": str(tmp / "other.lock")}, wait=False)
+    assert other.wait_exit() == 75
+    assert f"control socket {path}: another process answers there" in other.events("start_failed")[-1]["reason"]
+    assert [q["name"] for q in status(d)["queues"]] == ["mail"] and d.stop() == 0
+
+
 def test_quiet_one_queue(redis, quredisd, ledger):
     d = quredisd(queues=[queue("mail", ledger.recorder()), queue("other", ledger.recorder())])
     assert ask(d, "quiet", queue="mail") == {"ok": True}
