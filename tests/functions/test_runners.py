@@ -296,6 +296,18 @@ def test_order_at_the_moment_of_the_return(mode, tmp):
     assert runner.process.wait(60) == (0 if mode else 128 + signal.SIGTERM)
 
 
+def test_order_in_an_eval_of_perl(tmp):
+    """What the eval of the function catches is the order, not a fault of the runner."""
+    (tmp / "jobs.pl").write_text("sub handle { my ($m, $job) = @_; eval { $job->beat; sleep 77 }; print 'caught ', ref $@, ' ', $@ =~ /read-only/, \"\\n\" }\n1;\n")
+    runner = Runner("perl", f"{tmp}/jobs.pl", tmp=tmp)
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    runner.write(b"x")
+    assert runner.answer()[1] == "BEAT"
+    runner.process.terminate()
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert "caught Quredis::Runner::Verdict" in runner.said(), runner.said()
+
+
 ORDERED_EARLY = """
 import os, signal
 setpgid = os.setpgid
