@@ -3,6 +3,7 @@ The runners of etc/runtimes, spoken to over pipes: the protocol of quredis-handl
 languages: functions.py, functions.rb, … do the same, each in its language.
 """
 import dataclasses
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -298,7 +299,8 @@ def test_order_at_the_moment_of_the_return(mode, tmp):
 
 def test_order_in_an_eval_of_perl(tmp):
     """What the eval of the function catches is the order, not a fault of the runner."""
-    (tmp / "jobs.pl").write_text("sub handle { my ($m, $job) = @_; eval { $job->beat; sleep 77 }; print 'caught ', ref $@, ' ', $@ =~ /read-only/, \"\\n\" }\n1;\n")
+    (tmp / "jobs.pl").write_text("sub handle { my ($m, $job) = @_; eval { $job->beat; sleep 77 }; "
+                                 "print 'caught ', ref $@, ' ', $@ =~ /read-only/, \"\\n\" }\n1;\n")
     runner = Runner("perl", f"{tmp}/jobs.pl", tmp=tmp)
     assert runner.process.stdout.readline() == b"READY\n", runner.said()
     runner.write(b"x")
@@ -342,6 +344,58 @@ def test_sign_of_life_of_a_thread_during_another(tmp):
     runner.write(b"x")
     assert runner.process.wait(60) == 128 + signal.SIGTERM
     assert runner.process.stdout.read() == b"PROGRESS %s 1 text\n" % runner.serials[0], runner.said()
+
+
+# The function starts a thread that beats as long as it runs; Perl copies all variables into a thread, so one that beats a few times.
+BEATING_THREADS = {
+    "python": "import threading\n\ndef beat(job):\n    while True:\n        job.beat()\n\ndef handle(message, job):\n"
+              "    if message == b'thread':\n        threading.Thread(target=beat, args=(job,), daemon=True).start()\n",
+    "ruby": 'def handle(message, job)\n  Thread.new { loop { job.beat } } if message == "thread"\nend\n',
+    "perl": 'use threads;\nsub handle { my ($message, $job) = @_; threads->create(sub { $job->beat for 1 .. 9 })->join if $message eq "thread" }\n1;\n',
+}
+BEATING_FORKS = {
+    "python": "import os\n\ndef handle(message, job):\n    if message == b'fork':\n        pid = os.fork()\n        if pid == 0:\n"
+              "            job.beat()\n            os._exit(0)\n        os.waitpid(pid, 0)\n",
+    "ruby": 'def handle(message, job) = message == "fork" && Process.wait(fork { job.beat; exit! })\n',
+    "perl": 'use POSIX;\nsub handle { my ($m, $job) = @_; return if $m ne "fork"; my $pid = fork; '
+            'if (!$pid) { $job->beat; POSIX::_exit(0) } waitpid $pid, 0 }\n1;\n',
+    "php": '<?php\nfunction handle($message, $job) { if ($message !== "fork") return; $pid = pcntl_fork(); '
+           'if ($pid === 0) { $job->beat(); posix_kill(getmypid(), SIGKILL); } pcntl_waitpid($pid, $status); }\n',
+}
+
+
+def answers_beside_beats(runner, serial, count):
+    """Of so many jobs. The sign of life must be whole, and of the one job."""
+    answers = []
+    while len(answers) < count:
+        line = runner.process.stdout.readline()
+        if line != b"BEAT %s\n" % serial:
+            answers.append(line)
+    return answers
+
+
+@pytest.mark.parametrize("language", BEATING_THREADS)
+def test_answers_beside_a_thread_that_beats(run_text, language):
+    """Each answer comes once and whole, though the pipe is always full."""
+    runner = run_text(language, BEATING_THREADS[language])
+    fcntl.fcntl(runner.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    batches = [[b"x"] * size for size in [900, *[200] * 100]]
+    batches[0][50] = b"thread"
+    for batch in batches:
+        asked = len(runner.serials)
+        runner.write(*batch)
+        assert answers_beside_beats(runner, runner.serials[50], len(batch)) == [b"OK %s\n" % serial for serial in runner.serials[asked:]]
+
+
+@pytest.mark.parametrize("language", BEATING_FORKS)
+def test_answers_beside_a_fork_that_beats(run_text, language):
+    """The fork has a copy of the answers that wait."""
+    runner = run_text(language, BEATING_FORKS[language])
+    for n in range(5):
+        asked = len(runner.serials)
+        runner.write(*[b"x"] * 20, b"fork")
+        assert answers_beside_beats(runner, runner.serials[-1], 21) == [b"OK %s\n" % serial for serial in runner.serials[asked:]]
+    assert runner.close() == (0, b"")
 
 
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
