@@ -285,13 +285,22 @@ os.write = write
 """
 
 
-@pytest.mark.parametrize("mode", [(), ("--isolate",)], ids=name_of)
-def test_order_at_the_moment_of_the_return(mode, tmp):
-    """Python runs its handler of signals right behind the call. The function has returned, so its message is done."""
-    (tmp / "jobs.py").write_text("from signal import raise_signal as handle\n")
-    runner = Runner("python", *mode, "--json", f"{tmp}/jobs.py", tmp=tmp)
-    assert runner.process.stdout.readline() == b"READY\n", runner.said()
-    assert runner.ask(b"15") == "OK"
+# The file, the function and the message: an order comes while a function in C runs, so the interpreter handles it right behind the call.
+ORDERED_AT_RETURN = {
+    "python": ("from signal import raise_signal as handle\n", "handle", b"15"),
+    "ruby": ("alias handle `\n", "handle", b"kill -TERM $PPID"),
+    "perl": ('sub handle { @_ = ("TERM", $$); goto &CORE::kill }\n1;\n', "handle", b""),
+    "php": ("<?php\n", "shell_exec", b"kill -TERM $PPID"),
+    "node": ('exports.handle = (message) => { process.kill(process.pid, "SIGTERM") }\n', "handle", b""),
+}
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_order_at_the_moment_of_the_return(run_text, language, mode):
+    """The function has returned, so its message is done."""
+    text, function, message = ORDERED_AT_RETURN[language]
+    runner = run_text(language, text, *mode, *(["--json"] if language == "python" else []), function=function)
+    assert runner.ask(message) == "OK"
     if mode:                            # the signal of its own process is none of the runner
         assert runner.close() == (0, b"")
     assert runner.process.wait(60) == (0 if mode else 128 + signal.SIGTERM)
