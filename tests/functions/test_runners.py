@@ -446,6 +446,45 @@ def test_end_of_a_child(start, language):
     assert runner.close() == (0, b"")
 
 
+# The function closes what it prints to, then it returns or raises.
+CLOSES_OUTPUT = {
+    "python": "import sys\n\ndef handle(message):\n    sys.stdout.close()\n    sys.stderr.close()\n    if message == b'raise': raise ValueError('bad')\n",
+    "ruby": 'def handle(message)\n  $stdout.close\n  $stderr.close\n  raise ArgumentError, "bad" if message == "raise"\nend\n',
+    "perl": 'sub handle { close STDOUT; close STDERR; die "bad" if $_[0] eq "raise" }\n1;\n',
+    "php": '<?php\nfunction handle($message) { fclose(STDOUT); fclose(STDERR); $message === "raise" && throw new InvalidArgumentException("bad"); }\n',
+    "node": 'const fs = require("fs");\n'
+            'exports.handle = (message) => { fs.closeSync(1); fs.closeSync(2); if (String(message) === "raise") throw new RangeError("bad"); }\n',
+}
+
+
+@pytest.mark.parametrize("message", [b"return", b"raise"])
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_function_that_closes_its_output(run_text, language, mode, message):
+    runner = run_text(language, CLOSES_OUTPUT[language], *mode)
+    answer = runner.ask(message)
+    assert answer == "OK" if message == b"return" else answer.startswith(f"FAIL class={RAISED[language]} bad"), answer
+    assert runner.close() == (0, b"")
+
+
+# The function closes what the runner has opened, so its child cannot answer. The runner alone does what the file registers for its end.
+CLOSES_ALL = {
+    "python": "import atexit, os\natexit.register(print, 'runner ended')\n\ndef handle(message):\n    os.closerange(3, 999)\n",
+    "ruby": 'at_exit { puts "runner ended" }\ndef handle(message) = ObjectSpace.each_object(IO) { |x| x.close if !x.closed? && x.fileno > 2 }\n',
+    "perl": 'use POSIX;\nEND { print "runner ended\\n" }\nsub handle { POSIX::close($_) for 3 .. 99 }\n1;\n',
+    "php": '<?php register_shutdown_function(fn() => print("runner ended\\n"));\n'
+           'function handle($message) { for ($fd = 3; $fd < 99; $fd++) { Quredis\\Libc::close($fd); } }\n',
+}
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_child_that_cannot_answer(run_text, language):
+    runner = run_text(language, CLOSES_ALL[language], "--isolate")
+    for _ in range(3):
+        assert runner.ask(b"x") == f"FAIL exit_code=1 {ENDED}"
+    assert runner.close() == (0, b"")
+    assert runner.said().count("runner ended") == 1, runner.said()
+
+
 IGNORES_CHILDREN = {
     "python": "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
               "def handle(message):\n    if message == b'kill': os.kill(os.getpid(), 9)\n",
