@@ -502,6 +502,107 @@ def test_end_of_a_child_of_a_file_that_ignores_children(run_text, language):
     assert runner.close() == (0, b"")
 
 
+STARTS_A_HELPER = {
+    "python": "import subprocess\nhelper = subprocess.Popen(['sleep', '77'])\n\ndef handle(message): pass\n",
+    "ruby": 'spawn("sleep", "77")\ndef handle(message) = nil\n',
+    "perl": 'if (!fork) { exec "sleep", "77" }\nsub handle { }\n1;\n',
+    "php": "<?php\n$helper = proc_open(['sleep', '77'], [], $pipes);\nfunction handle($message) { }\n",
+}
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_what_the_file_starts_stays(run_text, language):
+    runner = run_text(language, STARTS_A_HELPER[language], "--isolate")
+    helpers = children_of(runner.process.pid)
+    assert len(helpers) == 1
+    assert [runner.ask(b"x") for _ in range(2)] == ["OK", "OK"]
+    assert children_of(runner.process.pid) == helpers and alive(helpers[0])
+    os.kill(helpers[0], signal.SIGKILL)
+    assert runner.close() == (0, b"")
+
+
+# A library that fails in place of the kernel, and says when a number is signalled that the kernel may have given to another process.
+SHIM = r"""
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t reaped[64];
+static int number_of_reaped;
+
+int kill(pid_t pid, int number)
+{
+	for (int n = 0; n < number_of_reaped; n++)
+		if (reaped[n] == abs(pid))
+			dprintf(2, "signalled after its end\n");
+	return syscall(SYS_kill, pid, number);
+}
+
+int killpg(pid_t group, int number)
+{
+	return kill(-group, number);
+}
+
+pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+	pid_t ended = syscall(SYS_wait4, pid, status, options, usage);
+
+	if (ended > 0 && number_of_reaped < 64)
+		reaped[number_of_reaped++] = ended;
+	if (ended > 0 && getenv("ORDER_AT_REAP"))
+		raise(SIGTERM);
+	return ended;
+}
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+	return wait4(pid, status, options, NULL);
+}
+"""
+
+
+@pytest.fixture
+def shim(tmp):
+    (tmp / "shim.c").write_text(SHIM)
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", tmp / "shim.so", tmp / "shim.c"], check=True, timeout=60)
+    return {"LD_PRELOAD": str(tmp / "shim.so")}
+
+
+# PHP binds its extensions to the C library itself, but calls a function of the runner's namespace first.
+SHIM_PHP = """<?php
+namespace Quredis {
+    function posix_kill($pid, $number)
+    {
+        file_exists("/proc/" . abs($pid)) || print "signalled after its end\\n";
+        return \\posix_kill($pid, $number);
+    }
+}
+namespace { require "%s"; }
+""" % (HERE / "functions.php")
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_no_number_is_signalled_that_is_free(start, shim, language, tmp):
+    """Neither at the end of a child, nor if an order comes when it has just been reaped."""
+    path = HERE / f"functions.{FILES[language]}"
+    if language == "php":
+        path = tmp / "shim.php"
+        path.write_text(SHIM_PHP)
+    runner = start(language, "--isolate", path=path, env=shim)
+    for message in (b"ok", b"daemon", b"linger"):
+        assert runner.ask(message) == "OK"
+    assert runner.close() == (0, b"")
+    assert "signalled after its end" not in runner.said()
+    runner = start(language, "--isolate", path=path, env={**shim, "ORDER_AT_REAP": "1"})
+    assert runner.ask(b"ok") == "OK"
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert "signalled after its end" not in runner.said()
+
+
 @pytest.mark.parametrize("language", ISOLATED)
 def test_nothing_of_a_child_lives(start, language):
     """Also what has a session of its own, or keeps the pipe of the child open, is dead before the answer is written."""
