@@ -24,6 +24,8 @@ static void append_state(struct buffer *all, const json_t *document)
 
 	if (state == NULL || (holds_by_name(state) == HOLD_NONE && why == NULL))
 		return;
+	if (holds_by_name(state) == HOLD_NONE && all->len > 0 && strstr(all->data, why) != NULL)
+		return;
 	if (holds_by_name(state) == HOLD_NONE) {
 		buffer_format(all, "%s%s", all->len > 0 ? "; " : "", why);
 		return;

@@ -103,6 +103,9 @@
 	    .text = "workers started in place of dead workers") \
 	X(BREAKER, .scope = FACT_OF_HOST, .key = "breaker", .type = FACT_FLAG, .metric = METRIC_BREAKER_OPEN, \
 	    .text = "the breaker is open") \
+	X(HANDLER_REFUSED, .scope = FACT_OF_HOST, .key = "handler_refused", .type = FACT_FLAG, \
+	    .metric = METRIC_HANDLER_REFUSED, \
+	    .text = "the new handler was not ready, and workers with the old one go on") \
 	X(NEXT_ATTEMPT, .scope = FACT_OF_HOST, .key = "next_attempt_ms", .type = FACT_LEFT, \
 	    .metric = METRIC_BREAKER_NEXT_ATTEMPT, \
 	    .title = "Next attempt", \

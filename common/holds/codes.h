@@ -6,8 +6,8 @@
  * a figure; the codes of holds stand in their table. A row has
  *	name		in reports
  *	checks		of doctor that find the cause, too
- *	before, after	the command that shows more: its words before and after the name of the queue. NULL: the text
- *			of the reason says enough
+ *	before, after	the command that shows more, or ends it: its words before and after the name of the queue. NULL:
+ *			the text of the reason says enough
  *	page		of the console that explains it; NULL: that of the queue
  * sweeper/report/health_codes.c has the figure, the limits and the text of each.
  */
@@ -24,6 +24,8 @@
 	X(PAUSED, .name = "paused", .checks = { "paused" }) \
 	X(ARCHIVE, .name = "archive", .page = "dead-letters") \
 	X(BOUNDS, .name = "bounds", .checks = { "bounds" }, .page = "dead-letters") \
+	X(HANDLER_REFUSED, .name = "handler_refused", .checks = { "supervisor", "functions" }, .before = "restart", \
+	    .after = "") \
 	X(LEFTOVERS, .name = "leftovers") \
 	X(ASIDE, .name = "aside")
 

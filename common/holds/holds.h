@@ -120,7 +120,8 @@ struct judged holds_worst(const struct scoreboard *b, const struct board_queue *
 bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
-const char *holds_refused(const struct board_queue *q);	/* why it still has its old handler; NULL: it has not */
+/* that it still has its old handler; NULL: it has not */
+const char *holds_refused(const struct board_queue *q);
 /* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are
  * configured. */
 const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b);
@@ -144,6 +145,9 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 /* The same for one row of holds_list(), which has a row for each of the others. */
 const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
+
+/* The words of holds_refused(), with the reason of the refusal. NULL: there is none */
+const char *holds_explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE]);
 
 /*
  * For a report that is read later, without times: why the queue does not fetch; while it does, why it has no workers,

@@ -78,12 +78,17 @@ static bool tells_refusal(const struct board_queue *q, const struct judged *judg
 	return judged->hold == HOLD_NONE && judged->reason != NULL && judged->reason == holds_refused(q);
 }
 
-static void explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
+const char *holds_explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
 {
 	struct slot_text_seen why = slot_text_read(&q->master.refusal);
+	const char *words = holds_refused(q);
 
+	if (words == NULL)
+		return NULL;
+	strlcpy(out, words, HOLD_TEXT_SIZE);
 	if (why.number != -1)
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
+	return out;
 }
 
 /* More of the reason of this one hold, without times that are to come. */
@@ -93,7 +98,7 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 	char more[QUEUE_ERROR_MORE_SIZE];
 
 	if (tells_refusal(q, judged))
-		explain_refusal(q, out);
+		holds_explain_refusal(q, out);
 	else if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);
 	else if (judged->hold == HOLD_NO_PROCESS)

@@ -137,6 +137,14 @@ static void bounds_text(const struct reason *r)
 	    "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max");
 }
 
+static void refused_text(const struct reason *r)
+{
+	char text[HOLD_TEXT_SIZE];
+	const char *why = r->q->board == NULL ? NULL : holds_explain_refusal(r->q->board, text);
+
+	add_text(r, "%s; correct it, then quredis restart %s", why == NULL ? r->what : why, r->q->keys.name);
+}
+
 static void aside_text(const struct reason *r)
 {
 	add_text(r, "%" PRId64 " %s; the newest has %" PRId64 " bytes; %s", r->value, r->what, aside_of(r->q)->size,
@@ -163,6 +171,11 @@ static int64_t growth_to_judge_ms(const struct sweeper_queue *q, const struct co
 static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n)
 {
 	return n[FACT_INGRESS_SIZE] > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
+}
+
+static bool handler_is_refused(const struct sweeper_queue *q)
+{
+	return q->board != NULL && holds_refused(q->board) != NULL;
 }
 
 /* ---- the table ---- */
@@ -203,6 +216,9 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 	X(HEALTH_BOUNDS, bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
 	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
 	    "dead letters are within the bounds") \
+	X(HEALTH_HANDLER_REFUSED, handler_is_refused(q), 0, NONE, 1, refused_text, \
+	    "its new handler was not ready, and workers with the old one go on", \
+	    "no new handler is refused any more") \
 	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \

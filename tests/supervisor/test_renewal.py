@@ -1,4 +1,5 @@
 """quredis restart, and a reload, of a queue whose handler says READY: the old one works until the new one is ready."""
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from signal import SIGCONT, SIGKILL, SIGSTOP
@@ -114,6 +115,35 @@ def test_a_handler_that_does_not_load_leaves_the_old_one_in_place(renewing, vers
     assert d.quredis("restart", "mail").code == 0
     works(d, ledger, "v2", "repaired")
     assert state(d)["reason"] is None and len(d.events("handler_refused")) == 1 and d.stop() == 0
+
+
+def reasons(d):
+    return {r["code"]: r for r in json.loads(d.quredis("health", "mail", "--json").out)["queues"][0]["reasons"]}
+
+
+def test_a_refused_handler_shows_where_an_operator_looks(quredisd, handler, versions, tmp):
+    page = tmp / "quredis.prom"
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)],
+                 health={"enabled": True, "interval": "1s"}, metrics={"textfile": str(page), "interval": "1s"})
+    wait_for(lambda: d.events("handler_ready"), 30)
+    wait_for(lambda: page.exists() and 'quredis_handler_refused{queue="mail"} 0' in page.read_text(), 30, "a sample")
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    why = "new handler was not ready, and workers with the old one go on: its handler ended before it was ready, with exit status 1: no module PIL"
+    reason = wait_for(lambda: reasons(d).get("handler_refused"), 30, "a report of health")
+    assert reason["status"] == "degraded" and reason["text"] == f"its {why}; correct it, then quredis restart mail"
+    assert d.quredis("health", "mail").out.count("was not ready") == 1
+    wait_for(lambda: '"handler_refused":true' in d.quredis("nodes", "--json").out.replace(" ", ""), 30, "a report of the node")
+    wait_for(lambda: 'quredis_handler_refused{queue="mail"} 1' in page.read_text(), 30, "a sample")
+    found = {f["check"]: f for f in json.loads(d.quredis("doctor", "--json").out)}
+    assert found["supervisor"]["where"] == "mail" and found["supervisor"]["what"] == f"the {why}"
+    assert found["supervisor"]["advice"] == f"correct the new handler, then: quredis -c {d.conf} restart mail"
+    assert found["health"]["severity"] == "note" and "see check supervisor" in found["health"]["what"]
+    versions.set("v2")
+    assert d.quredis("restart", "mail").code == 0
+    wait_for(lambda: "handler_refused" not in reasons(d), 30, "a queue that has recovered")
+    wait_for(lambda: 'quredis_handler_refused{queue="mail"} 0' in page.read_text(), 30, "a sample")
+    assert "was not ready" not in d.quredis("doctor").out and d.stop() == 0
 
 
 def test_a_reload_keeps_the_old_handler_too_and_tries_again(renewing, versions, ledger, tmp):
