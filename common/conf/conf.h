@@ -258,6 +258,8 @@ void conf_report_print(const struct conf_report *report, FILE *out);
  */
 typedef void conf_flaw_found(void *arg, const char *path, const char *flaw, const char *advice);
 void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg);
+/* The PATH that the handler gets, where the supervisor has inherited this one (NULL: none). */
+const char *conf_handler_path(const struct conf_queue *q, const char *inherited);
 /*
  * Whether this user can open what a start opens: calls found for each key whose file it cannot. Returns the exit status
  * of such a start, 0 if there is no flaw. Makes nothing.
@@ -266,7 +268,6 @@ typedef void conf_start_flaw(void *arg, const char *key, const char *flaw, const
 int conf_start_check(const struct conf *conf, conf_start_flaw *found, void *arg);
 /* Of redis.dir: static text; NULL: none. */
 const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st);
-#define CONF_DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"	/* of handlers, unless there is another */
 
 /* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the
  * values that `env` sets, with a comment. Except for these it parses again to an equal configuration. */

@@ -118,17 +118,6 @@ static void add_missing(const struct program *p, char *text, char *near)
 	free(near);
 }
 
-/* The PATH that the handler gets, as common/handler/env.c makes it. */
-static const char *path_of(const struct conf_queue *q)
-{
-	const char *own = q->run_as.switch_user ? NULL : getenv("PATH");
-
-	for (char **var = q->env; var != NULL && *var != NULL; var++)
-		if (strncmp(*var, "PATH=", 5) == 0)
-			return *var + 5;
-	return own == NULL ? CONF_DEFAULT_PATH : own;
-}
-
 /* The program that "#!/usr/bin/env ARGUMENT" looks for: the whole rest of the line, unless it begins with -S. NULL: not
  * known */
 static const char *env_program(char *argument)
@@ -145,7 +134,7 @@ static const char *env_program(char *argument)
 
 static void check_env(const struct program *p, char *argument)
 {
-	const char *name = env_program(argument), *where = path_of(p->q);
+	const char *name = env_program(argument), *where = conf_handler_path(p->q, getenv("PATH"));
 	char *copy = alloc_string(where), *rest = copy, *dir, *near = NULL;
 	bool found = name == NULL;
 

@@ -2,7 +2,7 @@
  * Finds the file that a command line gives to an interpreter, also behind env(1). An interpreter that cannot open its
  * script exits with a status, as any handler does, so the script is looked at before: when the configuration is loaded,
  * and by the child before exec. A wrong guess would stop a queue whose handler is in order: where it is not certain
- * which file it is, none is found. Async-signal-safe.
+ * which file it is, none is found. Async-signal-safe, but for the last two functions.
  */
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +28,7 @@ static const struct interpreter {
 	{ "sh", "efuvx", "" }, { "tclsh", "", "" }, { "zsh", "efuvx", "" },
 };
 
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define WORDS_MAX 32		/* of a command line behind env; the script of a longer one is not known */
 
 /* The command line that env runs. A word is a part of an argument, or of `room`. */
@@ -196,4 +197,17 @@ char *conf_script_path(const struct conf_queue *q, const struct conf_script *scr
 	if (script->path[0] == '/')
 		return alloc_string(script->path);
 	return alloc_format("%s/%s", dir == NULL ? "" : dir, script->path);
+}
+
+const char *conf_handler_path(const struct conf_queue *q, const char *inherited)
+{
+	const char *path = q->run_as.switch_user || q->run_as.login != NULL || inherited == NULL ? DEFAULT_PATH
+	    : inherited;
+
+	for (char **var = q->env; var != NULL && *var != NULL; var++)
+		if (strncmp(*var, "PATH=", 5) == 0)
+			path = *var + 5;
+		else if (strcmp(*var, "PATH") == 0 && inherited != NULL)
+			path = inherited;
+	return path;
 }

@@ -70,7 +70,6 @@ static void set_value(struct handler_env *e, const char *name, const char *value
 static void set_passed(struct handler_env *e, char *const *inherited)
 {
 	set_value(e, passed[0], inherited_value(inherited, passed[0]));
-	set_value(e, "PATH", CONF_DEFAULT_PATH);
 	for (; *inherited != NULL; inherited++)
 		if (strchr(*inherited, '=') != NULL &&
 		    (named_in(passed, nitems(passed), *inherited) || strncmp(*inherited, "LC_", 3) == 0))
@@ -83,7 +82,6 @@ static void set_user(struct handler_env *e, const struct conf_run_as *user)
 	set_value(e, "HOME", user->home != NULL ? user->home : "/");
 	set_value(e, "USER", user->login);
 	set_value(e, "LOGNAME", user->login);
-	set_value(e, "PATH", CONF_DEFAULT_PATH);
 	set_value(e, "SHELL", "/bin/sh");
 }
 
@@ -111,6 +109,7 @@ void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char
 		set_user(e, &conf->run_as);
 	if (conf->env != NULL)
 		set_configured(e, conf->env, inherited);
+	set_value(e, "PATH", conf_handler_path(conf, inherited_value(inherited, "PATH")));
 }
 
 void handler_env_free(struct handler_env *e)
