@@ -35,6 +35,8 @@ struct walk {
 	size_t at;		/* from here on */
 	int links;
 	bool links_only;	/* judge the owners of links, and nothing else */
+	file_may_enter *may_enter;	/* NULL, or the one judge, of directories */
+	void *arg;			/* of may_enter */
 	/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
 	bool open;
 	bool over;		/* the walk cannot go on: the component is missing, or it cannot be opened */
@@ -67,6 +69,11 @@ static void judge_owner(struct walk *w, const struct stat *st)
 	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
 	    !file_is_frozen(shown_path(w));
 
+	if (w->may_enter != NULL) {
+		if (S_ISDIR(st->st_mode) && !w->may_enter(w->arg, shown_path(w), st))
+			w->flaw = alloc_string(shown_path(w));
+		return;
+	}
 	if (w->links_only) {
 		if (S_ISLNK(st->st_mode) && st->st_uid != 0 && st->st_uid != w->user)
 			w->flaw = alloc_format(
@@ -102,6 +109,8 @@ static bool is_of_path(int error)
 static void note_error(struct walk *w, int error)
 {
 	w->over = true;
+	if (w->may_enter != NULL)
+		return;			/* nothing is known of the rest */
 	if (!is_of_path(error)) {
 		w->flaw = alloc_format("%s cannot be examined: %s", shown_path(w), strerror(error));
 	} else if (error == ENOENT && w->open) {
@@ -113,7 +122,9 @@ static void note_error(struct walk *w, int error)
 /* The kernel resolves one link at a time and may still accept the path. */
 static void note_too_long(struct walk *w)
 {
-	w->flaw = alloc_format("%s: the path is too long once its links are resolved", shown_path(w));
+	w->over = true;
+	if (w->may_enter == NULL)
+		w->flaw = alloc_format("%s: the path is too long once its links are resolved", shown_path(w));
 }
 
 static void go_up(char *path)
@@ -220,6 +231,14 @@ char *file_path_flaw(const char *path, uid_t user, bool *everybody)
 char *file_link_flaw(const char *path, uid_t user)
 {
 	struct walk w = { .user = user, .links_only = true };
+
+	walk_path(&w, path);
+	return w.flaw;
+}
+
+char *file_closed_directory(const char *path, file_may_enter *may_enter, void *arg)
+{
+	struct walk w = { .may_enter = may_enter, .arg = arg };
 
 	walk_path(&w, path);
 	return w.flaw;

@@ -64,6 +64,12 @@ char *file_path_flaw(const char *path, uid_t user, bool *everybody);
  */
 char *file_link_flaw(const char *path, uid_t user);
 /*
+ * The first directory that may_enter() refuses on the way to what an absolute path names, also behind links; a
+ * directory that the path names is one of them. A new string; NULL: there is none, or a component is missing before.
+ */
+typedef bool file_may_enter(void *arg, const char *dir, const struct stat *st);
+char *file_closed_directory(const char *path, file_may_enter *may_enter, void *arg);
+/*
  * Opens a directory to write into it. Between the check of a component and the opening no link can come into the path.
  * The directory must belong to root or the user. -1: *flaw is a new string.
  */
