@@ -1,6 +1,6 @@
 /*
- * Checks the programs of queues against this host, at load time only: whether their users can execute them, and whether
- * the files that they get exist.
+ * Checks the programs of queues against this host, at load time only: whether they and the files that they get exist,
+ * and whether others can change them. program.c judges whether their users can execute them.
  */
 #include <sys/stat.h>
 
@@ -15,37 +15,6 @@
 #include "common/base/base.h"
 #include "common/conf/load.h"
 
-struct program {
-	struct conf_loading *l;
-	const struct conf_queue *q;
-	const struct conf_origin *where;
-	const char *key, *path;
-};
-
-/* Looks at the file alone, not at the directories of its path. */
-static bool may_execute(const struct program *s, const struct stat *st)
-{
-	const struct conf_run_as *r = &s->q->run_as;
-
-	return r->switch_user || s->l->conf->supervisor.as.switch_user ? conf_run_as_may(r, st, S_IXOTH)
-	    : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
-}
-
-static void check_executable(const struct program *s)
-{
-	struct stat st;
-
-	if (stat(s->path, &st) == -1)
-		conf_error(s->l, s->where, errno == ENOENT ? "%s: %s does not exist" : "%s: %s: %s", s->key, s->path,
-		    strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		conf_error(s->l, s->where, "%s: %s is not a regular file", s->key, s->path);
-	else if (!may_execute(s, &st))
-		conf_error(s->l, s->where, "%s: %s cannot be executed by %s (mode %04o)", s->key, s->path,
-		    s->q->run_as.login != NULL ? s->q->run_as.login : "the supervisor's user", st.st_mode & 07777);
-	conf_check_path(s->l, s->where, s->key, s->path, s->q->run_as.uid, s->q->run_as.uid == 0);
-}
-
 static void check_working_directory(struct conf_loading *l, const struct conf_queue *q)
 {
 	struct stat st;
@@ -53,23 +22,27 @@ static void check_working_directory(struct conf_loading *l, const struct conf_qu
 
 	if (dir == NULL)
 		return;
-	if (stat(dir, &st) == -1)
+	if (stat(dir, &st) == -1 && errno != EACCES)
 		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s: %s", dir,
 		    strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
+	else if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
 		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s is not a directory", dir);
 }
 
+/* program.c judges one that exists, also behind a directory that this user may not enter. */
 static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where,
     const char *key, const char *path)
 {
-	struct program s = { .l = l, .q = q, .where = where, .key = key, .path = path };
+	struct stat st;
 
 	if (path[0] != '/') {
 		conf_error(l, where, "%s: expected an absolute path as the first element, not \"%s\"", key, path);
 		return;
 	}
-	check_executable(&s);
+	if (stat(path, &st) == -1 && errno != EACCES)
+		conf_error(l, where, errno == ENOENT ? "%s: %s does not exist" : "%s: %s: %s", key, path,
+		    strerror(errno));
+	conf_check_path(l, where, key, path, q->run_as.uid, q->run_as.uid == 0);
 }
 
 /*
@@ -142,32 +115,43 @@ static bool is_checked(const struct conf_loading *l, const struct conf_queue *q)
 	return false;
 }
 
+struct command {
+	struct conf_loading *l;
+	const struct conf_origin *where;
+	const char *key;
+};
+
+static void report_purge_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+{
+	const struct command *c = arg;
+
+	conf_error(c->l, c->where, "%s: %s: %s: %s", c->key, path, flaw, advice);
+}
+
 static void check_purge_program(struct conf_loading *l, const struct conf_queue *q)
 {
 	const char *path = q->purge.check == NULL ? NULL : q->purge.check[0];
+	struct command c = { l, has_own_check(q) ? conf_queue_origin(q, "purge.check")
+	    : conf_origin(l->conf, "purge.check"), "purge.check" };
 
 	/* not absolute: conf_check_purge() reports it */
 	if (path == NULL || path[0] != '/' || is_checked(l, q))
 		return;
-	check_program(l, q, has_own_check(q) ? conf_queue_origin(q, "purge.check")
-	    : conf_origin(l->conf, "purge.check"), "purge.check", path);
+	check_program(l, q, c.where, c.key, path);
+	conf_command_check(q, q->purge.check, report_purge_flaw, &c);
 }
 
-struct seen {
-	struct conf_loading *l;
-	const struct conf_queue *q;
-};
-
-static void add_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+static void report_handler_flaw(void *arg, const char *path, const char *flaw, const char *advice)
 {
-	const struct seen *s = arg;
-	const char *key = s->q->function == NULL ? "handler" : "function";
+	const struct command *c = arg;
 
-	conf_blocked(s->l, conf_queue_origin(s->q, key), "%s: %s: %s: %s", key, path, flaw, advice);
+	conf_blocked(c->l, c->where, "%s: %s: %s: %s", c->key, path, flaw, advice);
 }
 
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 {
+	const char *key = q->function == NULL ? "handler" : "function";
+
 	conf_check_user(l, q);
 	check_working_directory(l, q);
 	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED) {
@@ -176,6 +160,6 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
 	}
-	conf_program_check(q, add_flaw, &(struct seen){ l, q });
+	conf_program_check(q, report_handler_flaw, &(struct command){ l, conf_queue_origin(q, key), key });
 	check_purge_program(l, q);
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 
@@ -26,7 +27,7 @@
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
  *	start.c		whether this user can open what a start opens
- *	program.c	whether the user of a queue can execute its handler
+ *	program.c	whether the user of a queue can execute its handler; elf.c: of a file that is no script
  *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
@@ -123,6 +124,16 @@ struct conf_function_parts {
 	const char *runner, *package;	/* package: of Debian, which has the interpreter */
 };
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts);
+
+/* program.c: of another command that runs as the handler of q does */
+void conf_command_check(const struct conf_queue *q, char *const *argv, conf_flaw_found *found, void *arg);
+
+/* script.c: the program that "#!/usr/bin/env ARGUMENT" looks for: the whole rest of the line, unless it begins with -S.
+ * NULL: not known */
+const char *conf_env_program(char *argument);
+
+/* elf.c. Static text; NULL: none. loader: the path of the program that loads it; "": none. */
+const char *conf_elf_flaw(int fd, off_t size, char loader[PATH_MAX]);
 
 /* check.c, check_queue.c, check_host.c */
 void conf_check(struct conf_loading *l);

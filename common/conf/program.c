@@ -1,13 +1,16 @@
 /*
- * Judges whether the user of a queue can execute the handler: the directories above each file of it, its mount, its
- * interpreter and the line ends of a script. quredisd -t, a start, a reload and quredis doctor show these judgements.
+ * Judges whether the user of a queue can execute the handler, by the files that it needs: the program, its interpreter,
+ * the loader of that, and the files that an interpreter reads. A table of checks says what each use of a file asks for.
+ * quredisd -t, a start, a reload and quredis doctor show these judgements.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,22 +21,34 @@
 #include "common/conf/load.h"
 
 #define HEAD_SIZE 512
+#define LINE_MAX_KERNEL 255	/* bytes of the first line; the kernel cuts a longer one (BINPRM_BUF_SIZE) */
+#define DEPTH_MAX 5		/* interpreters of interpreters that the kernel follows */
 #define NAMES_MAX 8192		/* of a directory in which a similar name is looked for */
 
-struct program {
+/* How the handler uses a file. */
+#define USE_EXEC 1u		/* by execve(2) */
+#define USE_SEARCH 2u		/* by execvp(3), which gives a file that begins with no #! to /bin/sh */
+#define USE_READ 4u		/* by an interpreter */
+#define USE_ENTER 8u		/* as its directory */
+
+struct file {
 	const struct conf_queue *q;
-	const char *path;
-	bool executed;		/* by execve(2) */
-	bool read;		/* by an interpreter that the command line names */
-	conf_flaw_found *found;
-	void *arg;
+	const char *path;	/* absolute */
+	unsigned uses;
+	int depth;		/* 0: the command line names it */
 };
 
-static void add_flaw(const struct program *p, char *text, char *advice)
+struct flaw {
+	char *text, *advice;	/* new strings */
+};
+
+static bool judge_file(const struct file *f, struct flaw *flaw);
+
+/* For the ends of checks: false. */
+static bool is_flawed(struct flaw *flaw, char *text, char *advice)
 {
-	p->found(p->arg, p->path, text, advice);
-	free(text);
-	free(advice);
+	*flaw = (struct flaw){ text, advice };
+	return false;
 }
 
 static const char *user_of(const struct conf_queue *q)
@@ -43,51 +58,64 @@ static const char *user_of(const struct conf_queue *q)
 }
 
 /* The kernel also knows the groups of this process, and access control lists, which may allow more than the mode. */
-static bool may(const struct program *p, const char *path, const struct stat *st, mode_t right)
+static bool user_may(const struct conf_run_as *r, const char *path, const struct stat *st, mode_t right)
 {
-	const struct conf_run_as *r = &p->q->run_as;
-
 	if (r->uid == geteuid() && r->ngroups == 0)
 		return faccessat(AT_FDCWD, path, right == S_IROTH ? R_OK : X_OK, AT_EACCESS) == 0;
 	return conf_run_as_may(r, st, right) || getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
-static void check_directories(const struct program *p, const struct stat *of_file)
-{
-	char *dir = alloc_string(p->path);
-	struct stat st;
+/* ---- what the mode and the mount allow ---- */
 
-	(void)of_file;
-	for (char *slash = strchr(dir + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (stat(dir, &st) == 0 && !may(p, dir, &st, S_IXOTH)) {
-			add_flaw(p, alloc_format("%s may not enter %s", user_of(p->q), dir),
-			    alloc_format("chmod o+x %s, or move the handler elsewhere", dir));
-			break;
-		}
-		*slash = '/';
-	}
-	free(dir);
+static bool may_enter(void *arg, const char *dir, const struct stat *st)
+{
+	return user_may(arg, dir, st, S_IXOTH);
 }
 
-static void check_readable(const struct program *p, const struct stat *st)
+static bool has_open_way(const struct file *f, struct flaw *flaw)
 {
-	if (!may(p, p->path, st, S_IROTH))
-		add_flaw(p, alloc_format("%s may not read it, but its interpreter has to", user_of(p->q)),
-		    alloc_format("chmod o+r %s", p->path));
+	struct conf_run_as user = f->q->run_as;
+	char *closed = file_closed_directory(f->path, may_enter, &user);
+
+	if (closed == NULL)
+		return true;
+	is_flawed(flaw, alloc_format("%s may not enter %s", user_of(f->q), closed),
+	    alloc_format("chmod o+x %s, or move the handler elsewhere", closed));
+	free(closed);
+	return false;
 }
 
-static void check_mount(const struct program *p, const struct stat *st)
+static bool is_regular(const struct file *f, const struct stat *st, struct flaw *flaw)
+{
+	return S_ISREG(st->st_mode) || is_flawed(flaw, alloc_string("it is not a regular file"),
+	    alloc_format("name a file instead of %s", f->path));
+}
+
+static bool is_executable(const struct file *f, const struct stat *st, struct flaw *flaw)
+{
+	return user_may(&f->q->run_as, f->path, st, S_IXOTH) || is_flawed(flaw,
+	    alloc_format("%s may not execute it (mode %04o)", user_of(f->q), st->st_mode & 07777),
+	    alloc_format("chmod +x %s", f->path));
+}
+
+static bool is_readable(const struct file *f, const struct stat *st, struct flaw *flaw)
+{
+	return user_may(&f->q->run_as, f->path, st, S_IROTH) || is_flawed(flaw,
+	    alloc_format("%s may not read it, but its interpreter has to", user_of(f->q)),
+	    alloc_format("chmod o+r %s", f->path));
+}
+
+static bool has_exec_mount(const struct file *f, const struct stat *st, struct flaw *flaw)
 {
 	struct statvfs fs;
 
 	(void)st;
-	if (p->executed && statvfs(p->path, &fs) == 0 && (fs.f_flag & ST_NOEXEC) != 0)
-		add_flaw(p, alloc_string("its file system is mounted noexec"),
-		    alloc_format("move %s elsewhere, or mount its file system with exec", p->path));
+	return statvfs(f->path, &fs) == -1 || (fs.f_flag & ST_NOEXEC) == 0 || is_flawed(flaw,
+	    alloc_string("its file system is mounted noexec"),
+	    alloc_format("move %s elsewhere, or mount its file system with exec", f->path));
 }
 
-/* ---- the first line ---- */
+/* ---- files that it leads to ---- */
 
 /* "/usr/bin/python3" for "/usr/bin/pyhton3": a new string; NULL: the directory has no similar name. */
 static char *nearest_in(const char *dir, const char *name)
@@ -111,162 +139,290 @@ static char *nearest_in(const char *dir, const char *name)
 }
 
 /* Frees near. */
-static void add_missing(const struct program *p, char *text, char *near)
+static bool is_missing(const struct file *f, struct flaw *flaw, char *text, char *near)
 {
-	add_flaw(p, text, near != NULL ? alloc_format("did you mean %s? Correct the first line of %s", near, p->path)
-	    : alloc_format("install it, or correct the first line of %s", p->path));
+	is_flawed(flaw, text, near != NULL
+	    ? alloc_format("did you mean %s? Correct the first line of %s", near, f->path)
+	    : alloc_format("install it, or correct the first line of %s", f->path));
 	free(near);
+	return false;
 }
 
-/* The program that "#!/usr/bin/env ARGUMENT" looks for: the whole rest of the line, unless it begins with -S. NULL: not
- * known */
-static const char *env_program(char *argument)
+/* what: "its interpreter" */
+static bool leads_to(const struct file *f, const char *what, const char *path, unsigned uses, struct flaw *flaw)
 {
-	char *name = argument;
+	const struct file next = { f->q, path, uses, f->depth + 1 };
+	struct flaw inner = {0};
 
-	if (strncmp(name, "-S", 2) == 0) {
-		name += 2;
-		name += strspn(name, " \t");
-		name[strcspn(name, " \t")] = '\0';
+	if (next.depth > DEPTH_MAX || judge_file(&next, &inner))
+		return true;
+	is_flawed(flaw, alloc_format("%s %s: %s", what, path, inner.text), inner.advice);
+	free(inner.text);
+	return false;
+}
+
+static bool has_interpreter(const struct file *f, const char *path, struct flaw *flaw)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	char *dir;
+
+	if (stat(path, &st) == 0 || errno != ENOENT)
+		return leads_to(f, "its interpreter", path, USE_EXEC, flaw);
+	dir = alloc_copy(path, slash == path ? 1 : (size_t)(slash - path));
+	is_missing(f, flaw, alloc_format("its interpreter %s does not exist", path), nearest_in(dir, slash + 1));
+	free(dir);
+	return false;
+}
+
+static bool has_loader(const struct file *f, const char *path, struct flaw *flaw)
+{
+	struct stat st;
+
+	if (path[0] != '/' || stat(path, &st) == 0 || errno != ENOENT)
+		return path[0] != '/' || leads_to(f, "its loader", path, USE_EXEC, flaw);
+	return is_flawed(flaw, alloc_format("its loader %s does not exist", path),
+	    alloc_format("install the C library for which %s was built, or build it for this host", f->path));
+}
+
+/* ---- the first line ---- */
+
+/* A relative directory of PATH counts from the one in which the handler runs; an empty one is that. A new string. */
+static char *in_directory(const struct conf_queue *q, const char *dir, const char *name)
+{
+	const char *here = dir[0] == '/' ? "" : q->run_as.directory == NULL ? "/" : q->run_as.directory;
+
+	return alloc_format("%s%s%s/%s", here, dir[0] == '/' ? "" : "/", dir, name);
+}
+
+/* Frees the flaw if another one was found first. */
+static void keep_first(struct flaw *first, const struct flaw *next)
+{
+	if (first->text == NULL) {
+		*first = *next;
+		return;
 	}
-	return name[0] == '-' || name[0] == '\0' || strpbrk(name, "=/\"'\\$") != NULL ? NULL : name;
+	free(next->text);
+	free(next->advice);
 }
 
-static void check_env(const struct program *p, char *argument)
+/* Takes the first file that can be executed, as execvp(3) of env does. *first: why the first of this name cannot. */
+static bool finds_in_path(const struct file *f, const char *path, const char *name, struct flaw *first)
 {
-	const char *name = env_program(argument), *where = conf_handler_path(p->q, getenv("PATH"));
-	char *copy = alloc_string(where), *rest = copy, *dir, *near = NULL;
-	bool found = name == NULL;
+	char *what = alloc_format("its first line asks env for %s, which is", name);
+	char *copy = alloc_string(path), *rest = copy, *dir;
+	bool found = false;
 
 	while (!found && (dir = strsep(&rest, ":")) != NULL) {
-		char *file = alloc_format("%s/%s", dir, name);
+		char *file = in_directory(f->q, dir, name);
+		struct flaw next = {0};
+		struct stat st;
 
-		found = access(file, X_OK) == 0;
+		found = stat(file, &st) == 0 && leads_to(f, what, file, USE_EXEC | USE_SEARCH, &next);
+		keep_first(first, &next);
 		free(file);
-		if (!found && near == NULL)
-			near = nearest_in(dir, name);
 	}
-	if (found)
-		free(near);
-	else
-		add_missing(p, alloc_format("its first line asks env for %s, which is not in %s", name, where), near);
 	free(copy);
+	free(what);
+	return found;
+}
+
+static char *nearest_in_path(const char *path, const char *name)
+{
+	char *copy = alloc_string(path), *rest = copy, *dir, *near = NULL;
+
+	while (near == NULL && (dir = strsep(&rest, ":")) != NULL)
+		near = nearest_in(dir, name);
+	free(copy);
+	return near;
+}
+
+static bool has_program_of_env(const struct file *f, char *argument, struct flaw *flaw)
+{
+	const char *name = conf_env_program(argument), *path = conf_handler_path(f->q, getenv("PATH"));
+	struct flaw first = {0};
+
+	if (name == NULL || finds_in_path(f, path, name, &first)) {
+		free(first.text);
+		free(first.advice);
+		return true;
+	}
+	if (first.text == NULL)
+		return is_missing(f, flaw, alloc_format("its first line asks env for %s, which is not in %s", name,
+		    path), nearest_in_path(path, name));
+	*flaw = first;
+	return false;
 }
 
 /* By its name, since one program may be many commands, and by its file, which other paths lead to, too. */
-static bool is_env(const char *path, const struct stat *st)
+static bool is_env(const char *path)
 {
-	struct stat env;
+	struct stat st, env;
 
-	return strcmp(strrchr(path, '/'), "/env") == 0 && stat("/usr/bin/env", &env) == 0 &&
-	    env.st_dev == st->st_dev && env.st_ino == st->st_ino;
+	return strcmp(strrchr(path, '/'), "/env") == 0 && stat(path, &st) == 0 && stat("/usr/bin/env", &env) == 0 &&
+	    env.st_dev == st.st_dev && env.st_ino == st.st_ino;
 }
 
 /* line: behind "#!" */
-static void check_interpreter(const struct program *p, char *line)
+static bool has_command(const struct file *f, char *line, struct flaw *flaw)
 {
-	char *interpreter, *argument, *slash;
-	struct stat st;
+	char *interpreter, *argument;
 
 	line += strspn(line, " \t");
 	interpreter = strsep(&line, " \t");
 	argument = line == NULL ? interpreter + strlen(interpreter) : line + strspn(line, " \t");
-	if (interpreter[0] != '/') {
-		add_flaw(p, alloc_string("its first line names no interpreter with its path"),
-		    alloc_format("begin %s with #!/bin/sh or another interpreter", p->path));
-	} else if (stat(interpreter, &st) == -1) {
-		char *text = alloc_format("its interpreter %s does not exist", interpreter);
-
-		slash = strrchr(interpreter, '/');
-		*slash = '\0';
-		add_missing(p, text, nearest_in(interpreter[0] == '\0' ? "/" : interpreter, slash + 1));
-	} else if (!may(p, interpreter, &st, S_IXOTH)) {
-		add_flaw(p, alloc_format("%s may not execute its interpreter %s", user_of(p->q), interpreter),
-		    alloc_format("change the mode of the interpreter, or the first line of %s", p->path));
-	} else if (is_env(interpreter, &st)) {
-		check_env(p, argument);
-	}
+	if (interpreter[0] != '/')
+		return is_flawed(flaw, alloc_string("its first line names no interpreter with its path"),
+		    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));
+	return has_interpreter(f, interpreter, flaw) &&
+	    (!is_env(interpreter) || has_program_of_env(f, argument, flaw));
 }
 
-static void check_first_line(const struct program *p, const struct stat *st, char *head)
+static bool has_first_line(const struct file *f, const struct stat *st, char *head, struct flaw *flaw)
 {
-	char *line = strsep(&head, "\n");
-	size_t len = strlen(line);
+	char *line = head;
+	size_t len = strcspn(line, "\n");
 
-	if (len > 0 && line[len - 1] == '\r') {
-		add_flaw(p, alloc_string("its lines end with CR LF, and the kernel takes the CR for a part of the "
-		    "interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", p->path));
-		return;
-	}
-	while (len > 0 && strchr(" \t", line[len - 1]) != NULL)
+	if (len > LINE_MAX_KERNEL)
+		return is_flawed(flaw, alloc_format("its first line is longer than %d bytes, and the kernel cuts it",
+		    LINE_MAX_KERNEL), alloc_format("shorten the first line of %s", f->path));
+	line[len] = '\0';
+	if (line[len - 1] == '\r')
+		return is_flawed(flaw, alloc_string("its lines end with CR LF, and the kernel takes the CR for a "
+		    "part of the interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", f->path));
+	while (strchr(" \t", line[len - 1]) != NULL)
 		line[--len] = '\0';		/* the kernel does the same */
-	check_interpreter(p, line);
-	check_readable(p, st);
+	return has_command(f, line + 2, flaw) && is_readable(f, st, flaw);
+}
+
+/* ---- the whole ---- */
+
+static bool has_good_elf(const struct file *f, int fd, const struct stat *st, struct flaw *flaw)
+{
+	char loader[PATH_MAX];
+	const char *text = conf_elf_flaw(fd, st->st_size, loader);
+
+	if (text != NULL)
+		return is_flawed(flaw, alloc_string(text), alloc_format("build or install %s again for this host",
+		    f->path));
+	return loader[0] == '\0' || has_loader(f, loader, flaw);
+}
+
+static bool has_beginning(const struct file *f, int fd, const struct stat *st, struct flaw *flaw)
+{
+	char head[HEAD_SIZE + 1];
+	ssize_t n = pread(fd, head, HEAD_SIZE, 0);
+
+	if (n == -1)
+		return true;
+	head[n] = '\0';
+	if (strncmp(head, "#!", 2) == 0)
+		return has_first_line(f, st, head, flaw);
+	if (strncmp(head, "\177ELF", 4) == 0)
+		return has_good_elf(f, fd, st, flaw);
+	return (f->uses & USE_SEARCH) != 0 || memchr(head, '\0', (size_t)n) != NULL || is_flawed(flaw,
+	    alloc_string("it is neither a program nor a script that begins with #!"),
+	    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));
 }
 
 /*
  * A program that is only executed need not be readable, and is not judged then. Nothing is said of a file with zero
  * bytes that is no ELF program: the kernel may know a loader for it (binfmt_misc), as for a jar.
  */
-static void check_contents(const struct program *p, const struct stat *st)
+static bool has_good_contents(const struct file *f, const struct stat *st, struct flaw *flaw)
 {
-	char head[HEAD_SIZE + 1];
-	int fd = p->executed ? open(p->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-	ssize_t n = fd == -1 ? -1 : read(fd, head, HEAD_SIZE);
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	bool good = fd == -1 || has_beginning(f, fd, st, flaw);
 
 	if (fd != -1)
 		close(fd);
-	if (p->read)
-		check_readable(p, st);
-	if (n == -1)
-		return;
-	head[n] = '\0';
-	if (strncmp(head, "#!", 2) == 0)
-		check_first_line(p, st, head + 2);
-	else if (memchr(head, '\0', (size_t)n) == NULL)
-		add_flaw(p, alloc_string("it is neither a program nor a script that begins with #!"),
-		    alloc_format("begin %s with #!/bin/sh or another interpreter", p->path));
+	return good;
 }
 
-static void (*const checks[])(const struct program *, const struct stat *) = {
-	check_directories, check_mount, check_contents,
+static const struct check {
+	unsigned uses;		/* that ask for it */
+	bool (*is_met)(const struct file *, const struct stat *, struct flaw *);
+} checks[] = {
+	{ USE_EXEC | USE_READ, is_regular },
+	{ USE_EXEC, is_executable },
+	{ USE_EXEC, has_exec_mount },
+	{ USE_READ, is_readable },
+	{ USE_EXEC, has_good_contents },
 };
 
-static void check_file(const struct program *p)
+/* The first flaw of a file makes the others pointless. True also if nothing can be known of the file. */
+static bool judge_file(const struct file *f, struct flaw *flaw)
 {
 	struct stat st;
 
-	if (p->path[0] != '/' || stat(p->path, &st) == -1 || !S_ISREG(st.st_mode))
-		return;		/* check_programs.c reports it */
+	if (!has_open_way(f, flaw))
+		return false;
+	if (stat(f->path, &st) == -1)
+		return true;
 	for (size_t i = 0; i < nitems(checks); i++)
-		checks[i](p, &st);
+		if ((checks[i].uses & f->uses) != 0 && !checks[i].is_met(f, &st, flaw))
+			return false;
+	return true;
+}
+
+/* ---- the files of a command line ---- */
+
+struct judgement {
+	const struct conf_queue *q;
+	conf_flaw_found *found;
+	void *arg;
+};
+
+/* check_programs.c reports a file that is missing, and a path that is not absolute. */
+static void judge_named(const struct judgement *j, const char *path, unsigned uses)
+{
+	const struct file f = { j->q, path, uses, 0 };
+	struct flaw flaw = {0};
+
+	if (path[0] != '/' || judge_file(&f, &flaw))
+		return;
+	j->found(j->arg, path, flaw.text, flaw.advice);
+	free(flaw.text);
+	free(flaw.advice);
+}
+
+static void judge_script(const struct judgement *j, char *const *argv)
+{
+	struct conf_script script;
+	char *path;
+
+	if (!conf_find_script(argv, &script))
+		return;
+	path = conf_script_path(j->q, &script);
+	judge_named(j, path, script.may == R_OK ? USE_READ : USE_EXEC);
+	free(path);
+}
+
+void conf_command_check(const struct conf_queue *q, char *const *argv, conf_flaw_found *found, void *arg)
+{
+	const struct judgement j = { q, found, arg };
+
+	judge_named(&j, argv[0], USE_EXEC);
+	judge_script(&j, argv);
 }
 
 void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg)
 {
-	struct program p = { .q = q, .found = found, .arg = arg };
-	struct conf_script script;
+	const struct judgement j = { q, found, arg };
 
 	if (q->handler == NULL)
 		return;
-	p.path = q->handler[0];
-	p.executed = true;
-	check_file(&p);
-	p.executed = false;
+	if (q->run_as.directory != NULL)
+		judge_named(&j, q->run_as.directory, USE_ENTER);
 	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED) {
 		struct conf_function_parts parts;
 
 		conf_function_parts(q, &parts);
-		p.path = parts.file;
-		p.read = true;
-		check_file(&p);
+		judge_named(&j, q->handler[0], USE_EXEC);
+		judge_named(&j, parts.runner, USE_READ);
+		judge_named(&j, parts.file, USE_READ);
 		free(parts.file);
-	} else if (conf_find_script(q->handler, &script)) {
-		char *path = conf_script_path(q, &script);
-
-		p.path = path;
-		p.read = script.may == R_OK;
-		check_file(&p);
-		free(path);
+	} else {
+		conf_command_check(q, q->handler, found, arg);
 	}
 }

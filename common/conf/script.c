@@ -11,6 +11,7 @@
 
 #include "common/base/base.h"
 #include "common/conf/conf.h"
+#include "common/conf/load.h"
 
 /*
  * Programs that run the file of their first argument that is no option. flags: the letters of options that take no
@@ -167,6 +168,18 @@ bool conf_find_script(char *const *argv, struct conf_script *s)
 	if (i != NULL)
 		return found(s, script_of(i, program), R_OK);
 	return strchr(*program, '/') != NULL && found(s, *program, X_OK);
+}
+
+const char *conf_env_program(char *argument)
+{
+	char *name = argument;
+
+	if (strncmp(name, "-S", 2) == 0) {
+		name += 2;
+		name += strspn(name, " \t");
+		name[strcspn(name, " \t")] = '\0';
+	}
+	return name[0] == '-' || name[0] == '\0' || strpbrk(name, "=/\"'\\$") != NULL ? NULL : name;
 }
 
 bool conf_runs_by_script(const char *head, size_t len, const char *path)

@@ -1,11 +1,14 @@
 """A handler that its user cannot execute: quredisd -t names it, a start and a reload run the other queues, doctor says the same."""
 import os
+import pathlib
 import pwd
+import subprocess
 
 import pytest
 
 from harness import queue, wait_for
 from harness.control import status
+from harness.paths import QUREDISD
 
 EX_CONFIG = 78
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -17,6 +20,9 @@ BAD = [
     ("#!/usr/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
     ("#!/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
     ("#!/usr/bin/env python3 -u\n", "its first line asks env for python3 -u, which is not in "),
+    ("#!/usr/bin\n", "its interpreter /usr/bin: it is not a regular file"),
+    ("#!/etc/passwd\n", "its interpreter /etc/passwd: "),
+    ("#!/bin/sh " + "x" * 246 + "\n", "its first line is longer than 255 bytes, and the kernel cuts it"),
 ]
 
 
@@ -37,7 +43,8 @@ def test_a_first_line_that_cannot_work(quredisd, tmp, text, flaw):
     assert f"{path}: {flaw.split(':')[0]}" not in d.check("-T").stdout
 
 
-@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/bin/sh \t", "#!/usr/bin/env sh", "#!/usr/bin/env sh ", "#!/usr/bin/env -S sh -e",
+@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/bin/sh \t", "#!/usr/bin/env sh", "#!/usr/bin/env sh ", "#!\t/usr/bin/env\tsh\t",
+                                   "#!/usr/bin/env -S sh -e", "#!/bin/sh -" + "e" * 244,
                                    "PK\x03\x04\0: the kernel may know a loader"])
 def test_a_first_line_that_works(quredisd, tmp, first):
     done = quredisd(queues=[queue("mail", script(tmp, first + "\nexit 0\n"))], start=False).check()
@@ -50,6 +57,120 @@ def test_path_of_the_queue_counts(quredisd, tmp):
     path = script(tmp, "#!/usr/bin/env mine\n")
     assert quredisd(queues=[queue("mail", path)], start=False).check().returncode == EX_CONFIG
     assert quredisd(queues=[queue("mail", path, env=[f"PATH={tmp}/own"])], start=False).check().returncode == 0
+
+
+def said_of(quredisd, path, flaw, **keys):
+    done = quredisd(queues=[queue("bad", path, **keys)], start=False).check()
+    assert done.returncode == EX_CONFIG and f"handler: {path}: {flaw}" in done.stderr, done.stderr
+
+
+def test_an_interpreter_that_lacks_its_own(quredisd, tmp):
+    inner = script(tmp, "#!/no/such/sh\n", name="inner")
+    said_of(quredisd, script(tmp, f"#!{inner}\n"),
+            f"its interpreter {inner}: its interpreter /no/such/sh does not exist: install it, or correct the first line of {inner}")
+
+
+def test_env_passes_over_what_is_no_program(quredisd, tmp):
+    """As execvp(3): a directory and a file without the right are no programs, and a file without #! is one of /bin/sh."""
+    (tmp / "one" / "tool").mkdir(parents=True)
+    (tmp / "two").mkdir()
+    path, env = script(tmp, "#!/usr/bin/env tool\n"), [f"PATH={tmp}/one:{tmp}/two"]
+    said_of(quredisd, path, f"its first line asks env for tool, which is {tmp}/one/tool: it is not a regular file", env=env)
+    script(tmp / "two", "exit 0\n", name="tool")
+    assert quredisd(queues=[queue("mail", path, env=env)], start=False).check().returncode == 0
+
+
+def elf(tmp, change, name="program"):
+    data = bytearray(pathlib.Path("/bin/true").read_bytes())
+    change(data)
+    path = tmp / name
+    path.write_bytes(data)
+    path.chmod(0o755)
+    return path
+
+
+def cut(data):
+    del data[len(data) // 2:]
+
+
+def other_cpu(data):
+    data[18:20] = (0xf7).to_bytes(2, "little")     # BPF
+
+
+def other_loader(data):
+    at = data.index(b"/ld-")
+    data[at:at + 4] = b"/xx-"
+
+
+def object_file(data):
+    data[16] = 1
+
+
+@pytest.mark.parametrize("change, flaw", [
+    (cut, "it is cut short"), (lambda data: data.__delitem__(slice(20, None)), "it is cut short"), (other_cpu, "it is a program for another CPU"),
+    (object_file, "it is no program, but another ELF file"), (other_loader, "its loader /lib"),
+])
+def test_a_program_that_the_kernel_cannot_execute(quredisd, tmp, change, flaw):
+    if change is other_cpu and {path.name for path in pathlib.Path("/proc/sys/fs/binfmt_misc").glob("*")} - {"register", "status"}:
+        pytest.skip("an emulator may run it")
+    path = elf(tmp, change)
+    said_of(quredisd, path, flaw)
+    try:
+        assert subprocess.run([path], check=False).returncode < 0    # cut within a segment: it starts, and dies
+    except OSError:
+        pass
+    assert quredisd(queues=[queue("mail", elf(tmp, lambda data: None))], start=False).check().returncode == 0
+
+
+def test_a_function_that_is_a_directory(quredisd, tmp):
+    (tmp / "x.py").mkdir()
+    done = quredisd(queues=[{"name": "bad", "function": str(tmp / "x.py")}], start=False).check()
+    assert done.returncode == EX_CONFIG and f"function: {tmp}/x.py: it is not a regular file" in done.stderr, done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["program", "script", "function", "interpreter", "env", "directory"])
+def test_what_a_link_leads_to(quredisd, tmp, kind):
+    """The directories of its target count, too: current -> /root/releases/1."""
+    inner, tool, name = tmp / "inner", tmp / "inner" / "tool", tmp / "current"
+    tool.mkdir(parents=True)
+    tmp.chmod(0o711)
+    name.symlink_to("inner/tool")
+    script(tool, "#!/bin/sh\nexit 0\n", name="x.py")
+    file, as_nobody = str(name / "x.py"), {"user": "nobody"}
+    keys = {"program": queue("bad", file), "script": queue("bad", "/bin/sh", file), "function": {"name": "bad", "function": file},
+            "interpreter": queue("bad", script(tmp, f"#!{file}\n", name="one")),
+            "env": queue("bad", script(tmp, "#!/usr/bin/env x.py\n"), env=[f"PATH={name}"]),
+            "directory": queue("bad", "/bin/true")}[kind]
+    if kind == "directory":
+        as_nobody["directory"] = str(name)
+    d = quredisd(queues=[{**keys, "run_as": as_nobody}], start=False)
+    assert d.check().returncode == 0, d.check().stderr
+    inner.chmod(0o700)
+    done = d.check()
+    assert done.returncode == EX_CONFIG and f"nobody may not enter {inner}: chmod o+x {inner}" in done.stderr, done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["program", "script", "function"])
+def test_of_an_ordinary_user(quredisd, tmp, kind):
+    """The same without run_as: quredisd itself has no right there."""
+    inner = tmp / "inner"
+    inner.mkdir(0o711)
+    tmp.chmod(0o711)
+    path = script(inner, "#!/bin/sh\n", mode=0o711 if kind == "program" else 0o700, name="x.py")
+    keys = {"program": queue("bad", path), "script": queue("bad", "/bin/sh", path), "function": {"name": "bad", "function": str(path)}}[kind]
+    d = quredisd(queues=[keys], start=False)
+    d.conf.chmod(0o644)
+
+    def check():
+        return subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", QUREDISD, "-t", "-c", d.conf], capture_output=True, text=True, check=False)
+    if kind != "program":
+        assert f"{path}: the supervisor's user may not read it" in check().stderr, check().stderr
+    inner.chmod(0o700)
+    done = check()
+    assert done.returncode == EX_CONFIG and f"{path}: the supervisor's user may not enter {inner}: chmod o+x" in done.stderr, done.stderr
+    assert "quredisd starts with it" in done.stderr
 
 
 @as_root

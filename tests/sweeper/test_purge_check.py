@@ -126,7 +126,7 @@ def test_a_configuration_with_a_check_that_cannot_be_executed_is_refused(redis, 
     d = quredisd(queues=queues, purge={"enabled": True, "check": [str(check)]}, start=False)
     said = d.check()
     assert said.returncode == 78
-    assert said.stderr.count("purge.check: ") == 1 and f"{check} cannot be executed by nobody (mode 0700)" in said.stderr
+    assert said.stderr.count("purge.check: ") == 1 and f"{check}: nobody may not execute it (mode 0700): chmod +x {check}" in said.stderr
 
 
 def test_a_lost_lead_ends_it_and_the_next_one_gets_its_message_alone(redis, quredisd, handler, tmp):

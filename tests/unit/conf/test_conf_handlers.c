@@ -40,7 +40,8 @@ TEST(handlers, conf_fixture_setup, conf_fixture_teardown)
 	assert_loaded(f);
 	chmod(path, 0644);
 	read_handler(f, path, "");
-	assert_refused(f, "quredis.conf:1: handler: run cannot be executed by the supervisor's user (mode 0644)");
+	assert_loaded(f);
+	assert_said(f, "quredis.conf:1: handler: run: the supervisor's user may not execute it (mode 0644): chmod +x run\n");
 	chmod(path, 0757);
 	read_handler(f, path, "");
 	assert_refused(f, "handler: every user can write run (mode 0757): chmod go-w ");
@@ -48,7 +49,8 @@ TEST(handlers, conf_fixture_setup, conf_fixture_teardown)
 	read_handler(f, path, "");
 	assert_refused(f, "handler: run does not exist");
 	read_handler(f, f->dir, "");
-	assert_refused(f, "is not a regular file");
+	assert_loaded(f);
+	assert_said(f, "it is not a regular file");
 	read_handler(f, "true", "");
 	assert_refused(f, "handler: expected an absolute path as the first element, not \"true\"");
 	read_handler(f, "/bin/true", "run_as = { directory = \"/nowhere\"; };");
@@ -87,7 +89,8 @@ TEST(checks_of_purge, conf_fixture_setup, conf_fixture_teardown)
 	conf_write(f, "quredis.conf", text);
 	conf_read(f, 0);
 	assert_refused(f, "quredis.conf:1: purge.check: ");
-	assert_said(f, " is not a regular file\nquredis.conf:3: purge.check: /nowhere/check does not exist\n");
+	assert_said(f, " it is not a regular file: name a file instead of ");
+	assert_said(f, "quredis.conf:3: purge.check: /nowhere/check does not exist\n");
 	assert_said(f, "quredis.conf:4: purge.check: expected an absolute path as the first element, not \"check\"\n");
 	conf_read(f, CONF_LENIENT_HANDLERS);
 	assert_refused(f, "quredis.conf:4: purge.check: expected an absolute path as the first element");
@@ -266,7 +269,7 @@ TEST(root_may_run_as_anyone, conf_fixture_setup, conf_fixture_teardown)
 	assert_int_equal(f->conf->queues[0]->run_as.gid, getgrnam("daemon")->gr_gid);
 	strcpy(path, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0700));
 	read_handler(f, path, "run_as = { user = \"nobody\"; };");
-	assert_refused(f, "handler: run cannot be executed by nobody (mode 0700)");
+	assert_said(f, "handler: run: nobody may not execute it (mode 0700): chmod +x run\n");
 	chmod(path, 0701);
 	read_handler(f, path, "run_as = { user = \"nobody\"; };");
 	assert_loaded(f);
