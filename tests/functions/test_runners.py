@@ -3,6 +3,7 @@ The runners of etc/runtimes, spoken to over pipes: the protocol of quredis-handl
 languages: functions.py, functions.rb, … do the same, each in its language.
 """
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import os
@@ -523,6 +524,7 @@ def test_what_the_file_starts_stays(run_text, language):
 
 # A library that fails in place of the kernel, and says when a number is signalled that the kernel may have given to another process.
 SHIM = r"""
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -532,7 +534,18 @@ SHIM = r"""
 #include <unistd.h>
 
 static pid_t reaped[64];
-static int number_of_reaped;
+static int number_of_reaped, forks;
+
+pid_t fork(void)
+{
+	const char *fails = getenv("FORK_FAILS"), *error = getenv("FORK_ERROR");
+
+	if (fails != NULL && ++forks <= atoi(fails)) {
+		errno = atoi(error);
+		return -1;
+	}
+	return ((pid_t (*)(void))dlsym(RTLD_NEXT, "fork"))();
+}
 
 int kill(pid_t pid, int number)
 {
@@ -568,7 +581,7 @@ pid_t waitpid(pid_t pid, int *status, int options)
 @pytest.fixture
 def shim(tmp):
     (tmp / "shim.c").write_text(SHIM)
-    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", tmp / "shim.so", tmp / "shim.c"], check=True, timeout=60)
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", tmp / "shim.so", tmp / "shim.c", "-ldl"], check=True, timeout=60)
     return {"LD_PRELOAD": str(tmp / "shim.so")}
 
 
@@ -601,6 +614,25 @@ def test_no_number_is_signalled_that_is_free(start, shim, language, tmp):
     assert runner.ask(b"ok") == "OK"
     assert runner.process.wait(60) == 128 + signal.SIGTERM
     assert "signalled after its end" not in runner.said()
+
+
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM], ids=errno.errorcode.get)
+@pytest.mark.parametrize("language", ISOLATED)
+def test_fork_that_fails_is_tried_again(start, shim, language, error):
+    """No message is the cause. An order ends the pause; the message goes back."""
+    runner = start(language, "--isolate", env={**shim, "FORK_FAILS": "2", "FORK_ERROR": str(error)})
+    for message in (b"ok", b"ok"):
+        assert runner.ask(message) == "OK"
+    assert runner.close() == (0, b"")
+    if (language, error) == ("ruby", errno.EAGAIN):     # Ruby itself tries again without end
+        return
+    assert runner.said().count("fork failed, and is tried again: ") == 1, runner.said()
+    runner = start(language, "--isolate", env={**shim, "FORK_FAILS": "1000000", "FORK_ERROR": str(error)})
+    runner.write(b"ok")
+    wait_for(lambda: "fork failed" in runner.said())
+    runner.process.terminate()
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert runner.process.stdout.read() == b""
 
 
 @pytest.mark.parametrize("language", ISOLATED)
