@@ -549,6 +549,10 @@ pid_t fork(void)
 
 int kill(pid_t pid, int number)
 {
+	if (number == SIGKILL && getenv("NO_KILL")) {
+		errno = EPERM;
+		return -1;
+	}
 	for (int n = 0; n < number_of_reaped; n++)
 		if (reaped[n] == abs(pid))
 			dprintf(2, "signalled after its end\n");
@@ -633,6 +637,29 @@ def test_fork_that_fails_is_tried_again(start, shim, language, error):
     runner.process.terminate()
     assert runner.process.wait(60) == 128 + signal.SIGTERM
     assert runner.process.stdout.read() == b""
+
+
+NO_PERMISSION = """<?php
+namespace Quredis { function posix_kill($pid, $number) { return $number !== SIGKILL && \\posix_kill($pid, $number); } }
+namespace { require "%s"; }
+""" % (HERE / "functions.php")
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_a_process_of_another_user_stays(start, shim, language, tmp):
+    path = HERE / f"functions.{FILES[language]}"
+    if language == "php":
+        path = tmp / "shim.php"
+        path.write_text(NO_PERMISSION)
+    runner = start(language, "--isolate", path=path, env={**shim, "NO_KILL": "1"})
+    for message in (b"ok", b"daemon", b"ok"):
+        assert runner.ask(message) == "OK"
+    left = children_of(runner.process.pid)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert len(left) == 1
+    wait_for(lambda: runner.ask(b"ok") == "OK" and children_of(runner.process.pid) == [])       # reaped after its end
+    assert runner.close() == (0, b"")
 
 
 @pytest.mark.parametrize("language", ISOLATED)
