@@ -12,7 +12,9 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -406,6 +408,36 @@ def test_answers_beside_a_fork_that_beats(run_text, language):
         runner.write(*[b"x"] * 20, b"fork")
         assert answers_beside_beats(runner, runner.serials[-1], 21) == [b"OK %s\n" % serial for serial in runner.serials[asked:]]
     assert runner.close() == (0, b"")
+
+
+def unread(pipe):
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+
+
+TALKS = {
+    "python": "def handle(message, job):\n    try:\n        for n in range(4000): job.progress(1, 'x' * 900)\n    finally: print('finally ran')\n",
+    "ruby": 'def handle(message, job)\n  4000.times { job.progress(1, "x" * 900) }\nensure\n  puts "finally ran"\nend\n',
+    "perl": 'package Guard { sub DESTROY { print "finally ran\\n" } }\n'
+            'sub handle { my ($m, $job) = @_; my $guard = bless [], "Guard"; $job->progress(1, "x" x 900) for 1 .. 4000 }\n1;\n',
+    "php": '<?php\nfunction handle($m, $job) { try { for ($n = 0; $n < 4000; $n++) $job->progress(1, str_repeat("x", 900)); } '
+           'finally { echo "finally ran\\n"; } }\n',
+}
+
+
+@pytest.mark.parametrize("language, mode", [x for x in MODES if x[0] != "node"], ids=name_of)
+def test_order_to_end_during_a_blocked_write(run_text, language, mode):
+    """The worker is slow, not gone: all lines are whole, and the function is interrupted when it is read again."""
+    runner = run_text(language, TALKS[language], *mode)
+    runner.write(b"x")
+    process = pathlib.Path(f"/proc/{runner.process.pid}/status")
+    full = fcntl.fcntl(runner.process.stdout, fcntl.F_GETPIPE_SZ) * 3 // 4
+    wait_for(lambda: unread(runner.process.stdout) > full and re.search("^State:\tS", process.read_text(), re.M), 60, "a blocked write")
+    runner.process.terminate()
+    wait_for(lambda: re.search("^ShdPnd:\t0+$", process.read_text(), re.M), 60, "the handler of the signal")
+    lines = runner.process.stdout.read().splitlines(True)
+    assert runner.process.wait(60) == 128 + signal.SIGTERM
+    assert len(lines) < 4000 and set(lines) == {b"PROGRESS %s 1 %s\n" % (runner.serials[0], b"x" * 900)}
+    assert "finally ran\n" in runner.said()
 
 
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
