@@ -53,9 +53,11 @@ static void resolve_users(const struct doctor *d)
 	}
 }
 
-static void load(struct doctor *d)
+/* Returns what a start would use, for conf_free(): NULL if it does not start with it. */
+static struct conf *load(struct doctor *d)
 {
 	struct admin *a = d->a;
+	struct conf *started = NULL;
 	struct conf_report none;
 
 	unit_find(d);
@@ -63,12 +65,13 @@ static void load(struct doctor *d)
 	d->conf.unreadable = a->conf == NULL;
 	d->conf.supervisor_uid = find_supervisor_uid(d);
 	if (!d->conf.unreadable) {
-		conf_free(conf_load(admin_conf_path(a), 0, &d->conf.strict));
+		started = conf_load(admin_conf_path(a), 0, &d->conf.strict);
 		resolve_users(d);
 	} else if (a->options.url != NULL || a->options.host != NULL || a->options.port != 0) {
 		a->conf = conf_load(NULL, admin_load_flags(a), &none);	/* the command line says where Redis is */
 		conf_report_free(&none);
 	}
+	return started;
 }
 
 /* ---- reporting ---- */
@@ -125,9 +128,9 @@ static void add_file(struct doctor *d)
 
 int check_configuration(struct doctor *d)
 {
+	struct conf *started = load(d);
 	bool other_user;
 
-	load(d);
 	other_user = d->conf.unreadable || d->conf.supervisor_uid != geteuid();
 	for (size_t i = 0; other_user && i < d->conf.report.n; i++)
 		add_problem(d, &d->conf.report.problems[i], false);
@@ -137,8 +140,10 @@ int check_configuration(struct doctor *d)
 		    (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i])))
 			add_problem(d, &d->conf.strict.problems[i], other_user);
 	/* a host without a file, or without queues, only pushes messages */
-	if (!other_user && d->a->choice.path != NULL && admin_conf_path(d->a) != NULL && d->a->conf->nqueues > 0)
-		conf_start_check(d->a->conf, add_start_flaw, d);
+	if (!other_user && started != NULL && d->a->choice.path != NULL && admin_conf_path(d->a) != NULL &&
+	    started->nqueues > 0)
+		conf_start_check(started, add_start_flaw, d);
+	conf_free(started);
 	add_file(d);
 	return 0;
 }

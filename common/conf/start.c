@@ -86,6 +86,7 @@ const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st)
 		return "is no directory";
 	if (st->st_uid != own->uid)
 		return st->st_uid != 0 ? "belongs to another user"
+		    : own->user == NULL ? "belongs to root, not to the user who starts quredisd: chown -R it to that user"
 		    : "belongs to root, but supervisor.user is another user: chown -R it to that user";
 	if ((st->st_mode & 077) != 0)
 		return "others may enter it; it must have mode 0700";
