@@ -250,6 +250,21 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 		settle_failed_end(w, p, e, now_ms);
 }
 
+/*
+ * Of several messages that a process has read, it may wait for another one than the oldest. An isolated function runs
+ * each in a process of its own, one after the other: it was the oldest, and no other had begun.
+ */
+static void settle_timed_out(struct worker *w, struct place p, bool oldest, const struct persistent_end *e,
+    int64_t now_ms)
+{
+	const bool isolated = w->env->conf->isolate;
+
+	if (e->jobs_read == 1 || (isolated && oldest))
+		settle_failed_end(w, p, e, now_ms);
+	else
+		settle_hand_back(w, p, isolated ? SETTLE_REDELIVERED : oldest ? SETTLE_FRESH : SETTLE_SOLO);
+}
+
 static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e,
     int64_t now_ms)
 {
@@ -264,8 +279,7 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	else if (e->how == PERSISTENT_STOPPED || e->how == PERSISTENT_CANCELLED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
-		e->jobs_read == 1 ? settle_failed_end(w, p, e, now_ms)
-		    : settle_hand_back(w, p, serial == e->oldest ? SETTLE_FRESH : SETTLE_SOLO);
+		settle_timed_out(w, p, serial == e->oldest, e, now_ms);
 	else
 		settle_suspect(w, p, e, now_ms);
 	tray_close(&w->trays, p.tray);

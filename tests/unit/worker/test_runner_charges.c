@@ -169,6 +169,16 @@ TEST(a_timeout_of_a_process_that_has_read_others_charges_nobody, setup, teardown
 	assert_int_equal(fixture_logged(" signal=SIGKILL reason=timeout "), 1);
 }
 
+TEST(a_timeout_of_an_isolated_function_charges_the_oldest, setup, teardown)
+{
+	fixture.queue.max_attempts = 1;
+	fixture.queue.isolate = true;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .answered_any = true,
+		.jobs_read = 3, .suspects = 2, .unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700 });
+	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message, "timed out after 700 ms");
+	assert_goes_back(1, " redelivered=1 mac=");
+}
+
 TEST(a_lost_message_is_gone_with_the_process, setup, teardown)
 {
 	FILL(0, "a");
