@@ -105,6 +105,17 @@ static void print_flaw(void *arg, const char *key, const char *flaw, const char 
 	warnx("%s: %s: %s", key, flaw, advice);
 }
 
+/* Another supervisor is no flaw: the file may be that of the one that runs now. */
+static void print_good(const struct conf *conf, const char *file)
+{
+	const char *path = conf->supervisor.control_socket;
+
+	if (unix_socket_answers(path))
+		warnx("note: supervisor.control_socket: a supervisor answers at %s, and a second one does not start "
+		    "beside it", path);
+	fprintf(stderr, "%s: good\n", file);
+}
+
 static int test_or_print(const struct options *o)
 {
 	struct conf_report report;
@@ -119,12 +130,12 @@ static int test_or_print(const struct options *o)
 		warnx("the configuration is %s", file);
 	if (conf == NULL || (report.blocked > 0 && !o->print))
 		status = EX_CONFIG;
-	else if (!o->print && (status = conf_start_check(conf, print_flaw, NULL)) != EX_OK)
+	else if (!o->print && (status = conf_start_check(conf, o->pid_file, print_flaw, NULL)) != EX_OK)
 		warnx("%s: a start of this user would fail", file);
 	else if (o->print)
 		printf("# %s\n", file);
 	else
-		fprintf(stderr, "%s: good\n", file);
+		print_good(conf, file);
 	if (conf != NULL && o->print)
 		conf_print(conf, stdout);
 	free(file);
@@ -149,10 +160,10 @@ static void add_reason(void *arg, const char *key, const char *flaw, const char 
 	buffer_format(text, "%s%s: %s: %s", text->len > 0 ? "; " : "", key, flaw, advice);
 }
 
-static int check_start(const struct master *m)
+static int check_start(const struct master *m, const struct options *o)
 {
 	struct buffer reasons = {0};
-	int status = conf_start_check(m->config.conf, add_reason, &reasons);
+	int status = conf_start_check(m->config.conf, o->pid_file, add_reason, &reasons);
 
 	if (status != EX_OK)
 		fail_start(m, status, reasons.data);
@@ -224,7 +235,7 @@ static int serve(const struct options *o)
 
 	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
-	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = check_start(m)) == EX_OK &&
+	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = check_start(m, o)) == EX_OK &&
 	    (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)

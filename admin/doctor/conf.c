@@ -142,7 +142,7 @@ int check_configuration(struct doctor *d)
 	/* a host without a file, or without queues, only pushes messages */
 	if (!other_user && started != NULL && d->a->choice.path != NULL && admin_conf_path(d->a) != NULL &&
 	    started->nqueues > 0)
-		conf_start_check(started, add_start_flaw, d);
+		conf_start_check(started, NULL, add_start_flaw, d);
 	conf_free(started);
 	add_file(d);
 	return 0;

@@ -262,10 +262,10 @@ void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void
 const char *conf_handler_path(const struct conf_queue *q, const char *inherited);
 /*
  * Whether this user can open what a start opens: calls found for each key whose file it cannot. Returns the exit status
- * of such a start, 0 if there is no flaw. Makes nothing.
+ * of such a start, 0 if there is no flaw. Makes nothing. pid_file: NULL: none.
  */
 typedef void conf_start_flaw(void *arg, const char *key, const char *flaw, const char *advice);
-int conf_start_check(const struct conf *conf, conf_start_flaw *found, void *arg);
+int conf_start_check(const struct conf *conf, const char *pid_file, conf_start_flaw *found, void *arg);
 /* Of redis.dir: static text; NULL: none. */
 const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st);
 

@@ -1,10 +1,9 @@
 /*
- * Judges the files that quredisd opens before it forks: the lock file, the control socket, the directory of an embedded
- * Redis. Looks only, and makes nothing, so quredisd -t and quredis doctor use it as a start does. A start opens them
+ * Judges the files that quredisd opens before it forks: log, lock file, file of the process id, control socket, and the
+ * directory of an embedded Redis. Looks only, and makes nothing, so quredisd -t and quredis doctor use it as a start does. A start opens them
  * itself afterwards (supervisor/host/, supervisor/children/keeper.c), and knows more then, such as who holds the lock.
  */
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +18,11 @@
 
 static char *directory_of(const char *path)
 {
-	size_t len = (size_t)(strrchr(path, '/') - path);
+	const char *slash = strrchr(path, '/');
 
-	return alloc_copy(path, len == 0 ? 1 : len);
+	if (slash == NULL)
+		return alloc_string(".");
+	return alloc_copy(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 static bool may_use(const char *path, int rights)
@@ -46,37 +47,99 @@ static const char *flaw_of_directory(const char *dir)
 	return can ? NULL : strerror(errno);
 }
 
-static char *flaw_of_lock(const struct conf *conf)
-{
-	const char *path = conf->supervisor.lock_file, *why = NULL;
-	char *dir = directory_of(path);
-	bool makes = !may_use(dir, F_OK) && errno == ENOENT;
+/* ---- files ---- */
 
-	if (may_use(path, F_OK))
-		why = may_use(path, R_OK | W_OK) ? NULL : strerror(errno);
-	else
-		why = flaw_of_directory(dir);
-	free(dir);
-	return why == NULL ? NULL
-	    : alloc_format("%s: %s: %s", path, makes ? "its directory cannot be made" : "cannot be opened", why);
+#define KIND_FILE 1u
+#define KIND_SOCKET 2u
+#define KIND_STREAM 4u		/* a pipe, or a device such as a terminal */
+
+struct start {
+	const struct conf *conf;
+	const char *pid_file;	/* NULL: none */
+};
+
+struct place {
+	const char *key;
+	int status;		/* of a start that fails there: sysexits(3) */
+	char *(*flaw)(const struct place *p, const struct start *s);	/* a new string; NULL: none */
+	const char *(*path)(const struct start *s);	/* NULL: none is opened */
+	unsigned kinds;		/* that it may have, if it exists */
+	int rights;		/* that this user needs on a file that exists */
+	bool makes_directory;	/* the start makes the directory if it is missing */
+	bool is_first;		/* opened before the directory of the lock file is made */
+	const char *advice;
+};
+
+static const char *flaw_of_kind(const struct place *p, const struct conf *conf, const struct stat *st)
+{
+	if ((S_ISSOCK(st->st_mode) && (p->kinds & KIND_SOCKET) != 0) ||
+	    ((S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode)) && (p->kinds & KIND_STREAM) != 0))
+		return NULL;
+	if (S_ISDIR(st->st_mode))
+		return "is a directory";
+	if (S_ISLNK(st->st_mode))
+		return "is a symbolic link: name the file itself";
+	if ((p->kinds & KIND_FILE) == 0)
+		return "is not a socket: remove it";
+	return file_flaw_for(st, p->is_first && conf->supervisor.as.switch_user ? conf->supervisor.as.uid : geteuid());
 }
 
-/* Its directory is not made, but that of the lock file is, which may be the same. */
-static char *flaw_of_socket(const struct conf *conf)
+/* A socket is replaced, so it is its directory that matters. */
+static char *flaw_of_rights(const struct place *p, const struct start *s, const char *path, bool exists)
 {
-	const char *path = conf->supervisor.control_socket, *why;
-	char *dir = directory_of(path), *of_lock = directory_of(conf->supervisor.lock_file);
+	char *dir = directory_of(path), *of_lock = directory_of(s->conf->supervisor.lock_file), *flaw = NULL;
+	bool is_made = p->makes_directory || (!p->is_first && strcmp(dir, of_lock) == 0);
+	bool makes = p->makes_directory && !may_use(dir, F_OK) && errno == ENOENT;
+	const char *why;
 
-	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		why = "too long for the name of a socket";
-	else if (strcmp(dir, of_lock) == 0)
+	if (exists && (p->kinds & KIND_SOCKET) == 0)
+		why = may_use(path, p->rights) ? NULL : strerror(errno);
+	else if (is_made)
 		why = flaw_of_directory(dir);
 	else
 		why = may_use(dir, W_OK | X_OK) ? NULL : strerror(errno);
+	if (why != NULL)
+		flaw = alloc_format("%s: %s: %s", path, makes ? "its directory cannot be made" : "cannot be opened", why);
 	free(dir);
 	free(of_lock);
-	return why == NULL ? NULL : alloc_format("%s cannot be made: %s", path, why);
+	return flaw;
 }
+
+/* The log: a root that may not pass over modes opens it with the rights of supervisor.user, which only the start has. */
+static char *flaw_of_file(const struct place *p, const struct start *s)
+{
+	const char *path = p->path(s), *kind = NULL;
+	struct stat st;
+	bool exists = path != NULL && lstat(path, &st) == 0;
+	bool is_link = exists && S_ISLNK(st.st_mode), is_users = p->is_first && s->conf->supervisor.as.switch_user;
+	char *flaw = path == NULL || is_link || is_users ? NULL : flaw_of_rights(p, s, path, exists);
+
+	if (flaw == NULL && exists && (kind = flaw_of_kind(p, s->conf, &st)) != NULL)
+		flaw = alloc_format("%s: %s", path, kind);
+	return flaw;
+}
+
+static const char *path_of_log(const struct start *s)
+{
+	return s->conf->log.target[0] == '/' ? s->conf->log.target : NULL;
+}
+
+static const char *path_of_lock(const struct start *s)
+{
+	return s->conf->supervisor.lock_file;
+}
+
+static const char *path_of_socket(const struct start *s)
+{
+	return s->conf->supervisor.control_socket;
+}
+
+static const char *path_of_pid_file(const struct start *s)
+{
+	return s->pid_file;
+}
+
+/* ---- the directory of an embedded Redis ---- */
 
 const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st)
 {
@@ -94,11 +157,13 @@ const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st)
 	return own->switch_user || may_use(conf->redis.dir, R_OK | W_OK | X_OK) ? NULL : strerror(errno);
 }
 
-static char *flaw_of_redis_dir(const struct conf *conf)
+static char *flaw_of_redis_dir(const struct place *p, const struct start *s)
 {
+	const struct conf *conf = s->conf;
 	const char *dir = conf->redis.dir, *why = NULL;
 	struct stat st;
 
+	(void)p;
 	if (!conf->redis.embedded || dir == NULL || dir[0] != '/')
 		return NULL;
 	/* a root that may not pass over modes does not see into a directory of supervisor.user: the start does */
@@ -109,31 +174,35 @@ static char *flaw_of_redis_dir(const struct conf *conf)
 	return why == NULL ? NULL : alloc_format("%s: %s", dir, why);
 }
 
-static const struct check {
-	const char *key;
-	int status;		/* of a start that fails there: sysexits(3) */
-	char *(*flaw)(const struct conf *conf);		/* a new string; NULL: none */
-	const char *advice;
-} checks[] = {
-	{ "supervisor.lock_file", EX_CANTCREAT, flaw_of_lock,
-	    "set supervisor.lock_file to a path in a directory of this user, or start quredisd as root" },
-	{ "redis.dir", EX_CONFIG, flaw_of_redis_dir,
-	    "set redis.dir to a directory of this user with mode 0700, or to a path that does not exist yet" },
-	{ "supervisor.control_socket", EX_CANTCREAT, flaw_of_socket,
-	    "set supervisor.control_socket to a path in a directory of this user, or start quredisd as root" },
+/* In the order of a start. */
+static const struct place places[] = {
+	{ .key = "log.target", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_log,
+	    .kinds = KIND_FILE | KIND_STREAM, .rights = W_OK, .is_first = true,
+	    .advice = "set log.target to \"stderr\", or to a file in a directory where the supervisor's user may write" },
+	{ .key = "supervisor.lock_file", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_lock,
+	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .makes_directory = true,
+	    .advice = "set supervisor.lock_file to a path in a directory of this user, or start quredisd as root" },
+	{ .key = "redis.dir", .status = EX_CONFIG, .flaw = flaw_of_redis_dir,
+	    .advice = "set redis.dir to a directory of this user with mode 0700, or to a path that does not exist yet" },
+	{ .key = "--pid-file", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_pid_file,
+	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .advice = "name a file in a directory of this user" },
+	{ .key = "supervisor.control_socket", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_socket,
+	    .kinds = KIND_SOCKET,
+	    .advice = "set supervisor.control_socket to a path in a directory of this user, or start quredisd as root" },
 };
 
-int conf_start_check(const struct conf *conf, conf_start_flaw *found, void *arg)
+int conf_start_check(const struct conf *conf, const char *pid_file, conf_start_flaw *found, void *arg)
 {
+	const struct start s = { conf, pid_file };
 	int status = EX_OK;
 
-	for (size_t i = 0; i < nitems(checks); i++) {
-		char *flaw = checks[i].flaw(conf);
+	for (size_t i = 0; i < nitems(places); i++) {
+		char *flaw = places[i].flaw(&places[i], &s);
 
 		if (flaw != NULL)
-			found(arg, checks[i].key, flaw, checks[i].advice);
+			found(arg, places[i].key, flaw, places[i].advice);
 		if (flaw != NULL && status == EX_OK)
-			status = checks[i].status;
+			status = places[i].status;
 		free(flaw);
 	}
 	return status;

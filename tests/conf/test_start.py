@@ -26,8 +26,8 @@ def place(tmp):
         return subprocess.run([programs[program], *args, "-c", own / "quredis.conf"], cwd=own, user=NOBODY, group=NOBODY, extra_groups=[],
                               env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
-    def configure(lock=own / "lock", socket=own / "sock", redis='url = "redis://127.0.0.1:1";'):
-        (own / "quredis.conf").write_text(f'supervisor = {{ lock_file = "{lock}"; control_socket = "{socket}"; }};\nredis = {{ {redis} }};\n'
+    def configure(lock=own / "lock", socket=own / "sock", redis='url = "redis://127.0.0.1:1";', log="stderr"):
+        (own / "quredis.conf").write_text(f'supervisor = {{ lock_file = "{lock}"; control_socket = "{socket}"; }};\nredis = {{ {redis} }};\nlog = {{ target = "{log}"; }};\n'
                                           'queues = ( { name = "mail"; handler = ["/bin/true"]; } );\n')
         os.chown(own / "quredis.conf", NOBODY, NOBODY)
         (own / "quredis.conf").chmod(0o600)
@@ -62,8 +62,8 @@ def test_a_lock_file_that_cannot_be_made(place, tmp):
 
 def test_a_control_socket_that_cannot_be_made(place, tmp):
     (tmp / "roots").mkdir(mode=0o755)
-    both(place(socket=tmp / "roots" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be made: Permission denied")
-    both(place(socket=place.own / "no" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be made: No such file")
+    both(place(socket=tmp / "roots" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be opened: Permission denied")
+    both(place(socket=place.own / "no" / "sock"), EX_CANTCREAT, "supervisor.control_socket", "cannot be opened: No such file")
 
 
 def test_a_redis_dir_that_cannot_be_used(place, tmp):
@@ -79,6 +79,36 @@ def test_a_redis_dir_that_cannot_be_used(place, tmp):
     both(call, EX_CONFIG, "redis.dir", "belongs to root, not to the user who starts quredisd")
     (tmp / "roots").mkdir(mode=0o755)
     both(place(redis=f'embedded = true; dir = "{tmp}/roots/data";'), EX_CONFIG, "redis.dir", "Permission denied")
+
+
+def test_a_file_of_another_kind(place):
+    own, call = place.own, None
+    (own / "dir").mkdir(mode=0o700)
+    os.chown(own / "dir", NOBODY, NOBODY)
+    (own / "file").touch()
+    (own / "link").symlink_to("file")
+    both(place(lock=own / "dir"), EX_CANTCREAT, "supervisor.lock_file", f"{own}/dir: is a directory")
+    both(place(lock=own / "link"), EX_CANTCREAT, "supervisor.lock_file", f"{own}/link: is a symbolic link")
+    both(place(socket=own / "file"), EX_CANTCREAT, "supervisor.control_socket", f"{own}/file: is not a socket")
+    both(place(socket=own / "dir"), EX_CANTCREAT, "supervisor.control_socket", f"{own}/dir: is a directory")
+    for target in ("dir", "link", "no/log"):
+        call = place(log=own / target)
+        both(call, EX_CANTCREAT, "log.target", str(own / target))
+    call = place()
+    for args in (["-t"], []):
+        done = call("quredisd", *args, "--pid-file", own / "dir")
+        assert done.returncode == EX_CANTCREAT and f"--pid-file: {own}/dir: is a directory" in done.stderr, done.stderr
+    assert call("quredisd", "-t", "--pid-file", "pid").returncode == 0
+    for log in ("/dev/null", own / "log", "syslog"):
+        assert place(log=log)("quredisd", "-t").returncode == 0
+
+
+def test_beside_a_supervisor(quredisd):
+    d = quredisd()
+    said = d.check()
+    assert said.returncode == 0 and "note: supervisor.control_socket: a supervisor answers" in said.stderr and ": good" in said.stderr
+    d.stop()
+    assert "note:" not in d.check().stderr
 
 
 def test_both_keys_are_named_at_once(place, tmp):

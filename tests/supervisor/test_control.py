@@ -266,7 +266,7 @@ def test_a_socket_left_behind_is_replaced_anything_else_is_not(quredisd):
     d.start(wait=False)
     assert d.wait_exit() == 73
     assert path.read_text() == "precious"
-    assert "control socket" in d.events("start_failed")[-1]["reason"]
+    assert "control_socket" in d.events("start_failed")[-1]["reason"]
 
 
 def test_the_socket_of_another_supervisor_is_not_taken(quredisd, tmp):
