@@ -212,6 +212,34 @@ def test_signs_of_life_come_before_the_answer(start, language, mode, tmp):
     assert runner.close() == (0, b"")
 
 
+# slow: 50 ms. A message that names a file waits for it, for 10 s at most.
+SLOW_BETWEEN_FAST = {
+    "python": "import os, time\n\ndef handle(message, job):\n    if message == b'slow': time.sleep(0.05)\n    if message[:1] != b'/': return\n"
+              "    for n in range(1000):\n        if os.path.exists(message): return\n        time.sleep(0.01)\n    job.reject('late')\n",
+    "ruby": 'def handle(message, job)\n  sleep 0.05 if message == "slow"\n  return unless message.start_with?("/")\n'
+            '  1000.times { File.exist?(message) ? return : sleep(0.01) }\n  job.reject("late")\nend\n',
+    "perl": 'use Time::HiRes "sleep";\nsub handle { my ($m, $job) = @_; sleep 0.05 if $m eq "slow"; return if $m !~ m{^/}; '
+            'for (1 .. 1000) { return if -e $m; sleep 0.01 } $job->reject("late") }\n1;\n',
+    "php": '<?php\nfunction handle($m, $job) { $m === "slow" && usleep(50000); if ($m[0] !== "/") return; '
+           'for ($n = 0; $n < 1000; $n++) { clearstatcache(); if (file_exists($m)) return; usleep(10000); } $job->reject("late"); }\n',
+    "node": 'const sleep = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);\n'
+            'exports.handle = (message, job) => {\n  if (String(message) === "slow") sleep(50);\n  if (message[0] !== 47) return;\n'
+            '  for (let n = 0; n < 1000; n++) { if (require("fs").existsSync(String(message))) return; sleep(10); }\n  job.reject("late");\n};\n',
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answers_do_not_wait_where_functions_are_slow(run_text, language, tmp):
+    runner = run_text(language, SLOW_BETWEEN_FAST[language])
+    assert runner.ask(b"slow") == "OK"
+    for n in range(3):
+        runner.write(*[b"fast"] * 9, os.fsencode(tmp / str(n)))
+        assert [runner.answer()[1] for _ in range(9)] == ["OK"] * 9
+        (tmp / str(n)).touch()
+        assert runner.answer()[1] == "OK", "the answers came with that of the slow one"
+    assert runner.close() == (0, b"")
+
+
 @pytest.mark.parametrize("language", ["python", "node"])
 def test_asynchronous_functions_run_at_once(start, language):
     runner = start(language, function="together")
