@@ -46,3 +46,35 @@ def test_framework(framework, language, tmp):
     subprocess.run([program, *SYNTAX[language], path], env={**os.environ, "PERL5LIB": str(tmp)}, check=True, stdout=subprocess.DEVNULL)
     path.write_text(example(framework).replace("handle", "handle(((", 1))
     assert subprocess.run([program, *SYNTAX[language], path], env={**os.environ, "PERL5LIB": str(tmp)}, check=False, capture_output=True).returncode != 0
+
+
+# A file in a directory of the project, which wants a module beside it and one of the root of the project.
+PROJECTS = {
+    "python": ("PYTHONPATH", {"shop/__init__.py": "", "shop/models.py": "name = 'orders'\n", "jobs/beside.py": "name = 'beside'\n"},
+               "import beside, shop.models\ndef handle(message, job): job.reject(beside.name + ' ' + shop.models.name)\n"),
+    "ruby": ("RUBYLIB", {"shop/models.rb": "ROOT = 'orders'\n", "jobs/beside.rb": "BESIDE = 'beside'\n"},
+             'require "beside"\nrequire "shop/models"\ndef handle(message, job) = job.reject("#{BESIDE} #{ROOT}")\n'),
+    "perl": ("PERL5LIB", {"Shop/Models.pm": "package Shop::Models; sub name { 'orders' } 1;\n", "jobs/Beside.pm": "package Beside; sub name { 'beside' } 1;\n"},
+             'use Beside;\nuse Shop::Models;\nsub handle { $_[1]->reject(Beside->name . " " . Shop::Models->name) }\n1;\n'),
+    "php": (None, {"shop.php": "<?php const ROOT = 'orders';\n", "jobs/beside.php": "<?php const BESIDE = 'beside';\n"},
+            '<?php require "beside.php"; require __DIR__ . "/../shop.php";\nfunction handle($m, $job) { $job->reject(BESIDE . " " . ROOT); }\n'),
+    "node": ("NODE_PATH", {"shop/models.js": "exports.name = 'orders';\n", "jobs/beside.js": "exports.name = 'beside';\n"},
+             'const beside = require("./beside"), models = require("shop/models");\n'
+             'exports.handle = (m, job) => job.reject(`${beside.name} ${models.name}`);\n'),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_root_of_a_project(language, tmp):
+    variable, files, text = PROJECTS[language]
+    path = tmp / f"jobs/send.{FILES[language]}"
+    for name, content in {**files, f"jobs/{path.name}": text}.items():
+        (tmp / name).parent.mkdir(exist_ok=True)
+        (tmp / name).write_text(content)
+    if variable is not None:
+        assert f".Ev {variable}" in PAGE or f"{variable}=" in PAGE
+        assert Runner(language, "--check", str(path), tmp=tmp).close()[0] == 1
+    runner = Runner(language, str(path), tmp=tmp, env={variable: str(tmp)} if variable else {})
+    assert runner.process.stdout.readline() == b"READY\n", runner.said()
+    assert runner.ask(b"x") == "REJECT class=Rejected beside orders"
+    assert runner.close() == (0, b"")
