@@ -150,7 +150,8 @@ int trial_persistent_load(const struct conf_queue *q, const sigset_t *open, stru
 				;
 			persistent_tick(p, clock_monotonic_ms());
 		} while (!persistent_ended(p, &end));
-		if (end.how == PERSISTENT_EXITED && end.code == 0)
+		/* a file may end the process with status 0 while it is loaded: only the runner says READY */
+		if (end.how == PERSISTENT_EXITED && end.code == 0 && end.loaded)
 			t->outcome = "done";
 		else
 			judge_end(&checking, &end, t);

@@ -45,6 +45,19 @@ def test_functions(clinic, language):
     assert all(row["severity"] == "error" and row["where"].startswith(str(clinic.tmp)) for row in rows.values())
 
 
+@pytest.mark.parametrize("language, ending, text", [
+    ("python", "py", "import os\nos._exit(0)\n"), ("ruby", "rb", "exit!(0)\n"), ("perl", "pl", "use POSIX; POSIX::_exit(0);\n"),
+    ("php", "php", "<?php posix_kill(getmypid(), 0); exit(0);\n"), ("node", "js", "process.reallyExit(0);\n"),
+])
+def test_a_file_that_ends_the_process(clinic, language, ending, text):
+    """Status 0 is no word of the runner, which may not have come to the function."""
+    if shutil.which({"python": "/usr/bin/python3"}.get(language, language)) is None:
+        pytest.skip(f"{language} is not installed")
+    (clinic.tmp / f"ends.{ending}").write_text(text)
+    clinic.configure(dict(name="ends", function=f"{clinic.tmp}/ends.{ending}", **USER))
+    clinic.doctor().one("functions", "error", "ends: it ended before it was ready")
+
+
 LOOKS = """
 import os, signal, subprocess
 left = subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep 77"])

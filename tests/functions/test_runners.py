@@ -791,7 +791,7 @@ def test_check_only_loads(language, tmp):
     path = HERE / f"functions.{FILES[language]}"
     runner = Runner(language, "--check", str(path), tmp=tmp)
     runner.write(b"kill")
-    assert runner.close() == (0, b"")
+    assert runner.close() == (0, b"READY\n")
     assert runner.said() == ""
 
 
@@ -816,7 +816,7 @@ def test_directory_with_a_colon(language, tmp):
     path = shutil.copy(HERE / f"functions.{FILES[language]}", tmp / "v:1")
     for function in ("", ":one"):
         runner = Runner(language, "--check", f"{path}{function}", tmp=tmp)
-        assert (runner.close(), runner.said()) == ((0, b""), "")
+        assert (runner.close(), runner.said()) == ((0, b"READY\n"), "")
     runner = Runner(language, "--check", f"{path}:ones", tmp=tmp)
     assert runner.close() == (1, b"") and "functions has no function ones (did you mean one?)" in runner.said()
 
