@@ -243,12 +243,14 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 {
 	int queue = queues_find(&m->queues, q->name);
 	const struct conf_queue *old = queue == -1 ? NULL : m->queues.items[queue].conf;
+	bool same;
 
 	if (old == NULL) {
 		d->entered++;
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
-	if (!d->globals && conf_queue_equal(old, q) && !m->queues.items[queue].refused) {
+	same = !d->globals && conf_queue_equal(old, q);
+	if (same && !m->queues.items[queue].refused) {
 		queues_keep(&m->queues, queue, q);
 		return 0;
 	}
@@ -259,6 +261,8 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
 	queues_keep(&m->queues, queue, q);
+	if (!same)
+		queues_note_conf(&m->queues, queue);
 	queues_recycle(&m->queues, queue, now_ms);
 	return 0;
 }

@@ -11,8 +11,33 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 
+/* The process is of the newest handler, whose file lies there, unless this worker has the configuration of an older
+ * one. Reads the words of the master in the reverse order of its writes: a configuration that changes meanwhile
+ * counts. */
+static void note_start(struct worker *w, int64_t now_ms)
+{
+	const struct queue_master *words = &w->env->board->master;
+	uint32_t newest = atomic_load(&words->newest_generation);
+	uint32_t conf = atomic_load(&words->conf_generation), own = atomic_load(&w->env->slot->handler_generation);
+
+	if ((int32_t)(own - conf) >= 0)
+		atomic_store(&w->env->slot->handler_generation, newest);
+	atomic_store(&w->env->slot->handler_started_ms, now_ms);
+}
+
+/* The next start would be of the newest handler, which is not known to work. */
+static bool keeps_process(const struct worker *w)
+{
+	const struct queue_master *words = &w->env->board->master;
+
+	return w->env->conf->ready && (atomic_load(&words->refused) != 0 ||
+	    atomic_load(&words->newest_generation) != atomic_load(&w->env->slot->handler_generation));
+}
+
 bool loader_start(struct worker *w, int64_t now_ms)
 {
+	if (w->env->conf->ready)
+		note_start(w, now_ms);
 	if (persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);
 		return false;
@@ -99,12 +124,15 @@ static void show_load(struct worker *w, bool ready)
 		atomic_store(&s->load, SLOT_LOADED);
 	if (atomic_load(&s->loading) != loading)
 		atomic_store(&s->loading, loading);
+	if (ready != w->loader.was_ready)
+		atomic_store(&s->ready, ready);
 }
 
 /* The handler works again. What its answers say about it is another matter, which the loader does not judge. */
 static void close_breaker_of_starts(const struct worker *w)
 {
-	if (breaker_is_about_starts(w) && breaker_concerns(w->env->board, w->env->child->handler_generation) &&
+	if (breaker_is_about_starts(w) &&
+	    breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) &&
 	    breaker_loaded(w->env->board, w->env->conf->breaker.failures))
 		log_info("breaker_closed");
 }
@@ -115,6 +143,7 @@ void loader_tick(struct worker *w, int64_t now_ms)
 
 	if (!w->env->conf->ready)
 		return;
+	persistent_keep(w->persistent.process, keeps_process(w));
 	if (ready && !w->loader.was_ready)
 		close_breaker_of_starts(w);
 	if (now_ms >= starts_at_ms(w))

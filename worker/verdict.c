@@ -43,7 +43,8 @@ bool verdict_is_mute(const struct worker *w, const struct persistent_end *e)
 {
 	return e->read_any && !e->answered_any && !e->asked &&
 	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
-	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board,
+    atomic_load(&w->env->slot->handler_generation));
 }
 
 void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)

@@ -38,8 +38,6 @@ struct child {
 	int slot;				/* of this child, in board->slots */
 	int queue_index;			/* in board->queues; worker only */
 	int index;				/* number among the workers of the queue, as in "mail/2"; worker only */
-	/* board_queue.handler_generation of its queue at the fork; worker only */
-	uint32_t handler_generation;
 	/* sweeper only: the place in board->queues of a queue of conf; -1: none */
 	int (*queue_index_of)(const char *name);
 	/* worker: the read end of a pipe to which the master never writes. Sweeper: see struct child_death */

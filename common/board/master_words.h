@@ -78,8 +78,15 @@ struct queue_master {
 	 * equality. Readers: the workers of the queue (worker/breaker.c).
 	 */
 	_Atomic uint32_t handler_generation;
+	/*
+	 * The handler of the last reload or restart, whether it works or not, and the first one with the configuration
+	 * that the queue has now, written before. A process that a worker starts with an older configuration is an
+	 * older handler; any other one is the newest, since it is what lies there. Readers: the workers (loader.c).
+	 */
+	_Atomic uint32_t newest_generation;
+	_Atomic uint32_t conf_generation;
 	/* 1: the handler of the last reload or restart was not ready, and workers with an earlier one go on. With it,
-	 * why. Reader: the judge (common/holds/) */
+	 * why. Readers: the judge (common/holds/), the workers (loader.c) */
 	_Atomic uint32_t refused;
 	struct slot_text refusal;
 	/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */

@@ -113,6 +113,9 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->hold, WORKER_ADMITTED);
 	atomic_store(&s->load, SLOT_NEVER_LOADS);
 	atomic_store(&s->loading, 0);
+	atomic_store(&s->ready, 0);
+	atomic_store(&s->handler_generation, 0);
+	atomic_store(&s->handler_started_ms, 0);
 	atomic_store(&s->load_cause, 0);
 	atomic_store(&s->serial, 0);
 	atomic_store(&s->started_ms, 0);

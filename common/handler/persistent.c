@@ -170,13 +170,18 @@ bool persistent_fresh(const struct persistent *p)
 
 int persistent_room(const struct persistent *p)
 {
-	int64_t left = p->conf->recycle.jobs < 0 ? INT64_MAX : p->conf->recycle.jobs - p->given;
+	int64_t left = p->conf->recycle.jobs < 0 || p->kept ? INT64_MAX : p->conf->recycle.jobs - p->given;
 	int room = p->conf->window - p->window.n;
 
 	if (!persistent_alive(p) || persistent_loads(p) || p->input.large != NULL ||
 	    persistent_input_pending(&p->input) >= PENDING_LONG)
 		return 0;
 	return left < room ? (int)left : room;
+}
+
+void persistent_keep(struct persistent *p, bool keep)
+{
+	p->kept = keep;
 }
 
 pid_t persistent_pgid(const struct persistent *p)

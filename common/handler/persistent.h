@@ -124,6 +124,8 @@ const struct handler_reply *persistent_progress(struct persistent *p);
 void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
 /* closes its stdin: it answers the jobs it has, and exits */
 void persistent_drain(struct persistent *p, int64_t now_ms);
+/* as long as it is kept, recycle waits; it holds for all its processes */
+void persistent_keep(struct persistent *p, bool keep);
 /* the worker stood still for ms: as handler_forgive() */
 void persistent_forgive(struct persistent *p, int64_t ms);
 /* TERM to the group, KILL after kill_grace. A second call does nothing */

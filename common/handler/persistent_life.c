@@ -59,6 +59,12 @@ static void recycle(struct persistent *p)
 
 	if (why == NULL)
 		return;
+	if (p->kept) {
+		if (!p->life.recycle_waits)
+			log_info("recycle_waits", log_str("reason", why), log_int("jobs", p->given));
+		p->life.recycle_waits = true;
+		return;
+	}
 	log_info("handler_recycled", log_str("reason", why), log_int("jobs", p->given));
 	p->life.recycled = true;
 }
@@ -225,7 +231,7 @@ int64_t persistent_deadline_ms(const struct persistent *p)
 	at = least(at, ready_by_ms(p));
 	if (!persistent_ready(p) && p->window.n > 0)
 		at = least(at, p->life.ready_look_ms);
-	if (p->conf->recycle.age_ms >= 0 && !p->life.recycled && !p->life.drained)
+	if (p->conf->recycle.age_ms >= 0 && !p->life.recycled && !p->life.drained && !p->kept)
 		at = least(at, handler_after(p->process.started_ms, p->conf->recycle.age_ms));
 	return at;
 }

@@ -51,6 +51,7 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 
 struct persistent_life {			/* life and end of the process: persistent_life.c */
 	bool drained, recycled;			/* asked to exit */
+	bool recycle_waits;			/* the process is kept although it is to be replaced (logged) */
 	bool timed_out, cancelled, stopped;
 	bool late;				/* it was not READY within start_timeout */
 	bool has_read;				/* bytes of a job */
@@ -66,6 +67,7 @@ struct persistent_life {			/* life and end of the process: persistent_life.c */
 
 struct persistent {
 	const struct conf_queue *conf;
+	bool kept;				/* persistent_keep() */
 	struct message_keys lines;
 	struct handler_env env;
 	struct handler_process process;

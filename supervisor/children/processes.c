@@ -118,6 +118,7 @@ int processes_start(struct processes *ps, const struct process_role *role, enum 
 	slot_clear(s);
 	slot_set_state(s, SLOT_STARTING);
 	atomic_store(&s->heartbeat_ms, now_ms);
+	atomic_store(&s->handler_generation, role->generation);
 	atomic_store(&ps->board->master.queue_of[slot], role->kind == PROCESS_WORKER ? role->queue + 1 : 0);
 	atomic_store(&ps->board->master.leaving[slot], role->successor);
 	atomic_store(&ps->board->master.orders[slot], order);

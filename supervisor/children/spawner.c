@@ -115,7 +115,6 @@ static _Noreturn void run_worker(struct child *child, const struct process_role 
 	child->queue = w->conf;
 	child->queue_index = role->queue;
 	child->index = role->index;
-	child->handler_generation = w->handler_generation;
 	rights_of_worker(child->conf, w->conf);
 	follow_master(child);
 	worker_run(child);

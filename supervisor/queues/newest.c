@@ -1,4 +1,4 @@
-/* Publishes on the scoreboard whether the newest handler of a queue works, or why it is refused. */
+/* Publishes on the scoreboard which handler of a queue is the newest, whether it works, or why it is refused. */
 #include <string.h>
 
 #include "supervisor/queues/queues.h"
@@ -12,6 +12,18 @@ void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t t
 	if (why != NULL)
 		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
 	atomic_store(&words->refused, why != NULL);
+}
+
+void queues_note_conf(struct queues *qs, int queue)
+{
+	atomic_store(&qs->board->queues[queue].master.conf_generation, qs->items[queue].handler_generation + 1);
+}
+
+void queues_want_handler(struct queues *qs, int queue)
+{
+	qs->items[queue].handler_generation++;
+	atomic_store(&qs->board->queues[queue].master.newest_generation, qs->items[queue].handler_generation);
+	queues_set_refusal(qs, queue, NULL, 0);
 }
 
 void queues_adopt_handler(struct queues *qs, int queue)

@@ -284,8 +284,7 @@ void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
 
 	policy_reset(&q->policy);
 	q->unreplaced = 0;
-	q->handler_generation++;
-	queues_set_refusal(qs, queue, NULL, 0);
+	queues_want_handler(qs, queue);
 	if (q->conf->ready)
 		return;
 	dismiss_all(qs, queue, now_ms);

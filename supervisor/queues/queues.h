@@ -38,7 +38,7 @@ struct queue_workers {
 	uint32_t handler_generation;	/* of the newest workers; only ever rises */
 	/* a handler of that generation was not ready, and workers with earlier ones go on (renewal.c) */
 	bool refused;
-	int64_t tried_ms;		/* refused: when the worker that tried it was forked */
+	int64_t tried_ms;		/* refused: when its process was started */
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
@@ -83,6 +83,10 @@ void queues_leave(struct queues *qs, int queue, unsigned epoch, int64_t now_ms);
 /* the queue has the same keys in the new configuration */
 void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);
 
+/* The configuration of the queue changes: its workers have an older one than the next handler, which
+ * queues_recycle() wants. */
+void queues_note_conf(struct queues *qs, int queue);
+
 /*
  * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still
  * has two living ones starts when one of these has finished; until then it is missing. With `ready`, in the present
@@ -121,8 +125,9 @@ void queues_publish(struct queues *qs);
 
 /* ---- for renewal.c ---- */
 
-/* newest.c: why the handler of the newest generation is refused, and when the worker that tried it was forked. NULL: it
- * is not refused */
+/* newest.c */
+void queues_want_handler(struct queues *qs, int queue);			/* there is a newer one */
+/* why the handler of the newest generation is refused, and when its process was started. NULL: it is not refused */
 void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms);
 void queues_adopt_handler(struct queues *qs, int queue);		/* the newest generation works */
 void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */

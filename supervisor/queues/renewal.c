@@ -26,18 +26,29 @@ static const struct slot *slot_of(const struct queues *qs, const struct process 
 
 static bool is_outdated(const struct queues *qs, const struct process *p)
 {
-	return p->state == PROCESS_SERVING && p->role.generation != qs->items[p->role.queue].handler_generation;
+	return p->state == PROCESS_SERVING && atomic_load(&slot_of(qs, p)->handler_generation) !=
+	    qs->items[p->role.queue].handler_generation;
 }
 
-/* The worker works, as far as the scoreboard knows, and its successor can say when it does. A worker whose handler
- * loads again works no more than its successor. */
+/*
+ * The worker works, as far as the scoreboard knows. Its own handler that is READY says more than a breaker that a start
+ * opened, of another worker. A worker whose handler has ended, or loads again, works no more than its successor.
+ */
+static bool works(const struct queues *qs, const struct process *p)
+{
+	const struct queue_breaker *breaker = &qs->board->queues[p->role.queue].workers.breaker;
+	bool open = atomic_load(&breaker->step) != 0;
+
+	if (atomic_load(&slot_of(qs, p)->load) == SLOT_NEVER_LOADS)
+		return !open;
+	return atomic_load(&slot_of(qs, p)->ready) != 0 &&
+	    (!open || handler_cause_is_of_start(atomic_load(&breaker->cause)));
+}
+
+/* Its successor can say when it works. */
 static bool is_protected(const struct queues *qs, const struct process *p)
 {
-	uint32_t load = atomic_load(&slot_of(qs, p)->load);
-
-	return qs->items[p->role.queue].conf->ready && (load == SLOT_NEVER_LOADS || load == SLOT_LOADED) &&
-	    atomic_load(&slot_of(qs, p)->loading) == 0 &&
-	    atomic_load(&qs->board->queues[p->role.queue].workers.breaker.step) == 0;
+	return qs->items[p->role.queue].conf->ready && works(qs, p);
 }
 
 /* The next worker of the queue in this state; p NULL: the first one. */
@@ -64,7 +75,7 @@ static void refuse(struct queues *qs, const struct process *p, const char *why)
 {
 	char name[PROCESS_NAME_SIZE];
 
-	queues_set_refusal(qs, p->role.queue, why, p->spawned_ms);
+	queues_set_refusal(qs, p->role.queue, why, atomic_load(&slot_of(qs, p)->handler_started_ms));
 	log_error("handler_refused", log_str("queue", p->role.queue_name), log_str("worker",
 	    process_name(&p->role, name)), log_str("reason", why),
 	    log_str("advice", "the workers with the old handler go on: correct the new one, then quredis restart"));
@@ -99,14 +110,14 @@ static void judge_successor(struct queues *qs, const struct process *p, int64_t 
 {
 	const struct queue_workers *q = &qs->items[p->role.queue];
 	const struct process *old = predecessor_of(qs, p);
-	uint32_t load = atomic_load(&slot_of(qs, p)->load);
+	const struct slot *s = slot_of(qs, p);
 	char why[WHY_SIZE];
 
 	if (p->role.generation != q->handler_generation || p->role.index >= queues_wanted(q)) {
 		send_away(qs, p, now_ms);
-	} else if (load == SLOT_LOADED || old == NULL || !is_protected(qs, old)) {
+	} else if (atomic_load(&s->ready) != 0 || old == NULL || !is_protected(qs, old)) {
 		take_over(qs, p, old, now_ms);
-	} else if (load == SLOT_NOT_LOADED) {
+	} else if (atomic_load(&s->load) == SLOT_NOT_LOADED) {
 		describe(qs, p, why);
 		refuse(qs, p, why);
 		send_away(qs, p, now_ms);
@@ -148,13 +159,16 @@ int renewal_outdated(const struct queues *qs, int queue)
 	return n;
 }
 
-/* A worker that serves, and was forked after that time, has loaded the newest handler. */
-static bool is_loaded_after(const struct queues *qs, int queue, int64_t forked_ms)
+/* The newest handler is READY in a worker that serves, which started it after that time. */
+static bool is_loaded_after(const struct queues *qs, int queue, int64_t started_ms)
 {
-	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
-		if (!is_outdated(qs, p) && p->spawned_ms > forked_ms &&
-		    atomic_load(&slot_of(qs, p)->load) == SLOT_LOADED)
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;) {
+		const struct slot *s = slot_of(qs, p);
+
+		if (!is_outdated(qs, p) && atomic_load(&s->ready) != 0 &&
+		    atomic_load(&s->handler_started_ms) > started_ms)
 			return true;
+	}
 	return false;
 }
 
@@ -177,7 +191,7 @@ void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 	all = renewal_outdated(qs, queue) == 0;
 	if (all || renewal_is_loaded(qs, queue))
 		queues_adopt_handler(qs, queue);
-	/* A worker that loaded it before that try is no reason for another one, which would fail again and again. */
+	/* A worker that started it before that try is no reason for another one, which would fail again and again. */
 	if (q->refused && (all || is_loaded_after(qs, queue, q->tried_ms)))
 		queues_set_refusal(qs, queue, NULL, 0);
 }

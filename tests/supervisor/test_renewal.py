@@ -23,6 +23,7 @@ while head := sys.stdin.buffer.readline().split():
     message = sys.stdin.buffer.read(int(head[3]) + 1)[:-1].decode()
     open("@LEDGER@", "a").write(version + " " + message + "\\n")
     print("OK", head[1].decode(), flush=True)
+    open("@TMP@/pids", "a").write(f"{os.getpid()}\\n")
 """
 
 
@@ -40,6 +41,10 @@ class Versions:
 
     def loads(self):
         return (self.tmp / "loads").read_text().split() if (self.tmp / "loads").exists() else []
+
+    def pids(self):
+        """Of the processes that have answered."""
+        return wait_for(lambda: (self.tmp / "pids").exists() and [int(p) for p in (self.tmp / "pids").read_text().split()])
 
     def wait_load(self, version, n=1):
         wait_for(lambda: self.loads().count(version) >= n, 30, f"a load of {version}")
@@ -144,6 +149,79 @@ def test_a_refused_handler_shows_where_an_operator_looks(quredisd, handler, vers
     wait_for(lambda: "handler_refused" not in reasons(d), 30, "a queue that has recovered")
     wait_for(lambda: 'quredis_handler_refused{queue="mail"} 0' in page.read_text(), 30, "a sample")
     assert "was not ready" not in d.quredis("doctor").out and d.stop() == 0
+
+
+def test_a_worker_does_not_recycle_while_the_new_handler_is_refused(renewing, versions, ledger):
+    d = renewing(recycle={"jobs": 2})
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    for n in range(6):
+        works(d, ledger, "v1", f"kept {n}")
+    assert d.wait_event("recycle_waits", queue="mail")["reason"] == "jobs" and len(d.events("recycle_waits")) == 1
+    assert versions.loads() == ["v1", "broken"] and d.events("handler_recycled") == []
+    versions.set("v2")
+    assert d.quredis("restart", "mail").code == 0
+    for n in range(3):
+        works(d, ledger, "v2", f"new {n}")
+    wait_for(lambda: versions.loads() == ["v1", "broken", "v2", "v2"], 30, "a recycled handler")
+    assert d.stop() == 0
+
+
+def test_a_worker_does_not_recycle_while_its_successor_loads(renewing, versions, ledger, background):
+    d = renewing(recycle={"jobs": 2})
+    versions.set("v2", held=True)
+    restart = background(d, "restart", "mail")
+    versions.wait_load("v2")
+    for n in range(5):
+        works(d, ledger, "v1", f"early {n}")
+    assert versions.loads() == ["v1", "v2"]
+    versions.release("v2")
+    assert restart.result(30).code == 0 and d.stop() == 0
+
+
+def test_an_old_handler_that_ends_is_the_new_one_at_its_next_start(renewing, versions, ledger):
+    d = renewing()
+    works(d, ledger, "v1", "first")
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    os.kill(versions.pids()[0], SIGKILL)
+    wait_for(lambda: state(d)["state"] == "breaker", 30)
+    assert "no module PIL" in state(d)["reason"] and "old one" not in state(d)["reason"]
+    wait_for(lambda: (r := state(d)["renewal"])["outdated"] == 0 and r["refused"] is None and not r["ready"])
+    versions.set("v2")
+    works(d, ledger, "v2", "repaired")
+    wait_for(lambda: state(d)["state"] == "running" and state(d)["reason"] is None, 30)
+    assert state(d)["renewal"]["ready"] and state(d)["renewal"]["refused"] is None and d.stop() == 0
+
+
+def test_a_refused_handler_that_loads_after_all_is_renewed(renewing, versions, ledger):
+    d = renewing(workers=2)
+    works(d, ledger, "v1", "first")
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    os.kill(versions.pids()[0], SIGKILL)
+    wait_for(lambda: versions.loads().count("broken") >= 2, 30)
+    wait_for(lambda: state(d)["renewal"]["outdated"] == 1)
+    assert state(d)["renewal"]["refused"] is not None and state(d)["state"] == "running" and d.events("breaker_opened") == []
+    works(d, ledger, "v1", "the other one")
+    versions.set("v2")
+    wait_for(lambda: state(d)["renewal"]["outdated"] == 0, 60)
+    wait_for(lambda: state(d)["renewal"]["refused"] is None)
+    for n in range(5):
+        works(d, ledger, "v2", f"renewed {n}")
+    assert d.stop() == 0
+
+
+def test_an_old_configuration_keeps_its_handler(renewing, versions, ledger, tmp):
+    d = renewing()
+    works(d, ledger, "v1", "first")
+    (tmp / "new.py").write_text("raise SystemExit('no module PIL')")
+    d.write_conf(queues=[queue("mail", ["/usr/bin/python3", str(tmp / "new.py")], mode="persistent", ready=True, workers=1)])
+    assert d.quredis("reload").code == 78
+    os.kill(versions.pids()[0], SIGKILL)
+    versions.wait_load("v1", 2)
+    works(d, ledger, "v1", "again")
+    assert state(d)["renewal"]["outdated"] == 1 and state(d)["renewal"]["refused"] is not None and d.stop() == 0
 
 
 def test_a_reload_keeps_the_old_handler_too_and_tries_again(renewing, versions, ledger, tmp):

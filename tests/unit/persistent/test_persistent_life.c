@@ -260,6 +260,25 @@ TEST(recycled_by_age, loop_begin, loop_end)
 	assert_false(loop.end.answered_any);
 }
 
+TEST(recycle_waits_while_the_process_is_kept, loop_begin, loop_end)
+{
+	loop.conf.window = 1;
+	loop.conf.recycle.jobs = 1;
+	loop.conf.recycle.age_ms = 1;
+	loop_start();
+	persistent_keep(loop.p, true);
+	for (int i = 1; i <= 3; i++) {
+		loop_give("nap 5\nsay OK @");
+		loop_until_answers(i);
+		persistent_tick(loop.p, clock_monotonic_ms());
+		assert_int_equal(persistent_room(loop.p), 1);
+	}
+	assert_true(persistent_deadline_ms(loop.p) > clock_monotonic_ms());	/* it does not turn without pause */
+	loop_logged("event=recycle_waits");
+	persistent_keep(loop.p, false);
+	was_recycled("jobs jobs=3");
+}
+
 /* What it holds it would answer at the end of the file: that does not come before. */
 TEST(recycled_between_jobs, loop_begin, loop_end)
 {

@@ -23,9 +23,25 @@ static const struct process *worker(int index, enum process_state state)
 	return NULL;
 }
 
+static struct slot *slot_of(const struct process *p)
+{
+	return &m.board->slots[processes_slot(&m.processes, p)];
+}
+
+/* The last start of its handler is decided so; READY: the process goes on. */
 static void load(const struct process *p, enum slot_load to)
 {
-	atomic_store(&m.board->slots[processes_slot(&m.processes, p)].load, to);
+	atomic_store(&slot_of(p)->load, to);
+	atomic_store(&slot_of(p)->ready, to == SLOT_LOADED);
+}
+
+/* Its worker starts a process of the handler of this generation. */
+static void start(const struct process *p, uint32_t generation, int64_t now_ms)
+{
+	atomic_store(&slot_of(p)->ready, 0);
+	atomic_store(&slot_of(p)->loading, 1);
+	atomic_store(&slot_of(p)->handler_generation, generation);
+	atomic_store(&slot_of(p)->handler_started_ms, now_ms);
 }
 
 static enum order order_of(const struct process *p)
@@ -57,6 +73,7 @@ static const struct process *restart(int64_t now_ms)
 	staffing_step(&m, now_ms);
 	assert_non_null(worker(0, PROCESS_LOADING));
 	load(worker(0, PROCESS_LOADING), SLOT_UNLOADED);
+	start(worker(0, PROCESS_LOADING), mail()->handler_generation, now_ms);
 	return worker(0, PROCESS_LOADING);
 }
 
@@ -116,7 +133,6 @@ TEST(a_successor_that_dies_is_not_started_again, setup, master_teardown)
 	const struct process *successor = restart(1000);
 	size_t forks = master_forks.n;
 
-	atomic_store(&m.board->slots[processes_slot(&m.processes, successor)].loading, 1);
 	master_end_worker(processes_slot(&m.processes, successor), false, 2000);
 	staffing_step(&m, 3000);
 	assert_true(mail()->refused);
@@ -128,6 +144,7 @@ TEST(a_successor_whose_handler_does_not_load_yet_proves_nothing, setup, master_t
 {
 	const struct process *successor = restart(1000);
 
+	atomic_store(&slot_of(successor)->loading, 0);
 	staffing_step(&m, 3600000);		/* Redis is away */
 	assert_int_equal(successor->state, PROCESS_LOADING);
 	assert_false(mail()->refused);
@@ -172,7 +189,7 @@ TEST(a_worker_whose_handler_loads_again_is_replaced_at_once, setup, master_teard
 	const struct process *successor = restart(1000);
 	int old = processes_slot(&m.processes, worker(0, PROCESS_SERVING));
 
-	atomic_store(&m.board->slots[old].loading, 1);
+	start(worker(0, PROCESS_SERVING), 0, 1500);
 	staffing_step(&m, 2000);
 	assert_int_equal(successor->state, PROCESS_SERVING);
 	assert_int_equal(m.processes.items[old].state, PROCESS_LEAVING);
@@ -250,6 +267,7 @@ TEST(a_handler_that_only_one_worker_can_load_is_not_tried_again, setup, master_t
 
 	load(successor, SLOT_LOADED);
 	staffing_step(&m, 2000);
+	start(worker(1, PROCESS_LOADING), 1, 2000);
 	load(worker(1, PROCESS_LOADING), SLOT_NOT_LOADED);
 	staffing_step(&m, 3000);
 	assert_true(mail()->refused);
@@ -273,10 +291,103 @@ TEST(a_worker_that_loads_the_refused_handler_all_the_same_ends_the_refusal, setu
 	staffing_step(&m, 100000);		/* in place of the dead one */
 	assert_int_equal(worker(1, PROCESS_SERVING)->role.generation, 1);
 	assert_true(mail()->refused);
+	start(worker(1, PROCESS_SERVING), 1, 100000);
 	load(worker(1, PROCESS_SERVING), SLOT_LOADED);
 	staffing_step(&m, 110000);
 	assert_false(mail()->refused);
 	assert_int_equal(generation_that_works(), 1);
+}
+
+/* Both old workers serve, and the new handler is refused. */
+static void refuse(void)
+{
+	load(restart(1000), SLOT_NOT_LOADED);
+	staffing_step(&m, 2000);
+	assert_true(mail()->refused);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 2);
+}
+
+TEST(an_old_worker_that_starts_its_handler_again_has_the_newest_one, setup, master_teardown)
+{
+	refuse();
+	start(worker(0, PROCESS_SERVING), 1, 3000);
+	staffing_step(&m, 3000);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 1);
+	assert_true(mail()->refused);				/* the other one goes on with the old handler */
+	assert_false(renewal_is_loaded(&m.queues, MAIL));
+	assert_int_equal(generation_that_works(), 0);
+	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
+	staffing_step(&m, 4000);
+	assert_false(mail()->refused);				/* the file was corrected: the other one is replaced, too */
+	assert_int_equal(generation_that_works(), 1);
+	assert_non_null(worker(1, PROCESS_LOADING));
+	assert_null(worker(0, PROCESS_LOADING));
+	assert_int_equal(order_of(worker(0, PROCESS_SERVING)), ORDER_RUN);
+}
+
+TEST(a_refusal_ends_with_the_last_old_handler, setup, master_teardown)
+{
+	refuse();
+	start(worker(0, PROCESS_SERVING), 1, 3000);
+	start(worker(1, PROCESS_SERVING), 1, 3000);
+	staffing_step(&m, 3000);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 0);
+	assert_false(mail()->refused);
+	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.refused), 0);
+	assert_int_equal(generation_that_works(), 1);		/* now the breaker is about the newest one */
+	assert_null(worker(0, PROCESS_LOADING));		/* a successor could do no more */
+}
+
+/* Its handler is the old one again, so no process of it says anything about the new one. */
+TEST(a_worker_with_an_older_configuration_starts_an_older_handler, setup, master_teardown)
+{
+	struct queue_master *words = &m.board->queues[MAIL].master;
+
+	queues_recycle(&m.queues, MAIL, 500);
+	assert_int_equal(atomic_load(&words->newest_generation), 1);
+	assert_int_equal(atomic_load(&words->conf_generation), 0);
+	queues_note_conf(&m.queues, MAIL);
+	queues_recycle(&m.queues, MAIL, 600);
+	assert_int_equal(atomic_load(&words->newest_generation), 2);
+	assert_int_equal(atomic_load(&words->conf_generation), 2);
+}
+
+TEST(a_handler_that_has_ended_protects_nothing, setup, master_teardown)
+{
+	int old = processes_slot(&m.processes, worker(0, PROCESS_SERVING));
+
+	atomic_store(&m.board->slots[old].ready, 0);		/* its last start was READY, and the next one waits */
+	assert_int_equal(atomic_load(&m.board->slots[old].load), SLOT_LOADED);
+	queues_recycle(&m.queues, MAIL, 1000);
+	renewal_step(&m.queues, MAIL, 1000);
+	assert_int_equal(m.processes.items[old].state, PROCESS_LEAVING);
+	assert_non_null(worker(1, PROCESS_SERVING));
+}
+
+TEST(a_breaker_that_a_start_opened_does_not_end_the_protection_of_a_ready_handler, setup, master_teardown)
+{
+	struct queue_breaker *breaker = &m.board->queues[MAIL].workers.breaker;
+	int ready = processes_slot(&m.processes, worker(1, PROCESS_SERVING));
+
+	restart(1000);
+	atomic_store(&breaker->cause, handler_cause_unready(false, 1, 0));
+	atomic_store(&breaker->step, 1);
+	staffing_step(&m, 2000);
+	assert_int_equal(m.processes.items[ready].state, PROCESS_SERVING);
+	assert_int_equal(renewal_outdated(&m.queues, MAIL), 2);
+	atomic_store(&breaker->cause, 0);			/* messages failed */
+	staffing_step(&m, 3000);
+	assert_int_equal(m.processes.items[ready].state, PROCESS_LEAVING);
+}
+
+TEST(a_successor_that_has_ended_again_takes_nothing_over, setup, master_teardown)
+{
+	const struct process *successor = restart(1000);
+
+	atomic_store(&slot_of(successor)->load, SLOT_LOADED);
+	staffing_step(&m, 2000);
+	assert_int_equal(successor->state, PROCESS_LOADING);
+	assert_non_null(worker(0, PROCESS_SERVING));
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -212,7 +212,7 @@ static void check_worker(const struct child *child)
 	sigset_t set;
 
 	CHECK(child->queue == m.config.conf->queues[MAIL] && child->queue_index == MAIL && child->index == 1);
-	CHECK(child->handler_generation == 7 && child->slot == 1 && child->boot == 0xb0);
+	CHECK(atomic_load(&child->board->slots[1].handler_generation) == 7 && child->slot == 1 && child->boot == 0xb0);
 	CHECK(strcmp(child->lock_identity, "lock:1") == 0 && child->lock_key == NULL && child->master_pid == getppid());
 	CHECK(child->master_fd == inherited[0] && is_open(inherited[0]));
 	CHECK(!is_open(inherited[1]) && !is_open(inherited[2]) && is_open(inherited[3]));

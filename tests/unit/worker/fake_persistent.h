@@ -8,7 +8,7 @@
 
 /* common/handler/persistent.h without a process: there is one handler, which says what the test has set here, and counts what it is told. */
 struct persistent {
-	bool fork_fails, running, ready, loads, fresh, has_ended;
+	bool fork_fails, running, ready, loads, fresh, has_ended, kept;
 	int room, unanswered, reads;		/* reads: how often persistent_read() finds answers */
 	uint64_t given[16], unwritten_from;	/* 0: all is written */
 	int ngiven, starts, stops, cancels, kills, drains, quiets;

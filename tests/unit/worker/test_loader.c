@@ -85,6 +85,60 @@ TEST(the_first_start_needs_no_message, setup, teardown)
 	assert_int_equal(atomic_load(&w->env->slot->loading), 0);
 }
 
+static uint32_t handler_of_worker(void)
+{
+	return atomic_load(&w->env->slot->handler_generation);
+}
+
+TEST(a_later_start_is_the_newest_handler, setup, teardown)
+{
+	struct queue_master *words = &w->env->board->master;
+
+	turn();
+	say_ready();
+	assert_int_equal(atomic_load(&w->env->slot->ready), 1);
+	atomic_store(&words->newest_generation, 1);
+	process.ready = false;
+	process.has_ended = true;
+	process.end = (struct persistent_end){ .how = PERSISTENT_EXITED, .loaded = true, .asked = true, .unread_from = UINT64_MAX,
+	    .stderr_tail = "" };
+	process.fork_fails = true;
+	turn();
+	assert_int_equal(atomic_load(&w->env->slot->ready), 0);
+	assert_int_equal(atomic_load(&w->env->slot->load), SLOT_LOADED);	/* for the other workers */
+	process.fork_fails = false;
+	process.loads = true;
+	pause_until_start();
+	assert_int_equal(handler_of_worker(), 1);
+	assert_int_equal(atomic_load(&w->env->slot->handler_started_ms), fixture_now_ms());
+	atomic_store(&words->conf_generation, 2);
+	atomic_store(&words->newest_generation, 2);
+	end_before_ready();
+	pause_until_start();
+	assert_int_equal(handler_of_worker(), 1);		/* it starts the one of its configuration */
+}
+
+TEST(a_worker_keeps_its_process_while_the_newest_handler_is_not_known_to_work, setup, teardown)
+{
+	struct queue_master *words = &w->env->board->master;
+
+	turn();
+	say_ready();
+	assert_false(process.kept);
+	atomic_store(&words->newest_generation, 1);		/* its successor loads */
+	turn();
+	assert_true(process.kept);
+	atomic_store(&w->env->slot->handler_generation, 1);
+	turn();
+	assert_false(process.kept);
+	atomic_store(&words->refused, 1);			/* it could load, and another worker could not */
+	turn();
+	assert_true(process.kept);
+	atomic_store(&words->refused, 0);
+	turn();
+	assert_false(process.kept);
+}
+
 TEST(a_worker_without_a_name_starts_nothing, setup, teardown)
 {
 	w->session.incarnation[0] = '\0';
