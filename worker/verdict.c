@@ -12,6 +12,8 @@
 #include "common/dead_letters/dead_letters.h"
 #include "common/handler/handler.h"
 
+#define FIRST_MOMENT_MS 1000	/* in which env and shells say that they cannot start a handler */
+
 struct handler_result verdict_result(const struct persistent_end *e)
 {
 	return (struct handler_result){
@@ -197,8 +199,40 @@ bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now
 	return cause != EXIT_UNDECIDED;
 }
 
+static void keep_first_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+{
+	struct buffer *kept = arg;
+
+	(void)advice;
+	if (kept->len == 0)
+		buffer_format(kept, "%s: %s", path, flaw);
+}
+
+/*
+ * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message. Only
+ * if the files of the handler are broken at this moment no message can be the cause.
+ */
+static bool cannot_start(const struct worker *w, const struct handler_result *result, struct buffer *why)
+{
+	if (result->end == HANDLER_EXITED && (result->code == 126 || result->code == 127) &&
+	    result->duration_ms <= FIRST_MOMENT_MS && outcome_of(w, result) == CONF_OUTCOME_FAIL)
+		conf_program_check(w->env->conf, keep_first_flaw, why);
+	return why->len > 0;
+}
+
+/* A part of the handler may have run, so the message is marked. */
+static void settle_broken(struct worker *w, struct place p, int code, const struct buffer *why, int64_t now_ms)
+{
+	slot_note_failure(w->env->slot, why->data, why->len, now_ms);
+	settle_unrunnable(w, handler_cause_unready(false, code, 0), "execve",
+	    why->data, now_ms);
+	settle_hand_back(w, p, SETTLE_REDELIVERED);
+}
+
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
+	struct buffer why = {0};
+
 	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */
 		mover_gone(w, p);
 	} else if (result->end == HANDLER_CANCELLED) {
@@ -216,8 +250,11 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_replied(w, p, result, now_ms);
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
 		settle_done(w, p, result->duration_ms);
+	} else if (cannot_start(w, result, &why)) {
+		settle_broken(w, p, result->code, &why, now_ms);
 	} else {
 		settle_failed_run(w, p, result, now_ms);
 	}
+	buffer_free(&why);
 	tray_close(&w->trays, p.tray);
 }

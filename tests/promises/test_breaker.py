@@ -50,6 +50,31 @@ def state(d, name):
     return done.out
 
 
+@pytest.mark.parametrize("first_line", ["#!/usr/bin/env pyhton3", "#!/usr/bin/env sh\r"])
+def test_env_that_does_not_find_the_interpreter(redis, quredisd, handler, ledger, first_line):
+    """env ends with status 127, as any handler may; the files say that no message is the cause."""
+    path = handler(GOOD, name="deployed")
+    good = open(path).read()
+    put(path, f"{first_line}\n")
+    d = quredisd(queues=[queue("mail", path)])
+    redis.client().lpush("ingress:mail", *"abc")
+    wait_for(lambda: status(d, "mail")["state"] == "breaker")
+    reason = status(d, "mail")["reason"]
+    assert "exit status 127" in reason and path in reason and ("asks env for pyhton3" in reason or "CR LF" in reason), reason
+    put(path, good)
+    wait_for(lambda: sorted(ledger.lines()) == ["a", "b", "c"])
+    wait_for(lambda: status(d, "mail")["state"] == "running")
+    counters = status(d, "mail")["counters"]
+    assert counters["failed"] == 0 and redis.client().llen("escape:mail") == 0, counters
+
+
+def test_a_status_of_env_that_a_message_causes(redis, quredisd, handler):
+    d = quredisd(queues=[queue("mail", handler('read -r m; exit "$m"'))])
+    redis.client().lpush("ingress:mail", "126", "127")
+    wait_for(lambda: redis.client().llen("escape:mail") == 2)
+    assert status(d, "mail")["state"] == "running"
+
+
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("how", ["not-executable", "no-interpreter", "gone", "garbage"])
 def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how):
