@@ -243,14 +243,15 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 {
 	int queue = queues_find(&m->queues, q->name);
 	const struct conf_queue *old = queue == -1 ? NULL : m->queues.items[queue].conf;
-	bool same;
+	bool same, older_files;
 
 	if (old == NULL) {
 		d->entered++;
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
 	same = !d->globals && conf_queue_equal(old, q);
-	if (same && !m->queues.items[queue].refused) {
+	older_files = queues_have_older_files(&m->queues, queue, q);
+	if (same && !older_files && !m->queues.items[queue].refused) {
 		queues_keep(&m->queues, queue, q);
 		return 0;
 	}
@@ -263,6 +264,8 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 	queues_keep(&m->queues, queue, q);
 	if (!same)
 		queues_note_conf(&m->queues, queue);
+	else if (older_files)
+		log_info("handler_changed", log_str("queue", q->name));
 	queues_recycle(&m->queues, queue, now_ms);
 	return 0;
 }

@@ -3,7 +3,11 @@
  * persistent handler that loads it. The handler that follows from `function` is a value like any other, so quredisd -T,
  * a reload and the worker need to know nothing of functions.
  */
+#include <sys/stat.h>
+
 #include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -201,6 +205,33 @@ void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
 	if (conf_given(conf_queue_origin(q, "handler")))
 		conf_error(l, conf_queue_origin(q, "function"),
 		    "queue %s has a function and a handler: expected one of them", conf_shown_name(q));
+}
+
+static bool add_file(uint64_t *hash, const char *path)
+{
+	struct stat st;
+	char text[128];
+
+	if (stat(path, &st) == -1)
+		return false;
+	snprintf(text, sizeof(text), "%ju:%ju:%jd:%jd.%09ld", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
+	    (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	*hash = hash_text(*hash, text);
+	return true;
+}
+
+uint64_t conf_handler_files(const struct conf_queue *q)
+{
+	uint64_t hash = HASH_EMPTY;
+	bool known = q->mode == CONF_MODE_PERSISTENT;
+	char *file = q->function == NULL ? NULL : alloc_copy(q->function, file_length(q->function));
+
+	if (known && file != NULL)
+		known = add_file(&hash, file);
+	for (char **arg = q->handler; known && file == NULL && *arg != NULL; arg++)
+		known = (*arg)[0] != '/' || add_file(&hash, *arg) || arg > q->handler;
+	free(file);
+	return known ? hash : 0;
 }
 
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts)

@@ -19,8 +19,21 @@ void queues_note_conf(struct queues *qs, int queue)
 	atomic_store(&qs->board->queues[queue].master.conf_generation, qs->items[queue].handler_generation + 1);
 }
 
+void queues_note_files(struct queues *qs, int queue)
+{
+	qs->items[queue].files = conf_handler_files(qs->items[queue].conf);
+}
+
+bool queues_have_older_files(const struct queues *qs, int queue, const struct conf_queue *conf)
+{
+	uint64_t files = conf_handler_files(conf);
+
+	return files != 0 && files != qs->items[queue].files;
+}
+
 void queues_want_handler(struct queues *qs, int queue)
 {
+	queues_note_files(qs, queue);
 	qs->items[queue].handler_generation++;
 	atomic_store(&qs->board->queues[queue].master.newest_generation, qs->items[queue].handler_generation);
 	queues_set_refusal(qs, queue, NULL, 0);

@@ -251,6 +251,7 @@ int queues_enter(struct queues *qs, const struct conf_queue *conf)
 	q = &qs->items[queue];
 	strlcpy(q->name, conf->name, sizeof(q->name));
 	set_membership(q, MEMBER_CONFIGURED, conf);
+	queues_note_files(qs, queue);
 	q->scaled = -1;
 	q->heir = -1;
 	for (int i = 0; i < qs->n; i++)

@@ -33,6 +33,7 @@ struct queue_workers {
 	int leaving;			/* = its workers in PROCESS_LEAVING */
 	int unreplaced;			/* its dead workers that are not replaced yet; >= 0 */
 	bool quiet;			/* the operator stopped its fetches (quredis quiet QUEUE) */
+	uint64_t files;			/* conf_handler_files() of the newest handler */
 	int scaled;			/* number of workers that the operator set, until a reload; -1: as configured */
 	struct policy policy;
 	uint32_t handler_generation;	/* of the newest workers; only ever rises */
@@ -87,6 +88,9 @@ void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);
  * queues_recycle() wants. */
 void queues_note_conf(struct queues *qs, int queue);
 
+/* The files of its handler, in the new configuration, are others than those of its workers. */
+bool queues_have_older_files(const struct queues *qs, int queue, const struct conf_queue *conf);
+
 /*
  * Replaces all workers of the queue: new ones start first, then the old ones finish. A worker of a number that still
  * has two living ones starts when one of these has finished; until then it is missing. With `ready`, in the present
@@ -126,6 +130,7 @@ void queues_publish(struct queues *qs);
 /* ---- for renewal.c ---- */
 
 /* newest.c */
+void queues_note_files(struct queues *qs, int queue);			/* the next workers load what is there now */
 void queues_want_handler(struct queues *qs, int queue);			/* there is a newer one */
 /* why the handler of the newest generation is refused, and when its process was started. NULL: it is not refused */
 void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms);

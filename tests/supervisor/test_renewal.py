@@ -331,6 +331,40 @@ def test_a_load_that_takes_too_long_leaves_the_old_handler_in_place(renewing, ve
     assert d.stop() == 0
 
 
+def test_a_reload_has_the_new_code_of_a_deploy(quredisd, ledger, tmp):
+    """By a link that moves, and by a file that is written; a reload without either replaces nothing."""
+    def release(n, file=None):
+        (file or tmp / str(n) / "app.py").write_text(f"def handle(message):\n    open('{tmp}/ledger', 'ab').write(b'{n} ' + message + b'\\n')\n")
+
+    for n in ("one", "two"):
+        (tmp / n).mkdir()
+        release(n)
+    (tmp / "current").symlink_to("one")
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/current/app.py", workers=1)])
+    works(d, ledger, "one", "a")
+    (tmp / "next").symlink_to("two")
+    os.rename(tmp / "next", tmp / "current")
+    assert d.quredis("reload").code == 0
+    works(d, ledger, "two", "b")
+    assert d.events("handler_changed")[0]["queue"] == "mail"
+    generation = state(d)["renewal"]["generation"]
+    assert d.quredis("reload").code == 0 and state(d)["renewal"]["generation"] == generation
+    release("three", tmp / "two/new.py")
+    os.rename(tmp / "two/new.py", tmp / "two/app.py")
+    assert d.quredis("restart", "mail").code == 0
+    works(d, ledger, "three", "c")
+    generation = state(d)["renewal"]["generation"]
+    assert d.quredis("reload").code == 0 and state(d)["renewal"]["generation"] == generation      # the restart has loaded it
+    (tmp / "two/app.py").write_text("import quredis_missing\n")
+    r = d.quredis("reload")
+    assert r.code == 78 and "quredis_missing" in r.err, r
+    works(d, ledger, "three", "d")
+    (tmp / "current").unlink()
+    assert d.quredis("reload").code == 78       # it tries again what was refused
+    works(d, ledger, "three", "e")
+    assert d.stop() == 0
+
+
 def test_a_program_for_each_message_works_until_a_function_is_ready(quredisd, handler, ledger, tmp):
     run = handler('m=$(cat); echo "exec $m" >> @LEDGER@')
     d = quredisd(queues=[queue("mail", run, workers=1)])

@@ -60,6 +60,35 @@ TEST(handlers, conf_fixture_setup, conf_fixture_teardown)
 }
 
 /* They may come until they are needed. */
+static uint64_t files_of(struct conf_fixture *f, const char *text)
+{
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	return conf_handler_files(f->conf->queues[0]);
+}
+
+TEST(the_files_of_a_handler_that_stays, conf_fixture_setup, conf_fixture_teardown)
+{
+	struct conf_fixture *f = *state;
+	char run[256], data[256], text[1024];
+	uint64_t first;
+
+	strcpy(run, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0755));
+	strcpy(data, conf_write_bytes(f, "data", "1", 1, 0644));
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; mode = \"persistent\"; "
+	    "handler = [\"%s\", \"-v\", \"/not/there\", \"%s\"]; } );", run, data);
+	first = files_of(f, text);
+	assert_true(first != 0);
+	assert_true(files_of(f, text) == first);
+	conf_write_bytes(f, "data", "22", 2, 0644);
+	assert_true(files_of(f, text) != first);
+	assert_int_equal(unlink(data), 0);
+	assert_true(files_of(f, text) != 0);		/* an argument need not be a file */
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"%s\"]; } );", run);
+	assert_true(files_of(f, text) == 0);		/* one process for each message */
+}
+
 TEST(what_is_needed_later, conf_fixture_setup, conf_fixture_teardown)
 {
 	struct conf_fixture *f = *state;
