@@ -187,9 +187,9 @@ static void complete_word(struct completion *c)
 		offer_commands(c, a->noperands == 0 ? NULL : a->operands[0]);
 }
 
-void complete_words(const struct command_table *commands, char *const *words, size_t n)
+void complete_words(const struct command_table *all, char *const *words, size_t n)
 {
-	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true },
+	struct completion c = { .a = { .commands = all, .complaint = c.complaint, .served = true },
 	    .begun = n == 0 ? "" : words[n - 1] };
 	char **argv = alloc_zero(n + 2, sizeof(*argv));
 	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);

@@ -8,6 +8,6 @@
  * TAB what it is". The single line ":files" means: names of files.
  */
 struct command_table;
-void complete_words(const struct command_table *commands, char *const *words, size_t n);
+void complete_words(const struct command_table *all, char *const *words, size_t n);
 
 #endif
