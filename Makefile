@@ -28,6 +28,9 @@
 #
 # CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
 
+# Without the rules that make knows by itself: it would try each of them for each of the 600 files of dependencies.
+MAKEFLAGS += -r
+
 VERSION = 0.1.0
 
 CFLAGS  ?= $(if $(filter short,$(FUZZ)),-O0,-O2) -g
@@ -109,6 +112,7 @@ CLI_LIBS    = $(DAEMON_LIBS) -levent_core -levent_extra
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
 library    = $(1:%=$O/%/library.a)
+LIBRARIES := $(call library,$(call reversed,$(FOLDERS)))
 # main() is the program's, not its folder's
 sources_of = $(filter-out %/main.c $(foreach f,$(filter $1/%,$(FOLDERS)),$f/%),$(wildcard $1/*.c $1/*/*.c))
 UNIT_PROGS  := $(patsubst %.c,$O/unit/%,$(notdir $(UNIT)))
@@ -237,9 +241,11 @@ writers:
 # other sources of tests/ and linker flags, where it needs any:
 #	/* links: tests/unit/private_redis.c */
 #	/* ldflags: -Wl,--wrap=malloc */
-comment = $(shell sed -n 's,^/\* *$1: *\(.*[^ ]\) *\*/,\1,p' $2.c)
+# One command reads all, as words "FILE:NAME:~VALUE~VALUE": make would start two for each program, whatever it is asked for.
+COMMENTS := $(shell grep -HE '^/\* *(links|ldflags): ' $(UNIT) $(wildcard tests/fuzz/*.c) | sed 's,:/\* *,:,; s, *\*/$$,,; s, ,~,g')
+comment = $(subst ~, ,$(patsubst $2.c:$1:%,%,$(filter $2.c:$1:%,$(COMMENTS))))
 define unit_program
-$O/unit/$(notdir $1): $O/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1)) $(call library,$(call reversed,$(FOLDERS)))
+$O/unit/$(notdir $1): $O/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1)) $(LIBRARIES)
 	@mkdir -p $O/unit
 	$$(call say,link,$$@)
 	$$Q$$(LINK) $(call comment,ldflags,$1) -o $$@ $$(filter %.o %.a,$$^) $(UNIT_LIBS) $(LDLIBS)
@@ -296,7 +302,7 @@ unit: unit-programs
 
 # Linked as unit programs are. They need clang and its run-time libraries, so they are made by a make of their own.
 define fuzz_program
-$O/fuzz/$1: $O/tests/fuzz/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,tests/fuzz/$1)) $(call library,$(call reversed,$(FOLDERS)))
+$O/fuzz/$1: $O/tests/fuzz/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,tests/fuzz/$1)) $(LIBRARIES)
 	@mkdir -p $O/fuzz
 	$$(call say,link,$$@)
 	$$Q$$(LINK) -fsanitize=fuzzer $(call comment,ldflags,tests/fuzz/$1) -o $$@ $$(filter %.o %.a,$$^) $(CLI_LIBS) $(LDLIBS)
