@@ -2,7 +2,6 @@
 import collections
 import os
 import subprocess
-import tempfile
 
 from . import reach
 from .paths import QUREDIS
@@ -15,9 +14,8 @@ def run_quredis(*args, input=b"", timeout=60, env=None, tag=""):
     if isinstance(input, str):
         input = input.encode()
     clean = {k: v for k, v in os.environ.items() if not k.startswith("QUREDIS_")}
-    with tempfile.TemporaryDirectory(prefix="qc.") as directory:
-        done = subprocess.run([str(QUREDIS), *reach.arguments(args, directory)], input=input, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=timeout,
+    with reach.arguments(args) as arguments:
+        done = subprocess.run([str(QUREDIS), *arguments], input=input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
                               env={**clean, "QUREDIS_TEST_TAG": tag, **(env or {})})
     err = done.stderr.decode(errors="replace")
     assert "Sanitizer" not in err and "runtime error:" not in err, err

@@ -9,6 +9,7 @@ names, which quredisd's configuration and the command line get replaced by what 
 """
 import atexit
 import collections
+import contextlib
 import os
 import pathlib
 import shutil
@@ -166,16 +167,19 @@ def configured(sections):
     return out
 
 
-def arguments(args, directory):
-    """Those of the command line: in place of -u ADDRESS a file in the directory."""
+@contextlib.contextmanager
+def arguments(args):
+    """Those of the command line: in place of -u ADDRESS a file, while the command runs."""
     args = [str(a) for a in args]
     if not REACH or "-u" not in args or args[args.index("-u") + 1] not in _groups:
-        return args
+        yield args
+        return
     from .config import render
     at = args.index("-u")
-    conf = pathlib.Path(directory) / "reach.conf"
-    conf.write_text(render({"redis": _groups[args[at + 1]]}))
-    return [*args[:at], "-c", str(conf), *args[at + 2:]]
+    with tempfile.NamedTemporaryFile("w", prefix="qc.", suffix=".conf") as conf:
+        conf.write(render({"redis": _groups[args[at + 1]]}))
+        conf.flush()
+        yield [*args[:at], "-c", conf.name, *args[at + 2:]]
 
 
 def key(name):
