@@ -56,16 +56,15 @@ class Scene:
         self.now = round(time.time() * 1000)
         for name, (ingress, delayed, *_) in QUEUES.items():
             q = self.queues[name] = Queue(client, name)
-            for i in range(ingress):
-                client.lpush(q.ingress, json.dumps({"queue": name, "n": i, "job": f"{name}:{i:06}"}))
+            if ingress:
+                client.lpush(q.ingress, *(json.dumps({"queue": name, "n": i, "job": f"{name}:{i:06}"}) for i in range(ingress)))
             for i in range(delayed):
                 client.zadd(q.delayed, {json.dumps({"retry": i, "to": f"customer{i}@example.org"}): self.now + (i + 1) * 90000})
-        for name, total in self._outcomes(self.now).items():
-            client.hset(f"{self.queues[name].own}:stats", mapping={k: 24 * v for k, v in total.items()})
         client.set(self.queues[PAUSED].paused, "1")
         self._dead_letters()
         self._in_flight()
-        self.report()
+        for name, total in self.report().items():
+            client.hset(f"{self.queues[name].own}:stats", mapping={k: 24 * v for k, v in total.items()})
 
     def _outcomes(self, now):
         """The counters of the last hour, up to now. Of the minute that has begun, only a part is over. Returns their sums, by queue."""
@@ -106,9 +105,9 @@ class Scene:
             self.queues[name].worker(incarnation(slot), t0=texts)
 
     def report(self):
-        """What supervisors write every few seconds, with the time of now."""
+        """What supervisors write every few seconds, with the time of now. Returns the sums of the last hour, by queue."""
         now = round(time.time() * 1000)
-        self._outcomes(now)
+        sums = self._outcomes(now)
         for k, node in enumerate(NODES):
             busy = BUSY if k == 0 else {}
             queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "restarts": k, "breaker": broken,
@@ -132,6 +131,7 @@ class Scene:
                 "rates": {"done": pace, "failed": 2.0 * (pace > 100), "retried": 0, "escaped": 0, "expired": 0, "rescued": 0},
                 "failures": {"attempts": pace * 10, "failed": 20 * (pace > 100), "window": 600.0}, "growth": {},
                 "orphans": {"registrations": 0, "messages": 0}, "paused": name == PAUSED}))
+        return sums
 
 
 class Supervisor:
