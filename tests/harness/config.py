@@ -14,18 +14,11 @@ def queue(name, handler, *args, **keys):
     return {"name": name, "handler": argv + [str(a) for a in args], "workers": 1, **keys}
 
 
+_ESCAPED = str.maketrans({**{c: f"\\x{c:02x}" for c in range(32)}, "\n": "\\n", '"': '\\"', "\\": "\\\\"})
+
+
 def _string(s):
-    out = ['"']
-    for c in s:
-        if c in '"\\':
-            out.append("\\" + c)
-        elif c == "\n":
-            out.append("\\n")
-        elif ord(c) < 32:
-            out.append(f"\\x{ord(c):02x}")
-        else:
-            out.append(c)
-    return "".join(out) + '"'
+    return f'"{s.translate(_ESCAPED)}"'
 
 
 def _value(value, indent):

@@ -1,0 +1,12 @@
+PROBED += -fstack-protector-strong
+PROBED += -fstack-clash-protection
+PROBED += -fcf-protection=full
+PROBED += -ftrivial-auto-var-init=zero
+PROBED += -fno-delete-null-pointer-checks
+PROBED += -fno-strict-overflow
+PROBED += -fno-strict-aliasing
+PROBED_LINK += -Wl,-z,relro
+PROBED_LINK += -Wl,-z,now
+PROBED_LINK += -Wl,-z,noexecstack
+PROBED_LINK += -Wl,-z,nodlopen
+PROBED_LINK += -Wl,-z,separate-code
