@@ -87,7 +87,7 @@ def test_classes(redis, quredisd, handler, body, keys, class_, code, signal, wor
 
 
 def test_the_last_8_kib_of_stderr_are_kept(redis, quredisd, handler):
-    loud = handler("import os\nos.write(2, b''.join(b'%06d\\n' % i for i in range(100000)))\nexit(1)", "python")
+    loud = handler("import os, sys\nos.write(2, b''.join(b'%06d\\n' % i for i in range(100000)))\nsys.exit(1)", "python")
     quredisd(queues=[queue("mail", loud)])
     redis.client().lpush("ingress:mail", "x")
     whole = b"".join(b"%06d\n" % i for i in range(100000))
