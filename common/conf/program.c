@@ -22,6 +22,7 @@
 
 #define HEAD_SIZE 512
 #define LINE_MAX_KERNEL 255	/* bytes of the first line; the kernel cuts a longer one (BINPRM_BUF_SIZE) */
+#define BOM "\357\273\277"
 #define DEPTH_MAX 5		/* interpreters of interpreters that the kernel follows */
 #define NAMES_MAX 8192		/* of a directory in which a similar name is looked for */
 
@@ -320,6 +321,9 @@ static bool has_beginning(const struct file *f, int fd, const struct stat *st, s
 		return has_first_line(f, st, head, flaw);
 	if (strncmp(head, "\177ELF", 4) == 0)
 		return has_good_elf(f, fd, st, flaw);
+	if (strncmp(head, BOM "#!", strlen(BOM "#!")) == 0)
+		return is_flawed(flaw, alloc_string("a byte order mark (UTF-8 BOM) stands before its #!"),
+		    alloc_format("save it without one: sed -i '1s/^\\xEF\\xBB\\xBF//' %s", f->path));
 	return (f->uses & USE_SEARCH) != 0 || memchr(head, '\0', (size_t)n) != NULL || is_flawed(flaw,
 	    alloc_string("it is neither a program nor a script that begins with #!"),
 	    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));

@@ -20,6 +20,7 @@ BAD = [
     ("#!/usr/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
     ("#!/bin/env pyhton3\n", "its first line asks env for pyhton3, which is not in "),
     ("#!/usr/bin/env python3 -u\n", "its first line asks env for python3 -u, which is not in "),
+    ("\ufeff#!/bin/sh\n", "a byte order mark (UTF-8 BOM) stands before its #!: save it without one: sed -i '1s/^\\xEF\\xBB\\xBF//' "),
     ("#!/usr/bin\n", "its interpreter /usr/bin: it is not a regular file"),
     ("#!/etc/passwd\n", "its interpreter /etc/passwd: "),
     ("#!/bin/sh " + "x" * 246 + "\n", "its first line is longer than 255 bytes, and the kernel cuts it"),
