@@ -1,5 +1,5 @@
 /*
- * quredis ls: lists every queue of the configuration and the registry, with the lengths of its lists and, if a
+ * quredis ls: lists the named queues, or every one of the configuration and the registry, with the lengths of its lists and, if a
  * supervisor reports health, what is wrong: the worst first.
  */
 #include <inttypes.h>
@@ -247,7 +247,7 @@ int cmd_ls(struct admin *a)
 	size_t n;
 	int rc;
 
-	if (registry_read(a, &queues, &n) == -1)
+	if (registry_choose(a, &queues, &n) == -1)
 		return -1;
 	entries = alloc_zero(n, sizeof(*entries));
 	for (size_t i = 0; i < n; i++)

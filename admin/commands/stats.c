@@ -308,17 +308,6 @@ static void show_stats(struct admin *a, const struct stats *all, size_t n)
 
 /* ---- choosing queues ---- */
 
-static int find_named(struct admin *a, struct registry_queue **queues, size_t *n)
-{
-	*queues = alloc_zero(a->noperands, sizeof(**queues));
-	for (*n = 0; *n < a->noperands; ++*n)
-		if (lookup_queue(a, a->operands[*n], &(*queues)[*n].keys) == -1) {
-			registry_free(*queues, *n);
-			return -1;
-		}
-	return 0;
-}
-
 static int read_since(struct admin *a, struct stats *all, size_t n)
 {
 	int64_t server_ms, since_ms;
@@ -338,7 +327,7 @@ int cmd_stats(struct admin *a)
 	struct registry_queue *queues;
 	struct stats *all;
 	size_t n;
-	int rc = a->noperands > 0 ? find_named(a, &queues, &n) : registry_read(a, &queues, &n);
+	int rc = registry_choose(a, &queues, &n);
 
 	if (rc == -1)
 		return -1;

@@ -78,3 +78,20 @@ void registry_free(struct registry_queue *queues, size_t n)
 		queue_keys_free(&queues[i].keys);
 	free(queues);
 }
+
+int registry_choose(struct admin *a, struct registry_queue **queues, size_t *n)
+{
+	if (a->noperands == 0)
+		return registry_read(a, queues, n);
+	*queues = alloc_zero(a->noperands, sizeof(**queues));
+	for (*n = 0; *n < a->noperands; ++*n) {
+		struct registry_queue *q = &(*queues)[*n];
+
+		if (lookup_queue(a, a->operands[*n], &q->keys) == -1) {
+			registry_free(*queues, *n);
+			return -1;
+		}
+		q->configured = conf_queue_find(a->conf, q->keys.name) != NULL;
+	}
+	return 0;
+}

@@ -16,6 +16,8 @@ struct registry_queue {
  * leaves it out. -1: Redis failed; an error was printed.
  */
 int registry_read(struct admin *a, struct registry_queue **queues, size_t *n);
+/* Those of the operands; without an operand, all. */
+int registry_choose(struct admin *a, struct registry_queue **queues, size_t *n);
 void registry_free(struct registry_queue *queues, size_t n);
 
 #endif

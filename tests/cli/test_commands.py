@@ -138,7 +138,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["-P", "70000", "ls"], "--redis-port: 70000 is not a number from 1 to 65535"),
     (["purge", "mail"], "usage: quredis purge QUEUE TYPE; TYPE is ingress, transit, escape (with its records) or delayed\n"),
     (["peek"], "usage: quredis peek QUEUE TYPE; TYPE is ingress, transit, escape or delayed\n"),
-    (["ls", "mail"], "unexpected argument mail; usage: quredis ls\n"),
+    (["nodes", "mail"], "unexpected argument mail; usage: quredis nodes\n"),
     (["status", "mail", "news"], "unexpected argument news; usage: quredis status [QUEUE]\n"),
     (["purge", "mail", "ingres"], "no such type: ingres (did you mean ingress?)"),
     (["retry", "mail", "ingress"], "type ingress is not one of transit escape delayed"),
@@ -325,6 +325,14 @@ def test_ls_sums_every_tray(quredis, redis):
     row, = json.loads(quredis("ls", "--json").out)
     assert row == {"name": "mail", "ingress": q.ingress, "transit": q.transit, "escape": q.escape, "ingress_size": 0,
                    "transit_size": 7, "escape_size": 0, "delayed_size": 1, "paused": True, "configured": False}
+
+
+def test_ls_of_some(quredis, redis):
+    for name in "abc":
+        Queue(redis.client(), name)
+    assert [row["name"] for row in json.loads(quredis("ls", "c", "a", "--json").out)] == ["a", "c"]
+    r = quredis("ls", "a", "no-such")
+    assert r.code != 0 and "no-such" in r.err and r.out == ""
 
 
 def test_ls_of_nothing(quredis, redis):

@@ -41,7 +41,8 @@ def test_operands(offers, conf):
     assert offers("peek", "", conf=conf) == ["mail", "news"] and offers("peek", "n", conf=conf) == ["news"]
     assert offers("stats", "mail", "news", "", conf=conf) == ["mail", "news"]
     assert offers("peek", "mail", "", conf=conf) == ["ingress", "transit", "escape", "delayed"]
-    assert offers("dlq", "show", "no such", "", conf=conf) == [] == offers("ls", "", conf=conf)
+    assert offers("dlq", "show", "no such", "", conf=conf) == []
+    assert offers("ls", "", conf=conf) == ["mail", "news"] and offers("nodes", "", conf=conf) == []
 
 
 def test_values_of_options(offers):
