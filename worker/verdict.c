@@ -209,8 +209,8 @@ static void keep_first_flaw(void *arg, const char *path, const char *flaw, const
 }
 
 /*
- * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message. Only
- * if the files of the handler are broken at this moment no message can be the cause.
+ * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message.
+ * Only if the files of the handler are broken at this moment no message can be the cause.
  */
 static bool cannot_start(const struct worker *w, const struct handler_result *result, struct buffer *why)
 {

@@ -1,6 +1,6 @@
 /*
- * quredis ls: lists the named queues, or every one of the configuration and the registry, with the lengths of its lists and, if a
- * supervisor reports health, what is wrong: the worst first.
+ * quredis ls: lists the named queues, or every one of the configuration and the registry, with the lengths of its lists
+ * and, if a supervisor reports health, what is wrong: the worst first.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -85,7 +85,8 @@ static const struct command rows[] = {
 	  "is made if it is missing. It prints the commands that start it, push a message and look. It overwrites "
 	  "nothing.", TASK_OTHER, COMMAND_CHANGES, "quredis init greetings --lang python" },
 	{ "ls", "[QUEUE ...]", "list queues", cmd_ls, NEED_REDIS, 0, SIZE_MAX, 0,
-	  "The named queues, or all queues of the configuration and of the registry, with the number of messages in each list.",
+	  "The named queues, or all queues of the configuration and of the registry, with the number of messages in "
+	  "each list.",
 	  TASK_LOOK, COMMAND_LOOKS, "quredis ls" },
 	{ "nodes", "", "list the supervisors of all hosts", cmd_nodes, NEED_REDIS, 0, 0, 0,
 	  "As they last reported.",

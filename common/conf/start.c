@@ -1,7 +1,8 @@
 /*
  * Judges the files that quredisd opens before it forks: log, lock file, file of the process id, control socket, and the
- * directory of an embedded Redis. Looks only, and makes nothing, so quredisd -t and quredis doctor use it as a start does. A start opens them
- * itself afterwards (supervisor/host/, supervisor/children/keeper.c), and knows more then, such as who holds the lock.
+ * directory of an embedded Redis. Looks only, and makes nothing, so quredisd -t and quredis doctor use it as a start
+ * does. A start opens them itself afterwards (supervisor/host/, supervisor/children/keeper.c), and knows more then,
+ * such as who holds the lock.
  */
 #include <sys/stat.h>
 
@@ -99,13 +100,15 @@ static char *flaw_of_rights(const struct place *p, const struct start *s, const 
 	else
 		why = may_use(dir, W_OK | X_OK) ? NULL : strerror(errno);
 	if (why != NULL)
-		flaw = alloc_format("%s: %s: %s", path, makes ? "its directory cannot be made" : "cannot be opened", why);
+		flaw = alloc_format("%s: %s: %s", path,
+		    makes ? "its directory cannot be made" : "cannot be opened", why);
 	free(dir);
 	free(of_lock);
 	return flaw;
 }
 
-/* The log: a root that may not pass over modes opens it with the rights of supervisor.user, which only the start has. */
+/* The log: a root that may not pass over modes opens it with the rights of supervisor.user, which only the start has.
+ */
 static char *flaw_of_file(const struct place *p, const struct start *s)
 {
 	const char *path = p->path(s), *kind = NULL;
@@ -149,7 +152,8 @@ const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st)
 		return "is no directory";
 	if (st->st_uid != own->uid)
 		return st->st_uid != 0 ? "belongs to another user"
-		    : own->user == NULL ? "belongs to root, not to the user who starts quredisd: chown -R it to that user"
+		    : own->user == NULL
+		    ? "belongs to root, not to the user who starts quredisd: chown -R it to that user"
 		    : "belongs to root, but supervisor.user is another user: chown -R it to that user";
 	if ((st->st_mode & 077) != 0)
 		return "others may enter it; it must have mode 0700";
@@ -178,17 +182,19 @@ static char *flaw_of_redis_dir(const struct place *p, const struct start *s)
 static const struct place places[] = {
 	{ .key = "log.target", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_log,
 	    .kinds = KIND_FILE | KIND_STREAM, .rights = W_OK, .is_first = true,
-	    .advice = "set log.target to \"stderr\", or to a file in a directory where the supervisor's user may write" },
+	    .advice = "set log.target to \"stderr\", or to a file where the supervisor's user may write" },
 	{ .key = "supervisor.lock_file", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_lock,
 	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .makes_directory = true,
 	    .advice = "set supervisor.lock_file to a path in a directory of this user, or start quredisd as root" },
 	{ .key = "redis.dir", .status = EX_CONFIG, .flaw = flaw_of_redis_dir,
-	    .advice = "set redis.dir to a directory of this user with mode 0700, or to a path that does not exist yet" },
+	    .advice = "set redis.dir to a directory of this user with mode 0700, or to a path that does not exist yet"
+	},
 	{ .key = "--pid-file", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_pid_file,
 	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .advice = "name a file in a directory of this user" },
 	{ .key = "supervisor.control_socket", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_socket,
 	    .kinds = KIND_SOCKET,
-	    .advice = "set supervisor.control_socket to a path in a directory of this user, or start quredisd as root" },
+	    .advice = "set supervisor.control_socket to a path in a directory of this user, or start quredisd as root"
+	},
 };
 
 int conf_start_check(const struct conf *conf, const char *pid_file, conf_start_flaw *found, void *arg)

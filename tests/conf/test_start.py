@@ -27,7 +27,8 @@ def place(tmp):
                               env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
     def configure(lock=own / "lock", socket=own / "sock", redis='url = "redis://127.0.0.1:1";', log="stderr"):
-        (own / "quredis.conf").write_text(f'supervisor = {{ lock_file = "{lock}"; control_socket = "{socket}"; }};\nredis = {{ {redis} }};\nlog = {{ target = "{log}"; }};\n'
+        (own / "quredis.conf").write_text(f'supervisor = {{ lock_file = "{lock}"; control_socket = "{socket}"; }};\nredis = {{ {redis} }};\n'
+                                          f'log = {{ target = "{log}"; }};\n'
                                           'queues = ( { name = "mail"; handler = ["/bin/true"]; } );\n')
         os.chown(own / "quredis.conf", NOBODY, NOBODY)
         (own / "quredis.conf").chmod(0o600)
