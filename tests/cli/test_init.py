@@ -31,7 +31,7 @@ def user(tmp):
 
     def call(program, *args):
         return subprocess.run([programs[program], *args], **options, capture_output=True, text=True, timeout=60)
-    call.own, call.options = own, options
+    call.own, call.options, call.programs = own, options, programs
     return call
 
 
@@ -146,3 +146,42 @@ def test_a_dry_run_writes_nothing(user):
     said = json.loads(done.stdout)
     assert said["directory"] == f"{user.own}/new" and said["handler"] == "greet.pl" and said["dry_run"] is True
     assert {"start", "push", "look", "configuration"} < set(said) and list(user.own.iterdir()) == []
+
+
+def in_shell(user, before, *words):
+    """init after other commands of the shell that starts it."""
+    command = ["sh", "-c", f'{before}; exec "$@"', "sh", user.programs["quredis"], "init", *words]
+    return subprocess.run(command, **user.options, capture_output=True, text=True, timeout=60)
+
+
+def test_an_open_umask_opens_nothing(user):
+    assert in_shell(user, "umask 000", "a place", "--lang", "python").returncode == 0
+    place = user.own / "a place"
+    assert not [p for p in (place, *place.iterdir()) if p.stat().st_mode & 0o077]
+    done = user("quredisd", "-t", "-c", str(place / "quredis.conf"))
+    assert done.returncode == 0 and "good" in done.stderr, done
+
+
+def test_a_disk_that_takes_nothing(user):
+    (user.own / "new").mkdir()
+    os.chown(user.own / "new", NOBODY, NOBODY)
+    done = in_shell(user, "trap '' XFSZ; ulimit -f 0", "new", "--lang", "python")
+    assert done.returncode == EX_CANTCREAT and "File too large; nothing was written" in done.stderr, done
+    assert list((user.own / "new").iterdir()) == []
+
+
+def test_a_path_that_is_no_directory(user):
+    (user.own / "file").write_text("mine")
+    (user.own / "away").symlink_to("nowhere")
+    for words in ("file", "file/new", "away"):
+        done = user("quredis", "init", words, "--lang", "sh")
+        assert done.returncode == EX_CANTCREAT and "Not a directory" in done.stderr, done
+    assert (user.own / "file").read_text() == "mine" and sorted(p.name for p in user.own.iterdir()) == ["away", "file"]
+
+
+def test_root_gets_a_queue_that_starts(tmp):
+    for _ in range(2):
+        done = subprocess.run([QUREDIS, "init", str(tmp / "roots"), "--lang", "sh"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == EX_CANTCREAT and "already; nothing was written" in done.stderr
+    done = subprocess.run([QUREDISD, "-t", "-c", str(tmp / "roots/quredis.conf")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "without run_as.user its handlers run as root" in done.stderr, done
