@@ -44,9 +44,8 @@ bool verdict_is_broken(const struct persistent_end *e)
 bool verdict_is_mute(const struct worker *w, const struct persistent_end *e)
 {
 	return e->read_any && !e->answered_any && !e->asked &&
-	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED ||
-	    e->how == PERSISTENT_DESYNC) && !breaker_knows_answers(w->env->board,
-    atomic_load(&w->env->slot->handler_generation));
+	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED || e->how == PERSISTENT_DESYNC) &&
+	    !breaker_knows_answers(w->env->board, atomic_load(&w->env->slot->handler_generation));
 }
 
 void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
@@ -224,8 +223,7 @@ static bool cannot_start(const struct worker *w, const struct handler_result *re
 static void settle_broken(struct worker *w, struct place p, int code, const struct buffer *why, int64_t now_ms)
 {
 	slot_note_failure(w->env->slot, why->data, why->len, now_ms);
-	settle_unrunnable(w, handler_cause_unready(false, code, 0), "execve",
-	    why->data, now_ms);
+	settle_unrunnable(w, handler_cause_unready(false, code, 0), "execve", why->data, now_ms);
 	settle_hand_back(w, p, SETTLE_REDELIVERED);
 }
 
