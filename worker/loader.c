@@ -11,36 +11,39 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 
-/* The process is of the newest handler, whose file lies there, unless this worker has the configuration of an older
- * one. Reads the words of the master in the reverse order of its writes: a configuration that changes meanwhile
- * counts. */
-static void note_start(struct worker *w, int64_t now_ms)
+/* The handler of the next process: the newest one, whose file lies there, unless this worker has the configuration of
+ * an older one. Reads the words of the master in the reverse order of its writes: a configuration that changes
+ * meanwhile counts. */
+static uint32_t next_generation(const struct worker *w)
 {
 	const struct queue_master *words = &w->env->board->master;
 	uint32_t newest = atomic_load(&words->newest_generation);
 	uint32_t conf = atomic_load(&words->conf_generation), own = atomic_load(&w->env->slot->handler_generation);
 
-	if ((int32_t)(own - conf) >= 0)
-		atomic_store(&w->env->slot->handler_generation, newest);
-	atomic_store(&w->env->slot->handler_started_ms, now_ms);
+	return (int32_t)(own - conf) >= 0 ? newest : own;
 }
 
-/* The next start would be of the newest handler, which is not known to work. */
+/* The next process would be of the newest handler, which is not known to work. */
 static bool keeps_process(const struct worker *w)
 {
 	const struct queue_master *words = &w->env->board->master;
+	uint32_t next = next_generation(w);
 
-	return w->env->conf->ready && (atomic_load(&words->refused) != 0 ||
-	    atomic_load(&words->newest_generation) != atomic_load(&w->env->slot->handler_generation));
+	return next == atomic_load(&words->newest_generation) && (atomic_load(&words->refused) != 0 ||
+	    next != atomic_load(&w->env->slot->handler_generation));
 }
 
 bool loader_start(struct worker *w, int64_t now_ms)
 {
-	if (w->env->conf->ready)
-		note_start(w, now_ms);
+	uint32_t generation = next_generation(w);	/* before: a restart that comes meanwhile is not done by this start */
+
 	if (persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);
 		return false;
+	}
+	if (w->env->conf->ready) {
+		atomic_store(&w->env->slot->handler_generation, generation);
+		atomic_store(&w->env->slot->handler_started_ms, now_ms);
 	}
 	return true;
 }
@@ -114,18 +117,24 @@ static void start_ahead(struct worker *w, int64_t now_ms)
 		starter_succeeded(w);
 }
 
-/* For the other workers of the queue. */
-static void show_load(struct worker *w, bool ready)
+/* Master and siblings read whether the process is ready. That of a process that has ended must not count for the next
+ * one, so it is shown before a start. */
+static void show_ready(struct worker *w, bool ready)
+{
+	if (ready && !w->loader.was_ready)
+		atomic_store(&w->env->slot->load, SLOT_LOADED);
+	if (ready != w->loader.was_ready)
+		atomic_store(&w->env->slot->ready, ready);
+	w->loader.was_ready = ready;
+}
+
+static void show_loading(const struct worker *w)
 {
 	struct slot *s = w->env->slot;
 	bool loading = persistent_running(w->persistent.process) && persistent_loads(w->persistent.process);
 
-	if (ready && !w->loader.was_ready)
-		atomic_store(&s->load, SLOT_LOADED);
 	if (atomic_load(&s->loading) != loading)
 		atomic_store(&s->loading, loading);
-	if (ready != w->loader.was_ready)
-		atomic_store(&s->ready, ready);
 }
 
 /* The handler works again. What its answers say about it is another matter, which the loader does not judge. */
@@ -146,10 +155,10 @@ void loader_tick(struct worker *w, int64_t now_ms)
 	persistent_keep(w->persistent.process, keeps_process(w));
 	if (ready && !w->loader.was_ready)
 		close_breaker_of_starts(w);
+	show_ready(w, ready);
 	if (now_ms >= starts_at_ms(w))
 		start_ahead(w, now_ms);
-	show_load(w, ready);
-	w->loader.was_ready = ready;
+	show_loading(w);
 }
 
 int64_t loader_deadline_ms(const struct worker *w)

@@ -25,6 +25,8 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 	(void)now_ms;
 	assert_non_null(incarnation);
 	assert_false(p->running);
+	if (p->at_start != NULL)
+		p->at_start();
 	errno = EAGAIN;
 	p->starts++;
 	p->running = p->fresh = !p->fork_fails;

@@ -14,6 +14,7 @@ struct persistent {
 	int ngiven, starts, stops, cancels, kills, drains, quiets;
 	int64_t timeout_at_ms, strays;
 	struct handler_reply replies[8];
+	void (*at_start)(void);			/* NULL: nothing is looked at then */
 	const struct handler_reply *progress;
 	int nreplies;
 	struct persistent_end end;

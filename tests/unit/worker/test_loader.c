@@ -90,6 +90,13 @@ static uint32_t handler_of_worker(void)
 	return atomic_load(&w->env->slot->handler_generation);
 }
 
+static uint32_t ready_at_start;
+
+static void look_at_ready(void)
+{
+	ready_at_start = atomic_load(&w->env->slot->ready);
+}
+
 TEST(a_later_start_is_the_newest_handler, setup, teardown)
 {
 	struct queue_master *words = &w->env->board->master;
@@ -103,7 +110,11 @@ TEST(a_later_start_is_the_newest_handler, setup, teardown)
 	process.end = (struct persistent_end){ .how = PERSISTENT_EXITED, .loaded = true, .asked = true, .unread_from = UINT64_MAX,
 	    .stderr_tail = "" };
 	process.fork_fails = true;
+	process.at_start = look_at_ready;
 	turn();
+	assert_int_equal(process.starts, 2);
+	assert_int_equal(ready_at_start, 0);		/* of the process that has ended */
+	assert_int_equal(handler_of_worker(), 0);		/* no process has started */
 	assert_int_equal(atomic_load(&w->env->slot->ready), 0);
 	assert_int_equal(atomic_load(&w->env->slot->load), SLOT_LOADED);	/* for the other workers */
 	process.fork_fails = false;
@@ -134,6 +145,12 @@ TEST(a_worker_keeps_its_process_while_the_newest_handler_is_not_known_to_work, s
 	atomic_store(&words->refused, 1);			/* it could load, and another worker could not */
 	turn();
 	assert_true(process.kept);
+	atomic_store(&words->conf_generation, 2);		/* its next process would be of its old configuration */
+	atomic_store(&words->newest_generation, 2);
+	turn();
+	assert_false(process.kept);
+	atomic_store(&words->conf_generation, 0);
+	atomic_store(&words->newest_generation, 1);
 	atomic_store(&words->refused, 0);
 	turn();
 	assert_false(process.kept);
