@@ -257,7 +257,7 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 static void settle_timed_out(struct worker *w, struct place p, bool oldest, const struct persistent_end *e,
     int64_t now_ms)
 {
-	const bool isolated = w->env->conf->isolate;
+	const bool isolated = w->env->conf->function != NULL && w->env->conf->isolate;
 
 	if (e->jobs_read == 1 || (isolated && oldest))
 		settle_failed_end(w, p, e, now_ms);

@@ -169,9 +169,21 @@ TEST(a_timeout_of_a_process_that_has_read_others_charges_nobody, setup, teardown
 	assert_int_equal(fixture_logged(" signal=SIGKILL reason=timeout "), 1);
 }
 
+/* `defaults` may set the key for functions of other queues. */
+TEST(a_handler_that_is_no_function_is_not_isolated, setup, teardown)
+{
+	fixture.queue.max_attempts = 1;
+	fixture.queue.isolate = true;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .answered_any = true,
+		.jobs_read = 3, .suspects = 2, .unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_goes_back(0, " redelivered=1 solo=1 fresh=1 mac=");
+	assert_goes_back(1, " redelivered=1 solo=1 mac=");
+}
+
 TEST(a_timeout_of_an_isolated_function_charges_the_oldest, setup, teardown)
 {
 	fixture.queue.max_attempts = 1;
+	fixture.queue.function = (char *)(uintptr_t)"/srv/jobs.py";
 	fixture.queue.isolate = true;
 	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .answered_any = true,
 		.jobs_read = 3, .suspects = 2, .unanswered = 2, .oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700 });
