@@ -21,7 +21,7 @@
 #include "common/conf/load.h"
 
 #define HEAD_SIZE 512
-#define LINE_MAX_KERNEL 255	/* bytes of the first line; the kernel cuts a longer one (BINPRM_BUF_SIZE) */
+#define LINE_MAX_KERNEL 255	/* bytes of the first line that the kernel reads (BINPRM_BUF_SIZE - 1) */
 #define BOM "\357\273\277"
 #define DEPTH_MAX 5		/* interpreters of interpreters that the kernel follows */
 #define NAMES_MAX 8192		/* of a directory in which a similar name is looked for */
@@ -264,8 +264,14 @@ static bool is_env(const char *path)
 	    env.st_dev == st.st_dev && env.st_ino == st.st_ino;
 }
 
-/* line: behind "#!" */
-static bool has_command(const struct file *f, char *line, struct flaw *flaw)
+static bool ends_with_cr(const char *word)
+{
+	return word[0] != '\0' && word[strlen(word) - 1] == '\r';
+}
+
+/* line: behind "#!". is_cut: the kernel sees no more of it. What is said of an argument has to be sure, since interpreters
+ * read theirs as they like: env takes a CR for a blank behind -S. */
+static bool has_command(const struct file *f, char *line, bool is_cut, struct flaw *flaw)
 {
 	char *interpreter, *argument;
 
@@ -275,6 +281,13 @@ static bool has_command(const struct file *f, char *line, struct flaw *flaw)
 	if (interpreter[0] != '/')
 		return is_flawed(flaw, alloc_string("its first line names no interpreter with its path"),
 		    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));
+	if (is_cut && line == NULL)
+		return is_flawed(flaw, alloc_format("its interpreter's name does not end within %d bytes, and the "
+		    "kernel reads no more of the first line", LINE_MAX_KERNEL),
+		    alloc_format("shorten the first line of %s", f->path));
+	if (ends_with_cr(interpreter) || (is_env(interpreter) && argument[0] != '-' && ends_with_cr(argument)))
+		return is_flawed(flaw, alloc_string("its lines end with CR LF, and the kernel takes the CR for a "
+		    "part of the interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", f->path));
 	return has_interpreter(f, interpreter, flaw) &&
 	    (!is_env(interpreter) || has_program_of_env(f, argument, flaw));
 }
@@ -283,17 +296,14 @@ static bool has_first_line(const struct file *f, const struct stat *st, char *he
 {
 	char *line = head;
 	size_t len = strcspn(line, "\n");
+	bool is_cut = len > LINE_MAX_KERNEL;
 
-	if (len > LINE_MAX_KERNEL)
-		return is_flawed(flaw, alloc_format("its first line is longer than %d bytes, and the kernel cuts it",
-		    LINE_MAX_KERNEL), alloc_format("shorten the first line of %s", f->path));
+	if (is_cut)
+		len = LINE_MAX_KERNEL;
 	line[len] = '\0';
-	if (line[len - 1] == '\r')
-		return is_flawed(flaw, alloc_string("its lines end with CR LF, and the kernel takes the CR for a "
-		    "part of the interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", f->path));
-	while (strchr(" \t", line[len - 1]) != NULL)
+	while (!is_cut && strchr(" \t", line[len - 1]) != NULL)
 		line[--len] = '\0';		/* the kernel does the same */
-	return has_command(f, line + 2, flaw) && is_readable(f, st, flaw);
+	return has_command(f, line + 2, is_cut, flaw) && is_readable(f, st, flaw);
 }
 
 /* ---- the whole ---- */

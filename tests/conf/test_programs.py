@@ -23,7 +23,8 @@ BAD = [
     ("\ufeff#!/bin/sh\n", "a byte order mark (UTF-8 BOM) stands before its #!: save it without one: sed -i '1s/^\\xEF\\xBB\\xBF//' "),
     ("#!/usr/bin\n", "its interpreter /usr/bin: it is not a regular file"),
     ("#!/etc/passwd\n", "its interpreter /etc/passwd: "),
-    ("#!/bin/sh " + "x" * 246 + "\n", "its first line is longer than 255 bytes, and the kernel cuts it"),
+    ("#!/" + "x" * 253 + " -e\n", "its interpreter's name does not end within 255 bytes, and the kernel reads no more"),
+    ("#!/usr/bin/env sh\r\n", "its lines end with CR LF"),
 ]
 
 
@@ -46,6 +47,7 @@ def test_a_first_line_that_cannot_work(quredisd, tmp, text, flaw):
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/bin/sh \t", "#!/usr/bin/env sh", "#!/usr/bin/env sh ", "#!\t/usr/bin/env\tsh\t",
                                    "#!/usr/bin/env -S sh -e", "#!/bin/sh -" + "e" * 244,
+                                   "#!/bin/sh" + " " * 260, "#!/usr/bin/perl -w " + "#" * 250, "#!/usr/bin/env -S sh -e\r",
                                    "PK\x03\x04\0: the kernel may know a loader"])
 def test_a_first_line_that_works(quredisd, tmp, first):
     done = quredisd(queues=[queue("mail", script(tmp, first + "\nexit 0\n"))], start=False).check()
