@@ -242,7 +242,7 @@ writers:
 #	/* links: tests/unit/private_redis.c */
 #	/* ldflags: -Wl,--wrap=malloc */
 # One command reads all, as words "FILE:NAME:~VALUE~VALUE": make would start two for each program, whatever it is asked for.
-COMMENTS := $(shell grep -HE '^/\* *(links|ldflags): ' $(UNIT) $(wildcard tests/fuzz/*.c) | sed 's,:/\* *,:,; s, *\*/$$,,; s, ,~,g')
+COMMENTS := $(shell grep -HE '^/\* *(links|ldflags): ' $(UNIT) $(wildcard tests/fuzz/*.c) /dev/null | sed 's,:/\* *,:,; s, *\*/$$,,; s, ,~,g')
 comment = $(subst ~, ,$(patsubst $2.c:$1:%,%,$(filter $2.c:$1:%,$(COMMENTS))))
 define unit_program
 $O/unit/$(notdir $1): $O/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1)) $(LIBRARIES)
