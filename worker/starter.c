@@ -203,12 +203,24 @@ static bool queue_lets_start(const struct worker *w)
 	return admission_lets_work(w) && (w->pacing.probing || breaker_until_ms(w->env->board) == 0);
 }
 
+/* A fetch may have been under way when the handler ended. The handlers of other workers may be ready; only a message
+ * that needs a new process waits for it here. */
+static bool handler_lets_start(struct worker *w)
+{
+	struct place p;
+
+	if (!w->env->conf->ready || w->starter.runner->ready(w))
+		return true;
+	p = tray_next(&w->trays);
+	return p.tray != -1 && tray_item(&w->trays, p)->fresh;
+}
+
 void starter_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
 	int waiting = tray_count(&w->trays, ITEM_WAITING);
 
-	if (waiting > 0 && !queue_lets_start(w)) {
+	if (waiting > 0 && (!queue_lets_start(w) || !handler_lets_start(w))) {
 		settle_relieve(w, none);
 		return;
 	}

@@ -151,6 +151,19 @@ TEST(a_shut_gate_and_a_pause_count_like_an_order, fixture_setup, fixture_teardow
 	assert_true(goes_back(1, 0) && goes_back(2, 0));
 }
 
+/* A fetch was under way when the handler ended; that of another worker may be ready. */
+TEST(what_arrives_while_the_handler_loads_goes_back, fixture_setup, fixture_teardown)
+{
+	fixture.queue.ready = true;
+	fixture.runner.not_ready = true;
+	FILL(0, "a");
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_true(goes_back(0, 0));
+	FILL(1, fixture_sealed("quredis/1 w=0000000000000001 fresh=1\nneeds a new process"));
+	assert_int_equal(starts_after_a_tick(), 1);
+	assert_false(goes_back(1, 0));
+}
+
 TEST(an_open_breaker_lets_only_its_probe_start, fixture_setup, fixture_teardown)
 {
 	FILL(0, "a");
