@@ -69,7 +69,7 @@ static struct siblings look_at_siblings(const struct worker *w)
 		if (i == w->env->child->slot || atomic_load(&b->master.queue_of[i]) != w->env->child->queue_index + 1 ||
 		    atomic_load(&b->master.orders[i]) >= ORDER_FINISH)
 			continue;
-		found.ready = found.ready || atomic_load(&b->slots[i].load) == SLOT_LOADED;
+		found.ready = found.ready || atomic_load(&b->slots[i].ready) != 0;
 		found.loading = found.loading || atomic_load(&b->slots[i].loading) != 0;
 	}
 	return found;
@@ -189,6 +189,12 @@ void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now
 	settle_unready(w, cause, look_at_siblings(w).ready, unrunnable ? e->stage : "ready",
 	    unrunnable ? strerror(e->error) : late ? "it was not ready within start_timeout"
 	    : "it ended before it was ready", now_ms);
+}
+
+void loader_lost(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	settle_unready(w, handler_cause_idle(e->code, e->signal), look_at_siblings(w).ready, "answer",
+	    "it ended while it had no message", now_ms);
 }
 
 /* A process that still loads would read the end of its input too late. */

@@ -24,6 +24,8 @@ void loader_tick(struct worker *w, int64_t now_ms);
 void loader_ended(struct worker *w, const struct persistent_end *e, int64_t now_ms);	/* whatever its end */
 /* The process ended, or was ended, before it was ready. */
 void loader_failed(struct worker *w, const struct persistent_end *e, int64_t now_ms);
+/* The process ended after READY, and before any message reached it. */
+void loader_lost(struct worker *w, const struct persistent_end *e, int64_t now_ms);
 void loader_dismiss(struct worker *w, int64_t now_ms);		/* asks the process to exit */
 int64_t loader_deadline_ms(const struct worker *w);
 

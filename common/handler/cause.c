@@ -11,7 +11,7 @@
 #include "common/handler/script.h"
 #include "common/handler/spawn.h"
 
-enum kind { NONE, UNRUNNABLE, MUTE, FAILURES, UNREADY };
+enum kind { NONE, UNRUNNABLE, MUTE, FAILURES, UNREADY, IDLE };
 enum how { REPLIED, EXITED, SIGNALED, TIMED_OUT };
 
 /* The parts of a word, from its lowest bits: 8, 8, 16, 8, 8 and 16 bits. */
@@ -19,7 +19,7 @@ struct cause {
 	unsigned kind;		/* enum kind */
 	unsigned stage;		/* UNRUNNABLE: enum handler_stage */
 	unsigned error;		/* UNRUNNABLE: errno */
-	unsigned how;		/* MUTE, FAILURES: enum how */
+	unsigned how;		/* the other kinds: enum how */
 	unsigned code;		/* the same: exit status or signal */
 	unsigned messages;	/* FAILURES: at most MESSAGES_MAX */
 };
@@ -61,6 +61,14 @@ uint64_t handler_cause_unrunnable(const char *stage, int error)
 uint64_t handler_cause_mute(int code, int signal)
 {
 	struct cause c = { .kind = MUTE };
+
+	set_end(&c, code, signal);
+	return pack(&c);
+}
+
+uint64_t handler_cause_idle(int code, int signal)
+{
+	struct cause c = { .kind = IDLE };
 
 	set_end(&c, code, signal);
 	return pack(&c);
@@ -156,6 +164,10 @@ const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLE
 		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended before its first answer%s%s",
 		    end == NULL ? "" : ", with ", end == NULL ? "" : end);
 		break;
+	case IDLE:
+		snprintf(out, HANDLER_CAUSE_SIZE, "its handler ended while it had no message%s%s",
+		    end == NULL ? "" : ", with ", end == NULL ? "" : end);
+		break;
 	case UNREADY:
 		snprintf(out, HANDLER_CAUSE_SIZE, "its handler %s%s%s", c.how == TIMED_OUT
 		    ? "was not ready within start_timeout" : "ended before it was ready",
@@ -175,14 +187,14 @@ bool handler_cause_has_words(uint64_t word)
 {
 	struct cause c = unpack(word);
 
-	return c.kind == MUTE || c.kind == FAILURES || c.kind == UNREADY;
+	return c.kind == MUTE || c.kind == FAILURES || c.kind == UNREADY || c.kind == IDLE;
 }
 
 bool handler_cause_is_of_start(uint64_t word)
 {
 	struct cause c = unpack(word);
 
-	return c.kind == UNRUNNABLE || c.kind == UNREADY;
+	return c.kind == UNRUNNABLE || c.kind == UNREADY || c.kind == IDLE;
 }
 
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
@@ -192,7 +204,7 @@ const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE])
 	if (c.kind == UNRUNNABLE)
 		snprintf(out, HANDLER_CAUSE_SIZE, "%s: %s", stage_name(&c), strerror((int)c.error));
 	else
-		strlcpy(out, c.kind == MUTE ? "no answer" : c.kind == UNREADY ? "not ready"
+		strlcpy(out, c.kind == MUTE || c.kind == IDLE ? "no answer" : c.kind == UNREADY ? "not ready"
 		    : c.kind == FAILURES ? "failures" : "unknown", HANDLER_CAUSE_SIZE);
 	return out;
 }

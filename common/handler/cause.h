@@ -17,6 +17,8 @@ struct handler_result;
 uint64_t handler_cause_unrunnable(const char *stage, int error);
 /* The handler ended before its first answer. code: exit status, -1: none; signal 0: none */
 uint64_t handler_cause_mute(int code, int signal);
+/* The handler was READY, and ended before any message reached it. code, signal: as above */
+uint64_t handler_cause_idle(int code, int signal);
 /* The handler did not say READY. late: within start_timeout; otherwise it ended before, with code or signal as above */
 uint64_t handler_cause_unready(bool late, int code, int signal);
 /* So many different messages failed in a row. last: how the last of them ended; NULL: the handler lives, and its reply

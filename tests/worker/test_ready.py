@@ -1,6 +1,7 @@
 """Handlers that say READY, and functions, as quredisd runs them."""
 import os
 import pwd
+import signal
 import time
 
 import pytest
@@ -290,4 +291,32 @@ def test_after_a_failed_start_one_worker_loads_at_a_time(quredisd, handler, tmp)
     assert len(d.events("breaker_opened")) == 1
     later = [e["line"] for e in d.events("handler_output") if e["stream"] == "stderr"][first:]
     assert set(later) == {"no module PIL"}, later
+    assert d.stop() == 0
+
+
+def test_a_worker_whose_handler_was_killed_keeps_no_message(redis, quredisd, handler, ledger, tmp):
+    """Its fetch was under way. Its next handler loads for ever, and the handler of the other worker is ready."""
+    (tmp / "load").touch()
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=2)])
+    wait_for(lambda: state(d)["state"] == "running" and len(d.handlers()) == 2 and len(d.events("handler_ready")) == 2, 30)
+    (tmp / "load").unlink()
+    os.kill(d.handlers()[0], signal.SIGKILL)
+    d.wait_event("handler_ended")
+    texts = [f"m{i}" for i in range(6)]
+    for text in texts:
+        redis.client().lpush("ingress:mail", text)
+    wait_for(lambda: sorted(ledger.lines()) == texts, 30)
+    assert d.events("breaker_opened") == [] and state(d)["state"] == "running"
+    assert d.stop() == 0
+
+
+def test_a_lone_handler_that_was_killed_idle_is_back_when_the_next_one_is_ready(redis, quredisd, handler, ledger, tmp):
+    (tmp / "load").touch()
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)])
+    d.wait_event("handler_ready")
+    os.kill(d.handlers()[0], signal.SIGKILL)
+    assert d.wait_event("breaker_opened", 30)["error"] == "it ended while it had no message"
+    wait_for(lambda: state(d)["state"] == "running", 30)
+    assert len(d.events("handler_ready")) == 2 and d.quredis("push", "mail", "m").code == 0
+    wait_for(lambda: ledger.lines() == ["m"], 30)
     assert d.stop() == 0

@@ -51,6 +51,8 @@ TEST(what_does_not_answer)
 	assert_texts(handler_cause_mute(3, 0), "its handler ended before its first answer, with exit status 3", "no answer");
 	assert_texts(handler_cause_mute(-1, SIGSEGV), "its handler ended before its first answer, with SIGSEGV", "no answer");
 	assert_texts(handler_cause_mute(-1, 0), "its handler ended before its first answer", "no answer");
+	assert_texts(handler_cause_idle(-1, SIGKILL), "its handler ended while it had no message, with SIGKILL", "no answer");
+	assert_true(handler_cause_is_of_start(handler_cause_idle(0, 0)) && !handler_cause_is_of_start(handler_cause_mute(0, 0)));
 	assert_texts(handler_cause_unready(false, 1, 0), "its handler ended before it was ready, with exit status 1", "not ready");
 	assert_texts(handler_cause_unready(false, -1, SIGKILL), "its handler ended before it was ready, with SIGKILL", "not ready");
 	assert_texts(handler_cause_unready(true, -1, SIGTERM), "its handler was not ready within start_timeout", "not ready");

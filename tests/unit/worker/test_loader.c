@@ -50,6 +50,7 @@ static void end_before_ready(void)
 static void sibling(enum slot_load load, bool loading)
 {
 	atomic_store(&fixture.board.slots[SIBLING].load, load);
+	atomic_store(&fixture.board.slots[SIBLING].ready, load == SLOT_LOADED);
 	atomic_store(&fixture.board.slots[SIBLING].loading, loading);
 }
 
@@ -211,6 +212,38 @@ TEST(the_breaker_stays_closed_while_another_worker_is_ready, setup, teardown)
 	assert_false(breaker_is_open());
 	assert_int_equal(fixture_logged("breaker_opened"), 0);
 	assert_int_equal(fixture_counted(COUNT_UNRUNNABLE), 1);
+}
+
+static void end_idle(void)
+{
+	process.has_ended = true;
+	process.ready = false;
+	process.end = (struct persistent_end){ .how = PERSISTENT_SIGNALED, .signal = 9, .code = -1, .loaded = true, .unread_from = UINT64_MAX,
+		.stderr_tail = "" };
+	turn();
+}
+
+TEST(a_ready_handler_that_ends_idle_stops_no_other_worker, setup, teardown)
+{
+	turn();
+	say_ready();
+	sibling(SLOT_LOADED, false);
+	end_idle();
+	assert_false(breaker_is_open());
+	assert_int_equal(atomic_load(&w->env->slot->load), SLOT_LOADED);	/* its last start succeeded */
+}
+
+TEST(the_next_ready_handler_ends_the_breaker_of_one_that_ended_idle, setup, teardown)
+{
+	turn();
+	say_ready();
+	end_idle();
+	assert_true(breaker_is_open());
+	assert_int_equal(atomic_load(&w->env->board->workers.breaker.cause), handler_cause_idle(-1, 9));
+	process.loads = true;
+	pause_until_start();
+	say_ready();
+	assert_false(breaker_is_open());
 }
 
 TEST(a_ready_worker_that_finishes_keeps_no_breaker_closed, setup, teardown)
