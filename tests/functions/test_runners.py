@@ -787,6 +787,22 @@ def test_check_does_not_wait_for_what_the_file_started(tmp):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_change_of_equal_size_and_time_is_loaded(language, tmp):
+    """As two releases of a reproducible archive, or a typo that is corrected within a second."""
+    text = {"python": "def handle(message, job):\n    job.reject('v1')\n", "ruby": "def handle(message, job) = job.reject('v1')\n",
+            "perl": "sub handle { $_[1]->reject('v1') } 1;\n", "php": "<?php function handle($message, $job) { $job->reject('v1'); }\n",
+            "node": "exports.handle = (message, job) => job.reject('v1');\n"}[language]
+    for version in "v1", "v2":
+        path = tmp / f"jobs.{FILES[language]}"
+        path.write_text(text.replace("v1", version))
+        os.utime(path, (1700000000, 1700000000))
+        runner = Runner(language, f"{path}:handle", tmp=tmp, program="/usr/bin/env", first=["-u", "PYTHONDONTWRITEBYTECODE",
+                        ROOT / f"etc/runtimes/quredis-{language}"])
+        assert runner.process.stdout.readline() == b"READY\n" and version in runner.ask(b"m")
+        assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_check_only_loads(language, tmp):
     path = HERE / f"functions.{FILES[language]}"
     runner = Runner(language, "--check", str(path), tmp=tmp)
