@@ -71,28 +71,49 @@ static json_t *which_left(const struct master *m, json_t *before)
 	return a;
 }
 
-static void add_renewal(struct master *m, json_t *renewals, const struct queue_workers *q, int64_t now_ms)
+/* Queue -> the generation of its handler. */
+static json_t *generations(const struct master *m)
+{
+	json_t *o = json_object();
+
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
+		json_object_set_new(o, q->name, json_integer((json_int_t)q->handler_generation));
+	return o;
+}
+
+/* The order gave the queue a newer handler than it had before. */
+static bool has_newer(const struct queue_workers *q, const json_t *before)
+{
+	const json_t *old = json_object_get(before, q->name);
+
+	return old == NULL || json_integer_value(old) != (json_int_t)q->handler_generation;
+}
+
+static void add_renewal(struct master *m, json_t *renewals, const struct queue_workers *q, const json_t *before,
+    int64_t now_ms)
 {
 	int queue = queues_place(&m->queues, q);
 
 	renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
-	if (renewal_is_under_way(&m->queues, queue))
+	if (renewal_is_under_way(&m->queues, queue) ||
+	    (has_newer(q, before) && renewal_is_awaited(&m->queues, queue)))
 		json_array_append_new(renewals, json_pack("{s:s,s:I,s:I}", "queue", q->name,
 		    "generation", (json_int_t)q->handler_generation,
 		    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));
 }
 
 /*
- * Adds the queues whose new handler loads while workers with the old one go on: the client can wait for their end.
- * only: of this queue; NULL: of all.
+ * Adds the queues whose new handler loads: the client can wait for its end. only: of this queue; NULL: of all. before:
+ * generations() before the order; queues that it did not touch are waited for only while workers are replaced.
  */
-static void add_renewals(struct master *m, json_t *answer, const struct queue_workers *only, int64_t now_ms)
+static void add_renewals(struct master *m, json_t *answer, const struct queue_workers *only, const json_t *before,
+    int64_t now_ms)
 {
 	json_t *a = json_array();
 
 	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
 		if (only == NULL || q == only)
-			add_renewal(m, a, q, now_ms);
+			add_renewal(m, a, q, before, now_ms);
 	if (json_array_size(a) > 0)
 		json_object_set(answer, "renewals", a);
 	json_decref(a);
@@ -101,21 +122,23 @@ static void add_renewals(struct master *m, json_t *answer, const struct queue_wo
 static json_t *answer_reload(struct master *m, const json_t *request, int64_t now_ms)
 {
 	struct conf_report report;
-	json_t *o, *before;
+	json_t *o, *before, *handlers;
 
 	(void)request;
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
 	before = queue_names(m);
+	handlers = generations(m);
 	if (reload_run(m, &report, now_ms) == 0) {
 		o = consent();
-		add_renewals(m, o, NULL, now_ms);
+		add_renewals(m, o, NULL, handlers, now_ms);
 	} else {
 		o = refusal("the configuration has errors; the running one is kept");
 		json_object_set_new(o, "problems", texts(&report, false));
 	}
 	json_object_set_new(o, "warnings", texts(&report, true));
 	json_object_set_new(o, "left", which_left(m, before));
+	json_decref(handlers);
 	conf_report_free(&report);
 	return o;
 }
@@ -170,7 +193,7 @@ static json_t *answer_restart(struct master *m, const json_t *request, int64_t n
 	log_info("queue_restart", log_str("queue", m->queues.items[queue].name));
 	queues_recycle(&m->queues, queue, now_ms);
 	o = consent();
-	add_renewals(m, o, &m->queues.items[queue], now_ms);
+	add_renewals(m, o, &m->queues.items[queue], NULL, now_ms);
 	return o;
 }
 

@@ -16,7 +16,8 @@
  *	      }, "workers": {"wanted", "alive", "draining"},
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
  *	      with an earlier one, "ready": a worker serves with it, and it was READY, "refused": why it did not
- *	      replace an earlier one, or null, "waits_for": what the successor of one waits for, or null}, "restarts",
+ *	      replace an earlier one, or null, "failed": why it is not ready in a worker that serves, or null, "waits_for":
+ *	      what the successor of one waits for, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -108,10 +109,12 @@ static json_t *renewal(const struct master *m, const struct queue_workers *q)
 {
 	int queue = queues_place(&m->queues, q);
 	struct slot_text_seen why = slot_text_read(&m->board->queues[queue].master.refusal);
+	char failure[RENEWAL_WHY_SIZE];
 
-	return json_pack("{s:I,s:i,s:b,s:o,s:o}", "generation", (json_int_t)q->handler_generation,
+	return json_pack("{s:I,s:i,s:b,s:o,s:o,s:o}", "generation", (json_int_t)q->handler_generation,
 	    "outdated", renewal_outdated(&m->queues, queue), "ready", renewal_is_loaded(&m->queues, queue),
 	    "refused", q->refused ? json_path(why.text) : json_null(),
+	    "failed", renewal_has_failed(&m->queues, queue, failure) ? json_path(failure) : json_null(),
 	    "waits_for", text_or_null(renewal_waits_for(&m->queues, queue)));
 }
 

@@ -96,6 +96,7 @@ static int judge_renewal(struct admin *a, const json_t *status, const char *name
 {
 	const json_t *renewal = json_object_get(find_queue(status, name), "renewal");
 	const char *refused = json_string_value(json_object_get(renewal, "refused"));
+	const char *failed = json_string_value(json_object_get(renewal, "failed"));
 
 	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
 		return admin_fail(a, EX_TEMPFAIL, "%s: another reload, restart or stop came meanwhile", name);
@@ -105,6 +106,8 @@ static int judge_renewal(struct admin *a, const json_t *status, const char *name
 	if (json_integer_value(json_object_get(renewal, "outdated")) == 0 &&
 	    json_is_true(json_object_get(renewal, "ready")))
 		return 0;
+	if (failed != NULL && json_integer_value(json_object_get(renewal, "outdated")) == 0)
+		return admin_fail(a, EX_CONFIG, "%s: the new handler is not ready: %s", name, failed);
 	if (late && json_integer_value(json_object_get(renewal, "outdated")) == 0)
 		return admin_fail(a, EX_TEMPFAIL, "%s: no worker has the new handler ready yet; see: quredis status %s",
 		    name, name);

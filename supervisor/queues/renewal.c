@@ -17,7 +17,6 @@
 
 /* A client waits for a successor so much longer than start_timeout: it has to connect, and to start the process. */
 #define LATE_MS 30000
-#define WHY_SIZE (HANDLER_CAUSE_SIZE + 256)
 
 static const struct slot *slot_of(const struct queues *qs, const struct process *p)
 {
@@ -81,14 +80,14 @@ static void refuse(struct queues *qs, const struct process *p, const char *why)
 	    log_str("advice", "the workers with the old handler go on: correct the new one, then quredis restart"));
 }
 
-static void describe(const struct queues *qs, const struct process *p, char out[WHY_SIZE])
+static void describe(const struct queues *qs, const struct process *p, char out[RENEWAL_WHY_SIZE])
 {
 	const struct slot *s = slot_of(qs, p);
 	struct slot_text_seen words = slot_text_read(&s->failure);
 
 	handler_cause_text(atomic_load(&s->load_cause), qs->items[p->role.queue].conf->handler, out);
 	if (words.number != -1 && words.text[0] != '\0')
-		snprintf(out + strlen(out), WHY_SIZE - strlen(out), ": %s", words.text);
+		snprintf(out + strlen(out), RENEWAL_WHY_SIZE - strlen(out), ": %s", words.text);
 }
 
 static void send_away(struct queues *qs, const struct process *p, int64_t now_ms)
@@ -111,7 +110,7 @@ static void judge_successor(struct queues *qs, const struct process *p, int64_t 
 	const struct queue_workers *q = &qs->items[p->role.queue];
 	const struct process *old = predecessor_of(qs, p);
 	const struct slot *s = slot_of(qs, p);
-	char why[WHY_SIZE];
+	char why[RENEWAL_WHY_SIZE];
 
 	if (p->role.generation != q->handler_generation || p->role.index >= queues_wanted(q)) {
 		send_away(qs, p, now_ms);
@@ -129,7 +128,7 @@ void renewal_ended(struct queues *qs, const struct process *p)
 {
 	const struct queue_workers *q = &qs->items[p->role.queue];
 	const struct slot *s = slot_of(qs, p);
-	char why[WHY_SIZE] = "its worker died while the handler loaded";
+	char why[RENEWAL_WHY_SIZE] = "its worker died while the handler loaded";
 
 	if (p->state != PROCESS_LOADING || p->role.generation != q->handler_generation ||
 	    processes_is_finishing(qs->processes, processes_slot(qs->processes, p)))
@@ -224,12 +223,35 @@ int renewal_successor(const struct queues *qs, int queue)
 
 int64_t renewal_limit_ms(const struct queues *qs, int queue)
 {
-	return renewal_outdated(qs, queue) * (qs->items[queue].conf->start_timeout_ms + LATE_MS);
+	int starts = renewal_outdated(qs, queue);
+
+	return (starts > 0 ? starts : 1) * (qs->items[queue].conf->start_timeout_ms + LATE_MS);
 }
 
 bool renewal_is_under_way(const struct queues *qs, int queue)
 {
 	return !qs->items[queue].refused && renewal_outdated(qs, queue) > 0;
+}
+
+bool renewal_is_awaited(const struct queues *qs, int queue)
+{
+	const struct queue_workers *q = &qs->items[queue];
+
+	return q->membership == MEMBER_CONFIGURED && q->conf->ready && !q->refused && queues_wanted(q) > 0 &&
+	    !renewal_is_loaded(qs, queue);
+}
+
+bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY_SIZE])
+{
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;) {
+		const struct slot *s = slot_of(qs, p);
+
+		if (!is_outdated(qs, p) && atomic_load(&s->load) == SLOT_NOT_LOADED && atomic_load(&s->loading) == 0) {
+			describe(qs, p, why);
+			return true;
+		}
+	}
+	return false;
 }
 
 const char *renewal_waits_for(const struct queues *qs, int queue)

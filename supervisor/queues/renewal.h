@@ -4,6 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/handler/cause.h"
+
+#define RENEWAL_WHY_SIZE (HANDLER_CAUSE_SIZE + 256)
+
 struct process;
 struct queues;
 
@@ -17,10 +21,14 @@ void renewal_ended(struct queues *qs, const struct process *p);
 /* A worker serves with the newest handler, which was READY. */
 bool renewal_is_loaded(const struct queues *qs, int queue);
 int renewal_outdated(const struct queues *qs, int queue);		/* workers that serve with an earlier handler */
-/* After so long all workers are replaced, or the handler is refused, unless a number has to wait for a worker that
+/* After so long all workers are replaced, or the handler has failed, unless a number has to wait for a worker that
  * leaves. */
 int64_t renewal_limit_ms(const struct queues *qs, int queue);
 bool renewal_is_under_way(const struct queues *qs, int queue);
+/* The newest handler has to say READY, and has said it to no worker yet. */
+bool renewal_is_awaited(const struct queues *qs, int queue);
+/* A worker that serves has tried the newest handler, and it was not ready. Writes why. */
+bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY_SIZE]);
 const char *renewal_waits_for(const struct queues *qs, int queue);	/* static; NULL: it is not under way */
 
 #endif

@@ -98,7 +98,8 @@ def test_the_old_handler_works_until_the_new_one_is_ready(renewing, versions, le
     assert r.code == 0 and "new workers" in r.out, r
     works(d, ledger, "v2", "late")
     wait_for(lambda: living(d) == 1, 30)
-    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "ready": True, "refused": None, "waits_for": None} and versions.loads() == ["v1", "v2"]
+    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "ready": True, "refused": None, "failed": None, "waits_for": None}
+    assert versions.loads() == ["v1", "v2"]
     assert d.stop() == 0
 
 
@@ -309,16 +310,47 @@ def test_workers_are_replaced_one_after_the_other(renewing, versions, ledger, ba
     assert d.stop() == 0
 
 
-def test_an_old_handler_that_does_not_work_is_replaced_at_once(quredisd, handler, versions, ledger):
+def test_an_old_handler_that_does_not_work_is_replaced_at_once(quredisd, handler, versions, ledger, background):
     versions.set("broken")
     d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)])
     wait_for(lambda: state(d)["state"] == "breaker", 30)
     versions.set("v2", held=True)
-    assert d.quredis("restart", "mail").code == 0       # nothing is left to wait for
+    restart = background(d, "restart", "mail")
     versions.wait_load("v2")
-    assert state(d)["renewal"]["outdated"] == 0 and state(d)["state"] == "loading"
+    assert state(d)["renewal"]["outdated"] == 0 and state(d)["state"] == "loading" and not restart.done()
     versions.release("v2")
+    assert restart.result().code == 0
     works(d, ledger, "v2", "one")
+    assert d.stop() == 0
+
+
+def test_a_handler_that_never_worked_fails_again(quredisd, handler, versions):
+    """A deploy script must not take a handler for good that no worker could load."""
+    versions.set("broken")
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=2), queue("other", "/bin/true")])
+    wait_for(lambda: state(d)["state"] == "breaker", 30)
+    for order in ("restart", "mail"), ("restart", "mail"):
+        r = d.quredis(*order)
+        assert r.code == 78 and r.err.strip() == "quredis: mail: the new handler is not ready: its handler ended before it was ready, " \
+            "with exit status 1: no module PIL"
+    assert d.quredis("restart", "other").code == 0 and d.quredis("restart", "mail", "--no-wait").code == 0
+    assert d.quredis("reload").code == 0        # it gives this queue no other handler
+    assert d.stop() == 0
+
+
+def test_a_reload_waits_for_the_handlers_of_new_queues(quredisd, handler, versions, ledger, tmp):
+    d = quredisd(queues=[queue("other", "/bin/true")])
+    mail = queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)
+    versions.set("broken")
+    d.write_conf(queues=[queue("other", "/bin/true"), mail])
+    r = d.quredis("reload")
+    assert r.code == 78 and "mail: the new handler is not ready: " in r.err and "no module PIL" in r.err
+    versions.set("v2")
+    assert d.quredis("restart", "mail").code == 0 and state(d)["renewal"]["failed"] is None
+    works(d, ledger, "v2", "one")
+    mail["workers"] = 0
+    d.write_conf(queues=[mail])
+    assert d.quredis("reload").code == 0        # no worker will load it
     assert d.stop() == 0
 
 

@@ -390,4 +390,27 @@ TEST(a_successor_that_has_ended_again_takes_nothing_over, setup, master_teardown
 	assert_non_null(worker(0, PROCESS_SERVING));
 }
 
+TEST(a_handler_that_no_worker_has_ready_is_awaited_until_it_is_or_fails, setup, master_teardown)
+{
+	char why[RENEWAL_WHY_SIZE];
+
+	assert_false(renewal_is_awaited(&m.queues, MAIL));
+	for (int i = 0; i < 2; i++)
+		load(worker(i, PROCESS_SERVING), SLOT_UNLOADED);
+	assert_true(renewal_is_awaited(&m.queues, MAIL));
+	assert_false(renewal_has_failed(&m.queues, MAIL, why));
+	assert_true(renewal_limit_ms(&m.queues, MAIL) > mail()->conf->start_timeout_ms);
+	load(worker(1, PROCESS_SERVING), SLOT_NOT_LOADED);
+	atomic_store(&slot_of(worker(1, PROCESS_SERVING))->load_cause, handler_cause_unready(false, 1, 0));
+	assert_true(renewal_has_failed(&m.queues, MAIL, why));
+	assert_string_equal(why, "its handler ended before it was ready, with exit status 1");
+	atomic_store(&slot_of(worker(1, PROCESS_SERVING))->loading, 1);		/* it tries again */
+	assert_false(renewal_has_failed(&m.queues, MAIL, why));
+	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
+	assert_false(renewal_is_awaited(&m.queues, MAIL));
+	load(worker(0, PROCESS_SERVING), SLOT_UNLOADED);
+	queues_scale(&m.queues, MAIL, 0);
+	assert_false(renewal_is_awaited(&m.queues, MAIL));			/* no worker will load it */
+}
+
 UNIT_MAIN(NULL, NULL)
