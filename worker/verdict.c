@@ -209,24 +209,34 @@ static void keep_first_flaw(void *arg, const char *path, const char *flaw, const
 		buffer_format(kept, "%s: %s", path, flaw);
 }
 
-/*
- * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message.
- * Only if the files of the handler are broken at this moment no message can be the cause.
- */
-static bool cannot_start(const struct worker *w, const struct handler_result *result, struct buffer *why)
+/* The message has ended so before, and since then the handler has answered others: its files are not the cause. */
+static bool is_cause_itself(struct worker *w, struct place p)
 {
-	if (result->end == HANDLER_EXITED && (result->code == 126 || result->code == 127) &&
+	return message_is_suspect(&tray_message(&w->trays, p)->wrapper) &&
+	    breaker_knows_answers(w->env->board, atomic_load(&w->env->slot->handler_generation));
+}
+
+/*
+ * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message. If
+ * the files of the handler look broken at this moment, another message has to show which of the two it is.
+ */
+static bool cannot_start(struct worker *w, struct place p, const struct handler_result *result, struct buffer *why)
+{
+	if (!is_cause_itself(w, p) && result->end == HANDLER_EXITED && (result->code == 126 || result->code == 127) &&
 	    result->duration_ms <= FIRST_MOMENT_MS && outcome_of(w, result) == CONF_OUTCOME_FAIL)
 		conf_program_check(w->env->conf, keep_first_flaw, why);
 	return why->len > 0;
 }
 
-/* A part of the handler may have run, so the message is marked. */
-static void settle_broken(struct worker *w, struct place p, int code, const struct buffer *why, int64_t now_ms)
+/* As a handler that stays and ends without an answer: a part of it may have run, and the next probe takes another
+ * message. */
+static void settle_broken(struct worker *w, struct place p, const struct handler_result *result,
+    const struct buffer *why, int64_t now_ms)
 {
 	slot_note_failure(w->env->slot, why->data, why->len, now_ms);
-	settle_unrunnable(w, handler_cause_unready(false, code, 0), "execve", why->data, now_ms);
-	settle_hand_back(w, p, SETTLE_REDELIVERED);
+	breaker_doubt(w->env->board);
+	settle_mute(w, handler_cause_mute(result->code, 0), result->duration_ms, now_ms);
+	settle_hand_back(w, p, SETTLE_LAST);
 }
 
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
@@ -250,8 +260,8 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_replied(w, p, result, now_ms);
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
 		settle_done(w, p, result->duration_ms);
-	} else if (cannot_start(w, result, &why)) {
-		settle_broken(w, p, result->code, &why, now_ms);
+	} else if (cannot_start(w, p, result, &why)) {
+		settle_broken(w, p, result, &why, now_ms);
 	} else {
 		settle_failed_run(w, p, result, now_ms);
 	}

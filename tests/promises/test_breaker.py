@@ -75,6 +75,20 @@ def test_a_status_of_env_that_a_message_causes(redis, quredisd, handler):
     assert status(d, "mail")["state"] == "running"
 
 
+def test_a_judge_of_files_that_errs_stops_no_queue(redis, quredisd, handler, ledger):
+    """The kernel looks for this interpreter from the root, where the handler runs. quredisd takes it for no interpreter."""
+    path = handler('read -r m; [ "$m" = bad ] && exit 127; echo "$m" >>@LEDGER@', name="deployed")
+    put(path, open(path).read().replace("#!/bin/sh", "#!bin/sh"))
+    d = quredisd(queues=[queue("mail", path, max_attempts=1, run_as={"directory": "/"})])
+    names = [f"m{i}" for i in range(20)]
+    redis.client().lpush("ingress:mail", "first")
+    wait_for(lambda: ledger.lines() == ["first"])
+    redis.client().lpush("ingress:mail", "bad", *names)
+    wait_for(lambda: sorted(ledger.lines()) == sorted(["first", *names]))
+    wait_for(lambda: redis.client().lrange("escape:mail", 0, -1) == [b"bad"])
+    wait_for(lambda: status(d, "mail")["state"] == "running")
+
+
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("how", ["not-executable", "no-interpreter", "gone", "garbage"])
 def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how):
