@@ -337,8 +337,8 @@ bool conf_runs_by_script(const char *head, size_t len, const char *path);
  * only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 /*
- * Of a handler that stays, a hash of the files that it is loaded from, as they are now: that of its function, or those
- * whose whole paths its command line has. 0: not known, or each message has a process of its own.
+ * Of a handler that stays, a hash of the files that it is loaded from, as they are now: that of its function, or its
+ * program and the script that a known interpreter gets. 0: not known, or each message has a process of its own.
  */
 uint64_t conf_handler_files(const struct conf_queue *q);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */

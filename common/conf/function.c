@@ -207,29 +207,52 @@ void conf_check_function(struct conf_loading *l, const struct conf_queue *q)
 		    "queue %s has a function and a handler: expected one of them", conf_shown_name(q));
 }
 
+/* Releases may share a file by hard links, so its path counts; and an archive may give it an old time, so that of the
+ * inode counts. */
 static bool add_file(uint64_t *hash, const char *path)
 {
+	char *real = realpath(path, NULL);
 	struct stat st;
 	char text[128];
 
-	if (stat(path, &st) == -1)
+	if (real == NULL || stat(real, &st) == -1) {
+		free(real);
 		return false;
+	}
 	snprintf(text, sizeof(text), "%ju:%ju:%jd:%jd.%09ld", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
-	    (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	*hash = hash_text(*hash, text);
+	    (intmax_t)st.st_size, (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	*hash = hash_text(hash_text(*hash, real), text);
+	free(real);
 	return true;
+}
+
+/* Arguments that are no script may be files that the handler writes. */
+static bool add_command(uint64_t *hash, const struct conf_queue *q)
+{
+	struct conf_script script;
+	bool known = add_file(hash, q->handler[0]);
+	char *path;
+
+	if (!known || !conf_find_script(q->handler, &script))
+		return known;
+	path = conf_script_path(q, &script);
+	known = add_file(hash, path);
+	free(path);
+	return known;
 }
 
 uint64_t conf_handler_files(const struct conf_queue *q)
 {
 	uint64_t hash = HASH_EMPTY;
-	bool known = q->mode == CONF_MODE_PERSISTENT;
-	char *file = q->function == NULL ? NULL : alloc_copy(q->function, file_length(q->function));
+	char *file;
+	bool known;
 
-	if (known && file != NULL)
-		known = add_file(&hash, file);
-	for (char **arg = q->handler; known && file == NULL && *arg != NULL; arg++)
-		known = (*arg)[0] != '/' || add_file(&hash, *arg) || arg > q->handler;
+	if (q->mode != CONF_MODE_PERSISTENT)
+		return 0;
+	if (q->function == NULL)
+		return add_command(&hash, q) ? hash : 0;
+	file = alloc_copy(q->function, file_length(q->function));
+	known = add_file(&hash, file);
 	free(file);
 	return known ? hash : 0;
 }
