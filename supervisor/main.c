@@ -121,23 +121,23 @@ static int test_or_print(const struct options *o)
 	struct conf_report report;
 	struct conf *conf = conf_load(o->conf.path, 0, &report);
 	char *file = conf_choice_text(&o->conf);
-	int status = EX_OK;
+	int status = conf == NULL ? EX_CONFIG : EX_OK;
 
 	conf_report_print(&report, stderr);
-	if (report.blocked > 0 && conf != NULL)
-		warnx("%s: quredisd starts with it, but a queue cannot run its handler", file);
-	else if (conf == NULL)
+	if (conf == NULL)
 		warnx("the configuration is %s", file);
-	if (conf == NULL || (report.blocked > 0 && !o->print))
-		status = EX_CONFIG;
 	else if (!o->print && (status = conf_start_check(conf, o->pid_file, print_flaw, NULL)) != EX_OK)
 		warnx("%s: a start of this user would fail", file);
-	else if (o->print)
-		printf("# %s\n", file);
-	else
+	else if (report.blocked > 0)
+		warnx("%s: quredisd starts with it, but a queue cannot run its handler", file);
+	else if (!o->print)
 		print_good(conf, file);
-	if (conf != NULL && o->print)
+	if (status == EX_OK && report.blocked > 0 && !o->print)
+		status = EX_CONFIG;
+	if (conf != NULL && o->print) {
+		printf("# %s\n", file);
 		conf_print(conf, stdout);
+	}
 	free(file);
 	conf_report_free(&report);
 	conf_free(conf);
