@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/handler/cause.h"
+#include "common/handler/handler.h"
 
 #define RENEWAL_WHY_SIZE (HANDLER_CAUSE_SIZE + 256)
 
