@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pwd
+import shutil
 import subprocess
 
 import pytest
@@ -10,7 +11,7 @@ from harness import queue, wait_for
 from harness.control import status
 from harness.paths import QUREDISD
 
-EX_CONFIG = 78
+EX_CANTCREAT, EX_CONFIG = 73, 78
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 BAD = [
     ("#!/usr/bin/pyhton3\n", "its interpreter /usr/bin/pyhton3 does not exist: did you mean /usr/bin/python3?"),
@@ -164,7 +165,8 @@ def test_of_an_ordinary_user(quredisd, tmp, kind):
     path = script(inner, "#!/bin/sh\n", mode=0o711 if kind == "program" else 0o700, name="x.py")
     keys = {"program": queue("bad", path), "script": queue("bad", "/bin/sh", path), "function": {"name": "bad", "function": str(path)}}[kind]
     d = quredisd(queues=[keys], start=False)
-    d.conf.chmod(0o644)
+    for place in d.conf, d.dir:
+        shutil.chown(place, "nobody")
 
     def check():
         return subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", QUREDISD, "-t", "-c", d.conf], capture_output=True, text=True, check=False)
@@ -174,6 +176,10 @@ def test_of_an_ordinary_user(quredisd, tmp, kind):
     done = check()
     assert done.returncode == EX_CONFIG and f"{path}: the supervisor's user may not enter {inner}: chmod o+x" in done.stderr, done.stderr
     assert "quredisd starts with it" in done.stderr
+    shutil.chown(d.dir, "root")         # the lock cannot be made there
+    done = check()
+    assert done.returncode == EX_CANTCREAT and f"may not enter {inner}" in done.stderr and "supervisor.lock_file: " in done.stderr, done.stderr
+    assert "quredisd starts with it" not in done.stderr
 
 
 @as_root
