@@ -16,8 +16,8 @@
  *	      }, "workers": {"wanted", "alive", "draining"},
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
  *	      with an earlier one, "ready": a worker serves with it, and it was READY, "refused": why it did not
- *	      replace an earlier one, or null, "failed": why it is not ready in a worker that serves, or null, "waits_for":
- *	      what the successor of one waits for, or null}, "restarts",
+ *	      replace an earlier one, or null, "failed": why it is not ready in a worker that serves, or null,
+ *	      "waits_for": what the successor of one waits for, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],

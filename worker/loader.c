@@ -35,7 +35,8 @@ static bool keeps_process(const struct worker *w)
 
 bool loader_start(struct worker *w, int64_t now_ms)
 {
-	uint32_t generation = next_generation(w);	/* before: a restart that comes meanwhile is not done by this start */
+	/* before: a restart that comes meanwhile is not done by this start */
+	uint32_t generation = next_generation(w);
 
 	if (persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);

@@ -269,8 +269,8 @@ static bool ends_with_cr(const char *word)
 	return word[0] != '\0' && word[strlen(word) - 1] == '\r';
 }
 
-/* line: behind "#!". is_cut: the kernel sees no more of it. What is said of an argument has to be sure, since interpreters
- * read theirs as they like: env takes a CR for a blank behind -S. */
+/* line: behind "#!". is_cut: the kernel sees no more of it. What is said of an argument has to be sure, since
+ * interpreters read theirs as they like: env takes a CR for a blank behind -S. */
 static bool has_command(const struct file *f, char *line, bool is_cut, struct flaw *flaw)
 {
 	char *interpreter, *argument;
