@@ -129,7 +129,7 @@ static int test_or_print(const struct options *o)
 	else if (!o->print && (status = conf_start_check(conf, o->pid_file, print_flaw, NULL)) != EX_OK)
 		warnx("%s: a start of this user would fail", file);
 	else if (report.blocked > 0)
-		warnx("%s: quredisd starts with it, but a queue cannot run its handler", file);
+		warnx("%s: quredisd starts with it, but a queue cannot run its handler or its purge.check", file);
 	else if (!o->print)
 		print_good(conf, file);
 	if (status == EX_OK && report.blocked > 0 && !o->print)

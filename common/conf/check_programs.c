@@ -125,7 +125,7 @@ static void report_purge_flaw(void *arg, const char *path, const char *flaw, con
 {
 	const struct command *c = arg;
 
-	conf_error(c->l, c->where, "%s: %s: %s: %s", c->key, path, flaw, advice);
+	conf_blocked(c->l, c->where, "%s: %s: %s: %s", c->key, path, flaw, advice);
 }
 
 static void check_purge_program(struct conf_loading *l, const struct conf_queue *q)
