@@ -103,7 +103,7 @@ def test_isolated_hang_runs_once(functions, tmp, window):
 def test_kills_lose_no_message(functions):
     """kill -9 of workers, runners and their children at random. Each message runs; only what ran at a kill runs again."""
     modes = MODES if SECONDS else [("python", ()), ("python", ("--isolate",))]
-    f = functions(*modes, max_attempts=1000, window=1, backoff={"base": "1ms", "cap": "10ms"})
+    f = functions(*modes, max_attempts=1000, window=1, batch={"max": 1}, backoff={"base": "1ms", "cap": "10ms"})
     f.d.start()
     names = [f"{language}-{name_of(mode)}" for language, mode in modes]
     for name in names:
