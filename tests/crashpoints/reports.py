@@ -4,7 +4,7 @@ import re
 import socket
 
 _LINE = re.compile(r'#.*|[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.eE+-]+')
-LAST = "quredis_breaker_next_attempt_seconds"       # of the text file; it has a sample only while a breaker is open
+LAST = "quredis_handler_refused"        # the last figure of the file
 
 
 class TextFile:
