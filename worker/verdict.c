@@ -64,7 +64,7 @@ void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t 
 	else if (e->how == PERSISTENT_UNRUNNABLE)
 		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error),
 		    now_ms);
-	else if (verdict_is_broken(e) && w->env->conf->ready)
+	else if (verdict_is_broken(e) && w->env->conf->ready && e->unanswered == 0)
 		loader_lost(w, e, now_ms);
 	else if (verdict_is_broken(e))
 		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer",

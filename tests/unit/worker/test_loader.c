@@ -233,6 +233,24 @@ TEST(a_ready_handler_that_ends_idle_stops_no_other_worker, setup, teardown)
 	assert_int_equal(atomic_load(&w->env->slot->load), SLOT_LOADED);	/* its last start succeeded */
 }
 
+/* It was READY, and reads nothing: the next one, or that of another worker, need not be better. */
+TEST(a_ready_handler_that_leaves_its_message_unread_opens_the_breaker, setup, teardown)
+{
+	turn();
+	say_ready();
+	sibling(SLOT_LOADED, false);
+	process.has_ended = true;
+	process.ready = false;
+	process.end = (struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .signal = 9, .code = -1, .loaded = true, .unanswered = 1, .oldest = 1,
+		.unread_from = 1, .stderr_tail = "" };
+	turn();
+	assert_true(breaker_is_open());
+	process.loads = true;
+	pause_until_start();
+	say_ready();
+	assert_true(breaker_is_open());
+}
+
 TEST(the_next_ready_handler_ends_the_breaker_of_one_that_ended_idle, setup, teardown)
 {
 	turn();
