@@ -121,7 +121,7 @@ struct command {
 	const char *key;
 };
 
-static void report_purge_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+static void report_blocked(void *arg, const char *path, const char *flaw, const char *advice)
 {
 	const struct command *c = arg;
 
@@ -138,14 +138,7 @@ static void check_purge_program(struct conf_loading *l, const struct conf_queue 
 	if (path == NULL || path[0] != '/' || is_checked(l, q))
 		return;
 	check_program(l, q, c.where, c.key, path);
-	conf_command_check(q, q->purge.check, report_purge_flaw, &c);
-}
-
-static void report_handler_flaw(void *arg, const char *path, const char *flaw, const char *advice)
-{
-	const struct command *c = arg;
-
-	conf_blocked(c->l, c->where, "%s: %s: %s: %s", c->key, path, flaw, advice);
+	conf_command_check(q, q->purge.check, report_blocked, &c);
 }
 
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
@@ -160,6 +153,6 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
 	}
-	conf_program_check(q, report_handler_flaw, &(struct command){ l, conf_queue_origin(q, key), key });
+	conf_program_check(q, report_blocked, &(struct command){ l, conf_queue_origin(q, key), key });
 	check_purge_program(l, q);
 }
