@@ -10,6 +10,8 @@
 #include "admin/commands/commands.h"
 #include "admin/queues/queues.h"
 
+#include "common/holds/holds.h"
+
 /*
  * a stop may take longer than drain_timeout and kill_grace by this: hand-backs, the end of the sweeper, and the
  * embedded Redis, which saves its data
@@ -101,8 +103,7 @@ static int judge_renewal(struct admin *a, const json_t *status, const char *name
 	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
 		return admin_fail(a, EX_TEMPFAIL, "%s: another reload, restart or stop came meanwhile", name);
 	if (refused != NULL)
-		return admin_fail(a, EX_CONFIG,
-		    "%s: the new handler was not ready, and workers with the old one go on: %s", name, refused);
+		return admin_fail(a, EX_CONFIG, "%s: the " HOLD_REFUSED_WORDS ": %s", name, refused);
 	if (json_integer_value(json_object_get(renewal, "outdated")) == 0 &&
 	    json_is_true(json_object_get(renewal, "ready")))
 		return 0;

@@ -200,7 +200,7 @@ static void check_queue(struct doctor *d, const json_t *q, bool drains)
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);
 	if (refused != NULL)
 		findings_advise(findings_add(d, SEVERITY_WARNING, name,
-		    "the new handler was not ready, and workers with the old one go on: %s", refused),
+		    "the " HOLD_REFUSED_WORDS ": %s", refused),
 		    "correct the new handler, then: quredis restart %s", name);
 }
 

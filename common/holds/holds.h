@@ -120,6 +120,8 @@ struct judged holds_worst(const struct scoreboard *b, const struct board_queue *
 bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
+/* behind "its" or "the" */
+#define HOLD_REFUSED_WORDS "new handler was not ready, and workers with the old one go on"
 /* that it still has its old handler; NULL: it has not */
 const char *holds_refused(const struct board_queue *q);
 /* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are

@@ -128,7 +128,7 @@ const char *holds_understaffed(const struct board_queue *q, const struct hold_sl
 const char *holds_refused(const struct board_queue *q)
 {
 	return atomic_load(&q->master.refused) == 0 ? NULL
-	    : "its new handler was not ready, and workers with the old one go on";
+	    : "its " HOLD_REFUSED_WORDS;
 }
 
 static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q,

@@ -217,7 +217,7 @@ static bool handler_is_refused(const struct sweeper_queue *q)
 	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
 	    "dead letters are within the bounds") \
 	X(HEALTH_HANDLER_REFUSED, handler_is_refused(q), 0, NONE, 1, refused_text, \
-	    "its new handler was not ready, and workers with the old one go on", \
+	    "its " HOLD_REFUSED_WORDS, \
 	    "no new handler is refused any more") \
 	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
