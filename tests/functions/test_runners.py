@@ -662,13 +662,19 @@ namespace { require "%s"; }
 """ % (HERE / "functions.php")
 
 
-@pytest.mark.parametrize("language", ISOLATED)
-def test_no_number_is_signalled_that_is_free(start, shim, language, tmp):
-    """Neither at the end of a child, nor if an order comes when it has just been reaped."""
+def functions_behind(php, language, tmp):
+    """Path of the functions of the language; in PHP, of a file with this text that loads them."""
     path = HERE / f"functions.{FILES[language]}"
     if language == "php":
         path = tmp / "shim.php"
-        path.write_text(SHIM_PHP)
+        path.write_text(php)
+    return path
+
+
+@pytest.mark.parametrize("language", ISOLATED)
+def test_no_number_is_signalled_that_is_free(start, shim, language, tmp):
+    """Neither at the end of a child, nor if an order comes when it has just been reaped."""
+    path = functions_behind(SHIM_PHP, language, tmp)
     runner = start(language, "--isolate", path=path, env=shim)
     for message in (b"ok", b"daemon", b"linger"):
         assert runner.ask(message) == "OK"
@@ -707,10 +713,7 @@ namespace { require "%s"; }
 
 @pytest.mark.parametrize("language", ISOLATED)
 def test_a_process_of_another_user_stays(start, shim, language, tmp):
-    path = HERE / f"functions.{FILES[language]}"
-    if language == "php":
-        path = tmp / "shim.php"
-        path.write_text(NO_PERMISSION)
+    path = functions_behind(NO_PERMISSION, language, tmp)
     runner = start(language, "--isolate", path=path, env={**shim, "NO_KILL": "1"})
     for message in (b"ok", b"daemon", b"ok"):
         assert runner.ask(message) == "OK"
