@@ -10,8 +10,8 @@
 #include "common/base/base.h"
 #include "common/redis/tls.h"
 
-/* bytes that hiredis reads at a time; if they all came, there may be many more */
-#define FIRST_READ 16384
+#define FIRST_READ 16384		/* bytes that hiredis reads at a time */
+#define LONG_ANSWER (8 * 1024)		/* bytes of an answer that has not ended, since when it counts as long */
 #define NEXT_READ (256 * 1024)		/* bytes */
 #define NEXT_READS 4			/* then the caller looks at its clock, and at the length of what arrives */
 
@@ -66,11 +66,11 @@ static int read_large(struct redisContext *c)
 
 int redis_input_read(struct redisContext *c, struct tls *tls, bool large)
 {
-	size_t before = c->reader->len;
+	size_t before = c->reader->len, unread = before - c->reader->pos;
 
 	if (tls != NULL)
 		return tls_read(tls, feed_reader, c->reader);
 	if (redisBufferRead(c) != REDIS_OK)
 		return -1;
-	return large && c->reader->len - before >= FIRST_READ ? read_large(c) : 0;
+	return large && unread >= LONG_ANSWER && c->reader->len - before >= FIRST_READ ? read_large(c) : 0;
 }

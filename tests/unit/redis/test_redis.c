@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <hiredis/hiredis.h>
 #include <sys/socket.h>
 
 #include "tests/unit/redis/redis_peer.h"
@@ -220,8 +221,8 @@ TEST(the_length_of_what_arrives, redis_peer_setup, redis_peer_teardown)
 	assert_int_equal(arriving_after(s, "$300000000\r\nx"), 300000000);
 }
 
-/* The connection takes all that the kernel holds of a large answer in one turn of its caller's loop, not 16 KiB of it. */
-TEST(a_large_answer_in_one_turn, redis_peer_setup, redis_peer_teardown)
+/* The connection takes 16 KiB, and in the next turn of its caller's loop all that the kernel holds of that answer. */
+TEST(a_large_answer_in_two_turns, redis_peer_setup, redis_peer_teardown)
 {
 	static char text[128 * 1024];
 	struct redis_peer *s = *state;
@@ -233,6 +234,9 @@ TEST(a_large_answer_in_one_turn, redis_peer_setup, redis_peer_teardown)
 	memset(text + n, 'x', 100 * 1024);
 	strcpy(text + n + 100 * 1024, "\r\n");
 	redis_peer_say(s, text);
+	assert_int_equal(redis_pump(&s->r, 0), 0);
+	assert_int_equal(redis_take(&s->r, &reply), 0);
+	assert_in_range(s->r.context->reader->len, 16 * 1024, 17 * 1024);
 	assert_int_equal(redis_pump(&s->r, 0), 0);
 	assert_int_equal(redis_take(&s->r, &reply), 1);
 	assert_int_equal(reply.len, 100 * 1024);
@@ -255,9 +259,34 @@ TEST(an_end_behind_a_large_answer, redis_peer_setup, redis_peer_teardown)
 	redis_peer_say(s, text);
 	shutdown(s->fd, SHUT_RDWR);
 	assert_int_equal(redis_pump(&s->r, 0), 0);
+	assert_int_equal(redis_take(&s->r, &reply), 0);
+	assert_int_equal(redis_pump(&s->r, 0), 0);
 	assert_int_equal(redis_take(&s->r, &reply), 1);
 	assert_int_equal(redis_pump(&s->r, 0), -1);
 	assert_int_equal(s->r.state, REDIS_CLOSED);
+}
+
+/* Many short answers come in pieces of 16 KiB: a larger one would cost more than it saves. */
+TEST(short_answers_in_pieces, redis_peer_setup, redis_peer_teardown)
+{
+	static char text[128 * 1024];
+	struct redis_peer *s = *state;
+	struct redis_reply reply;
+	char answer[1024 + 16];
+	size_t len = (size_t)snprintf(answer, sizeof(answer), "$1024\r\n%01024d\r\n", 0);
+
+	redis_peer_greet(s);
+	for (int i = 0; i < 64; i++) {
+		redis_appendf(&s->r, "GET k");
+		memcpy(text + (size_t)i * len, answer, len + 1);
+	}
+	redis_peer_say(s, text);
+	for (int taken = 0; taken < 64; ) {
+		assert_int_equal(redis_pump(&s->r, 0), 0);
+		assert_in_range(s->r.context->reader->len, 1, 17 * 1024);
+		while (taken < 64 && redis_take(&s->r, &reply) == 1)
+			taken++;
+	}
 }
 
 UNIT_MAIN(NULL, NULL)
