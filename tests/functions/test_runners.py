@@ -817,13 +817,13 @@ def test_check_only_loads(language, tmp):
 # Files that cannot be loaded, and the last line that the runner then says, which `quredis status` shows.
 FAILED_LOADS = {
     "python": ("import quredis_missing", "ModuleNotFoundError: No module named 'quredis_missing' (jobs.py:1 in <module>)",
-               "raise ValueError('a\\nb')", "ValueError: a b (jobs.py:1 in <module>)", "def (", "SyntaxError: .*", "exit(0)"),
+               "raise ValueError('a\\nb')", "ValueError: a b (jobs.py:1 in <module>)", "def (", "SyntaxError: .* (@PATH@:1)", "exit(0)"),
     "ruby": ("require 'quredis_missing'", "LoadError: cannot load such file -- quredis_missing (jobs.rb:1 in <top (required)>)",
              'raise ArgumentError, "a\\nb"', "ArgumentError: a b (jobs.rb:1 in <top (required)>)", "def (", "SyntaxError: .*", "exit 0"),
     "perl": ("use Quredis::Missing;", "Can't locate Quredis/Missing.pm in @INC (you may need to install the Quredis::Missing module) at @PATH@ line 1.",
              "die 'a'", "a at @PATH@ line 1.", "sub (;", "Prototype not terminated .*", "exit 0"),
     "php": ("<?php require 'quredis_missing';", "Error: Failed opening required 'quredis_missing' (include_path='.*') (jobs.php:1 in require)",
-            '<?php throw new ValueError("a\\nb");', "ValueError: a b (jobs.php:1 in require)", "<?php (", "ParseError: .*", "<?php exit(0);"),
+            '<?php throw new ValueError("a\\nb");', "ValueError: a b (jobs.php:1 in require)", "<?php (", "ParseError: .* (@PATH@:2)", "<?php exit(0);"),
     "node": ("require('quredis_missing')", "Error: Cannot find module 'quredis_missing' Require stack: - @PATH@ (jobs.js:1 in Object.<anonymous>)",
              'throw new RangeError("a\\nb")', "RangeError: a b (jobs.js:1 in Object.<anonymous>)", "f((", "SyntaxError: .*", "process.exit(0)"),
 }
@@ -852,6 +852,45 @@ def test_file_that_cannot_be_loaded(language, tmp):
             assert runner.close() == (1, b"")
             form = re.escape(said.replace("@PATH@", str(path))).replace(r"\.\*", ".*")
             assert re.fullmatch(form, runner.said().splitlines()[-1]), runner.said()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give up the right to enter all directories")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_file_in_a_closed_directory(language, tmp):
+    (tmp / "closed").mkdir(mode=0)
+    path = f"{tmp}/closed/jobs.{FILES[language]}"
+    runner = Runner(language, path, tmp=tmp, program="/usr/bin/env",
+                    first=["setpriv", "--bounding-set=-dac_override,-dac_read_search", ROOT / f"etc/runtimes/quredis-{language}"])
+    assert runner.close() == (1, b"")
+    assert f"{path}: a directory above it may not be entered" in runner.said()
+
+
+# A file that looks for another one when it runs, and the other one of a version.
+LATE = {
+    "python": ("def handle(m, job):\n    import late\n    job.reject(f'{late.V} {__file__}')\n", "late.py", "V = '@'\n"),
+    "ruby": ('def handle(m, job)\n  require_relative "late"\n  require "later"\n  job.reject("#{V} #{__FILE__}")\nend\n', "late.rb", "V = '@'\n"),
+    "perl": ('sub handle { my ($m, $job) = @_; require "late.pl"; $job->reject(v() . " " . __FILE__) }\n1;\n', "late.pl", "sub v { '@' }\n1;\n"),
+    "php": ('<?php function handle($m, $job) { require_once __DIR__ . "/late.php"; $job->reject(V . " " . __FILE__); }\n', "late.php",
+            "<?php const V = '@';\n"),
+    "node": ('exports.handle = (m, job) => job.reject(`${require("./late").V} ${__filename}`);\n', "late.js", "exports.V = '@';\n"),
+}
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_what_is_loaded_late_belongs_to_the_release(start, language, mode, tmp):
+    """A deploy moves the link in the path of the file to a release that does not load: the old code goes on."""
+    text, other, version = LATE[language]
+    for release in ("r1", "r2"):
+        (tmp / release).mkdir()
+        (tmp / release / f"jobs.{FILES[language]}").write_text(text)
+        (tmp / release / other).write_text(version.replace("@", release))
+        (tmp / release / "later.rb").write_text("")
+    (tmp / "current").symlink_to("r1")
+    runner = start(language, *mode, path=tmp / f"current/jobs.{FILES[language]}")
+    (tmp / "next").symlink_to("r2")
+    (tmp / "next").rename(tmp / "current")
+    assert runner.ask(b"x") == f"REJECT class=Rejected r1 {tmp}/r1/jobs.{FILES[language]}"
+    assert runner.close() == (0, b"")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
