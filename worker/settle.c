@@ -255,8 +255,7 @@ void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, in
 	const char *words;
 	size_t words_len = buffer_last_line(stderr_tail, len, &words);
 
-	if (words_len > 0)
-		slot_note_failure(w->env->slot, words, words_len, now_ms);
+	slot_note_failure(w->env->slot, words, words_len, now_ms);
 }
 
 /* Notes the attempt that every face shows beside the number of failed ones. */

@@ -259,6 +259,8 @@ TEST(only_a_handler_that_is_suspected_leaves_its_last_words, setup, teardown)
 		assert_false(opens_the_breaker(true, e));
 		assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "no memory");
 	}
+	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGKILL, .stderr_tail = "" }));
+	assert_string_equal(slot_text_read(&fixture.env->slot->failure).text, "");	/* it is silent, and the words are of another process */
 }
 
 TEST(before_its_first_answer_a_handler_is_suspected_and_not_its_message, setup, teardown)
