@@ -53,6 +53,6 @@ struct record env_record(const struct env *env, const char *incarnation, const s
 		.duration_ms = -1,
 		.node = env->child->conf->supervisor.node,
 		.worker = incarnation,
-		.handler = env->conf->handler[0],
+		.handler = conf_handler_name(env->conf),
 	};
 }

@@ -219,7 +219,7 @@ static void note_failure(struct worker *w, struct message *m, const struct failu
 		return;
 	if (f->mute)
 		breaker_doubt(w->env->board);
-	log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("error", f->text));
+	log_error("breaker_opened", log_str("handler", conf_handler_name(w->env->conf)), log_str("error", f->text));
 }
 
 static void log_failure(struct message *m, const struct failure *f, bool escapes)
@@ -322,7 +322,7 @@ static void end_unrunnable(struct worker *w, bool opened, const char *stage, con
 
 	env_count(w->env, COUNT_UNRUNNABLE, 1);
 	if (opened)
-		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage),
+		log_error("breaker_opened", log_str("handler", conf_handler_name(w->env->conf)), log_str("at", stage),
 		    log_str("error", error), log_str("file", handler_file_of(stage, w->env->conf->handler, file)));
 	pacing_probes(&w->pacing, false);
 }

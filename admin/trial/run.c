@@ -181,7 +181,7 @@ static void note_what_runs(struct admin *a, const struct source *from, struct me
 
 	admin_note("%s %s for real, with all its effects, on a copy of message %s%s%s (%zu bytes). The message stays "
 	    "in %s: %s",
-	    a->options.dry_run ? "would run" : "runs", a->queue->handler[0], id,
+	    a->options.dry_run ? "would run" : "runs", conf_handler_name(a->queue), id,
 	    from->record_id[0] != '\0' ? ", record " : "", from->record_id, message_payload_len(m), from->list, then);
 	free(then);
 	free(id);
@@ -202,7 +202,7 @@ static int run_message(struct admin *a, const struct source *from)
 	if (from->list != NULL)
 		note_what_runs(a, from, &m);
 	else if (a->options.dry_run)
-		admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], from->message.len);
+		admin_note("would run %s on a message of %zu bytes", conf_handler_name(a->queue), from->message.len);
 	if (a->options.dry_run)
 		return 0;
 	const struct handler_job job = job_of(a->queue, &m, incarnation);

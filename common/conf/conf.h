@@ -341,6 +341,8 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
  * program and the script that a known interpreter gets. 0: not known, or each message has a process of its own.
  */
 uint64_t conf_handler_files(const struct conf_queue *q);
+/* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */
+const char *conf_handler_name(const struct conf_queue *q);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
 bool conf_file_is_empty(const struct conf *conf, const char *file);	/* the file was read, and no value is from it */
 bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */

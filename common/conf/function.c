@@ -257,6 +257,11 @@ uint64_t conf_handler_files(const struct conf_queue *q)
 	return known ? hash : 0;
 }
 
+const char *conf_handler_name(const struct conf_queue *q)
+{
+	return q->function != NULL ? q->function : q->handler == NULL ? NULL : q->handler[0];
+}
+
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts)
 {
 	*parts = (struct conf_function_parts){

@@ -39,7 +39,7 @@ struct record expire_record(const struct sweeper *s, const struct sweeper_queue 
 		.exit_code = -1,
 		.duration_ms = -1,
 		.node = s->conf->supervisor.node,
-		.handler = q->conf->handler == NULL ? NULL : q->conf->handler[0],
+		.handler = conf_handler_name(q->conf),
 		.payload_max = (size_t)q->conf->dead_letter.payload_max,
 	};
 }

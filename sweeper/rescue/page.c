@@ -68,7 +68,7 @@ static struct record record_of(const struct rescue_page *p, const struct wrapper
 		.duration_ms = -1,
 		.node = p->owner == NULL ? p->s->conf->supervisor.node : p->r->who.node,
 		.worker = p->owner,
-		.handler = conf == NULL ? NULL : conf->handler[0],
+		.handler = conf == NULL ? NULL : conf_handler_name(conf),
 		.payload_max = conf == NULL ? PAYLOAD_MAX : (size_t)conf->dead_letter.payload_max,
 	};
 }
