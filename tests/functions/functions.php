@@ -21,7 +21,7 @@ function break_down($message)
     while ($message === "allocate") {
         $kept[] = str_repeat("x", 8 << 20);
     }
-    while ($message === "hang") {
+    while ($message === "hang" || $message === "good hang") {
         usleep(50000);
     }
     if ($message === "hang in C") {         // no signal ends the wait
@@ -117,8 +117,8 @@ function handle($message, $job)
         throw new Exception("a global variable is missing");
     }
     crash($message);
-    break_down($message);
     note($message);
+    break_down($message);
     speak($message);
     decide($message, $job);
     wait($message, $job);

@@ -18,7 +18,7 @@ sub break_down {
     if ($message eq "allocate") {
         while (1) { push @kept, "x" x (8 << 20) }
     }
-    if ($message eq "hang") {
+    if ($message =~ /^(?:good )?hang\z/) {
         while (1) { select undef, undef, undef, 0.05 }
     }
     crypt $message, '$6$rounds=999999999$salt' if $message eq "hang in C";       # Perl looks for signals after it
@@ -72,8 +72,8 @@ sub wait_for {
 sub handle {
     my ($message, $job) = @_;
     crash($message);
-    break_down($message);
     note($message);
+    break_down($message);
     speak($message);
     decide($message, $job);
     wait_for($message, $job);

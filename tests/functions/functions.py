@@ -25,7 +25,7 @@ def break_down(message):
         kept = []
         while True:
             kept.append(b"x" * (8 << 20))
-    if message == b"hang":
+    if message in (b"hang", b"good hang"):
         while True:
             time.sleep(0.05)
     if message == b"hang in C":         # no signal ends the wait
@@ -96,8 +96,8 @@ def wait(message, job):
 
 def handle(message, job):
     crash(message)
-    break_down(message)
     note(message)
+    break_down(message)
     speak(message)
     decide(message, job)
     wait(message, job)

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from harness import alive, children_of, wait_for
-from functions.test_runners import FILES, INTERPRETER, LANGUAGES, MODES, RAISED, name_of
+from functions.test_runners import FILES, INTERPRETER, ISOLATED, LANGUAGES, MODES, RAISED, name_of
 
 HERE = pathlib.Path(__file__).parent
 SECONDS = int(os.environ.get("FUNCTIONS_SECONDS", 0))       # 0: the short form
@@ -75,27 +75,17 @@ def test_bad_messages_between_good_ones(functions, language, mode):
     assert f.d.handlers() == []
 
 
-NOTES_AND_HANGS = """
-import os, time
-
-def handle(message):
-    with open(os.environ["LEDGER"], "ab", buffering=0) as f:
-        f.write(message + b"\\n")
-    if message == b"hang":
-        time.sleep(77)
-"""
-
-
+@pytest.mark.parametrize("language", ISOLATED)
 @pytest.mark.parametrize("window", [1, 10])
-def test_isolated_hang_runs_once(functions, tmp, window):
+def test_isolated_hang_runs_once(functions, language, window):
     """Only its own process hung, though the runner has run others before. What waits behind it has not begun, and is not suspected."""
-    (tmp / "jobs.py").write_text(NOTES_AND_HANGS)
-    f = functions(("python", ("--isolate",)), function=f"{tmp}/jobs.py", max_attempts=1, kill_grace="1s", timeout="2s", window=window)
-    f.client.lpush("ingress:python-isolated", *[f"good {n}" for n in range(3)], "hang", *[f"good {n}" for n in range(3, 6)])
+    name = f"{language}-isolated"
+    f = functions((language, ("--isolate",)), max_attempts=1, kill_grace="1s", timeout="2s", window=window)
+    f.client.lpush(f"ingress:{name}", *[f"good {n}" for n in range(3)], "good hang", *[f"good {n}" for n in range(3, 6)])
     f.d.start()
-    wait_for(lambda: f.client.llen("escape:python-isolated") == 1 and len(f.ledger("python-isolated")) >= 7, 60)
+    wait_for(lambda: f.client.llen(f"escape:{name}") == 1 and len(f.ledger(name)) >= 7, 60)
     assert [e["class"] for e in f.d.events("message_escaped")] == ["HandlerTimeout"]
-    assert sorted(f.ledger("python-isolated")) == sorted([f"good {n}" for n in range(6)] + ["hang"])
+    assert sorted(f.ledger(name)) == sorted([f"good {n}" for n in range(6)] + ["good hang"])
     assert f.d.stop() == 0
 
 
