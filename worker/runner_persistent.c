@@ -268,8 +268,10 @@ static void settle_timed_out(struct worker *w, struct place p, bool oldest, cons
 static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e,
     int64_t now_ms)
 {
-	const struct handler_result result = verdict_result(e);
+	struct handler_result result = verdict_result(e);
 
+	if (serial != e->oldest || e->suspects > 1)
+		result.stderr_len = 0;	/* another one may have said it */
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
 	else if (cancel_of(w, p) != NULL)

@@ -4,6 +4,7 @@
  * how many lines were left out. The limit lasts beyond a run, so that many short runs are limited like a long one.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +14,8 @@
 
 #define CHUNK 32768
 #define READ_MAX (256 * 1024)		/* bytes of one stream in one turn */
-/* a pipe holds 1 MiB at most: more comes from a process that could not be killed */
-#define DRAIN_MAX (4 * 1024 * 1024)
+#define PIPE_MAX (1024 * 1024)		/* a pipe holds no more, so what comes behind was written later */
+#define DRAIN_MAX (4 * PIPE_MAX)	/* more comes from a process that could not be killed */
 
 void handler_output_init(struct handler_output *o, int64_t tail_max)
 {
@@ -45,11 +46,6 @@ void handler_output_lend(struct handler_output *o)
 	o->lent = true;
 }
 
-void handler_output_show(struct handler_output *o, struct message *message)
-{
-	o->message = message;
-}
-
 void handler_output_begin(struct handler_output *o, int out, int err, struct message *message, int64_t now_ms)
 {
 	o->streams[HANDLER_STREAM_STDOUT].fd = out;
@@ -57,6 +53,7 @@ void handler_output_begin(struct handler_output *o, int out, int err, struct mes
 	for (size_t i = 0; i < nitems(o->streams); i++)
 		o->streams[i].len = 0;
 	o->tail_len = 0;
+	o->speaker = o->tail_speaker = HANDLER_SPEAKER_UNKNOWN;
 	o->message = message;
 	handler_output_credit(o, now_ms);
 }
@@ -103,6 +100,23 @@ static void emit(struct handler_output *o, const struct handler_stream *s, const
 	log_info("handler_output", log_str("id", id_of(o)), log_str("stream", s->name), log_bytes("line", line, len));
 }
 
+static void emit_part(struct handler_output *o, struct handler_stream *s)
+{
+	if (s->len > 0)
+		emit(o, s, s->line, s->len);
+	s->len = 0;
+}
+
+void handler_output_show(struct handler_output *o, uint64_t speaker, struct message *message)
+{
+	if (o->speaker == speaker)
+		return;
+	for (size_t i = 0; i < nitems(o->streams); i++)
+		emit_part(o, &o->streams[i]);
+	o->speaker = speaker;
+	o->message = message;
+}
+
 /* Keeps an unfinished line. If the buffer is full, logs it as it is. */
 static void keep_part(struct handler_output *o, struct handler_stream *s, const char *data, size_t len)
 {
@@ -113,10 +127,8 @@ static void keep_part(struct handler_output *o, struct handler_stream *s, const 
 		s->len += n;
 		data += n;
 		len -= n;
-		if (len > 0) {		/* if the buffer has just become full, the newline may come next */
-			emit(o, s, s->line, s->len);
-			s->len = 0;
-		}
+		if (len > 0)		/* if the buffer has just become full, the newline may come next */
+			emit_part(o, s);
 	}
 }
 
@@ -138,6 +150,10 @@ void handler_output_take(struct handler_output *o, struct handler_stream *s, con
 
 static void keep_tail(struct handler_output *o, const char *data, size_t len)
 {
+	if (o->tail_speaker != o->speaker) {
+		o->tail_speaker = o->speaker;
+		o->tail_since = o->stderr_total;
+	}
 	o->stderr_total += len;
 	if (len > o->tail_max) {
 		data += len - o->tail_max;
@@ -183,14 +199,30 @@ void handler_output_read(struct handler_output *o, struct handler_stream *s)
 	read_up_to(o, s, READ_MAX);
 }
 
+bool handler_output_pending(const struct handler_output *o)
+{
+	struct pollfd fds[HANDLER_STREAMS];
+	nfds_t n = 0;
+
+	for (size_t i = 0; i < nitems(o->streams); i++)
+		if (o->streams[i].fd != -1)
+			fds[n++] = (struct pollfd){ .fd = o->streams[i].fd, .events = POLLIN };
+	return n > 0 && poll(fds, n, 0) > 0;
+}
+
+void handler_output_catch_up(struct handler_output *o)
+{
+	for (size_t i = 0; i < nitems(o->streams); i++)
+		read_up_to(o, &o->streams[i], PIPE_MAX);
+}
+
 void handler_output_end(struct handler_output *o)
 {
 	for (size_t i = 0; i < nitems(o->streams); i++) {
 		struct handler_stream *s = &o->streams[i];
 
 		read_up_to(o, s, DRAIN_MAX);
-		if (s->len > 0)
-			emit(o, s, s->line, s->len);
+		emit_part(o, s);
 		close_stream(o, s);
 	}
 	report_dropped(o);
@@ -212,4 +244,9 @@ const char *handler_output_tail_since(const struct handler_output *o, uint64_t m
 	tail += *len - since;
 	*len = (size_t)since;
 	return tail;
+}
+
+const char *handler_output_tail_of(const struct handler_output *o, uint64_t speaker, size_t *len)
+{
+	return handler_output_tail_since(o, speaker == o->tail_speaker ? o->tail_since : o->stderr_total, len);
 }

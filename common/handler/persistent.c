@@ -27,7 +27,7 @@ struct persistent *persistent_new(const struct conf_queue *conf)
 	persistent_input_init(&p->input);
 	handler_lines_init(&p->replies);
 	persistent_window_init(&p->window, conf->window);
-	persistent_oldest_began(p, 0);
+	persistent_oldest_began(p);
 	return p;
 }
 
@@ -98,7 +98,7 @@ static void begin_process(struct persistent *p, struct pipes *pipes, int64_t now
 	persistent_turn(p, now_ms);
 	p->given = 0;
 	persistent_window_clear(&p->window);
-	persistent_oldest_began(p, p->output.stderr_total);
+	persistent_oldest_began(p);
 	persistent_answers_begin(p);
 	persistent_life_begin(p);
 	persistent_input_begin(&p->input, taken(&pipes->in[1]));
@@ -207,12 +207,12 @@ void persistent_oldest_beats(struct persistent *p)
 		p->oldest.reprieved = false;
 }
 
-void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark)
+void persistent_oldest_began(struct persistent *p)
 {
 	p->oldest.since_ms = p->now_ms;
 	p->oldest.forgiven_ms = 0;
 	p->oldest.forgiven = 0;
-	p->oldest.stderr_mark = stderr_mark;
+	p->oldest.stderr_mark = p->output.stderr_total;
 	persistent_oldest_beats(p);
 }
 
@@ -257,7 +257,7 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 		.end = p->input.total,
 	});
 	if (p->window.n == 1)
-		persistent_oldest_began(p, p->output.stderr_total);
+		persistent_oldest_began(p);
 }
 
 void persistent_flush(struct persistent *p)
@@ -283,8 +283,9 @@ uint64_t persistent_recall(struct persistent *p)
 	serial = persistent_window_at(&p->window, n)->serial;
 	persistent_input_recall(&p->input, persistent_window_at(&p->window, n)->begin);
 	p->given -= p->window.n - n;
+	persistent_answers_hush(p);
 	persistent_window_cut(&p->window, n);
 	if (n == 0)
-		persistent_oldest_began(p, p->output.stderr_total);
+		persistent_oldest_began(p);
 	return serial;
 }

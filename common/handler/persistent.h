@@ -63,7 +63,9 @@ struct persistent_end {
 	uint64_t unread_from;
 	int64_t duration_ms;		/* for how long `oldest` was the oldest unanswered job; 0: no unanswered job */
 	int64_t lived_ms;
-	const char *stderr_tail;	/* stderr since then, or since the last answer. Valid until the next start */
+	/* stderr since then, or since the last answer: of `oldest`, unless the process has answered none of several
+	 * jobs that it has read. Valid until the next start */
+	const char *stderr_tail;
 	size_t stderr_len;
 };
 

@@ -24,19 +24,41 @@ void persistent_answers_begin(struct persistent *p)
 	p->answers.odd_line[0] = '\0';
 	persistent_answered_clear(&p->answers.answered);
 	p->answers.shown_serial = UINT64_MAX;
-	p->answers.stderr_before = p->output.stderr_total;
+}
+
+/* NULL: there is none */
+static struct message *oldest_message(struct persistent *p)
+{
+	const struct persistent_job *oldest = p->window.n == 0 ? NULL : persistent_window_at(&p->window, 0);
+
+	if (oldest == NULL)
+		return NULL;
+	if (oldest->serial != p->answers.shown_serial)
+		message_parse(&p->answers.shown, &p->lines, oldest->raw, oldest->raw_len);
+	p->answers.shown_serial = oldest->serial;
+	return &p->answers.shown;
 }
 
 void persistent_show_oldest(struct persistent *p)
 {
-	const struct persistent_job *oldest = p->window.n == 0 ? NULL : persistent_window_at(&p->window, 0);
+	handler_process_show(&p->process, oldest_message(p));
+}
 
-	handler_output_show(&p->output, oldest == NULL ? NULL : &p->answers.shown);
-	handler_process_show(&p->process, oldest == NULL ? NULL : &p->answers.shown);
-	if (oldest == NULL || oldest->serial == p->answers.shown_serial)
-		return;
-	message_parse(&p->answers.shown, &p->lines, oldest->raw, oldest->raw_len);
-	p->answers.shown_serial = oldest->serial;
+/*
+ * A handler may work on all jobs that it has. So only if it has one, the worker knows whose output it reads; a wrong id
+ * would be worse than none.
+ */
+static void show_speaker(struct persistent *p)
+{
+	bool alone = p->window.n == 1;
+
+	handler_output_show(&p->output, alone ? persistent_window_at(&p->window, 0)->serial : HANDLER_SPEAKER_UNKNOWN,
+	    alone ? oldest_message(p) : NULL);
+}
+
+void persistent_answers_hush(struct persistent *p)
+{
+	handler_output_show(&p->output, HANDLER_SPEAKER_UNKNOWN, NULL);
 }
 
 /* ---- descriptors ---- */
@@ -49,10 +71,7 @@ static size_t add_pollfd(struct pollfd *fds, size_t n, int fd, short events)
 	return n + 1;
 }
 
-/*
- * stdin is polled without an event, to learn that the handler has closed it. stderr comes first, so that lines about a
- * job arrive before its answer.
- */
+/* stdin is polled without an event, to learn that the handler has closed it. */
 size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
 {
 	size_t n = 0;
@@ -66,16 +85,31 @@ size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
 	return n;
 }
 
+/*
+ * A handler writes what it says about a job before the answer, but on another descriptor. So the output is read between
+ * the moment in which the answers are read, and that in which they count.
+ */
+static bool read_answers(struct persistent *p)
+{
+	if (!handler_lines_read(&p->replies))
+		return false;
+	if (p->window.n > 0 && handler_output_pending(&p->output)) {
+		show_speaker(p);
+		handler_output_catch_up(&p->output);
+	}
+	return true;
+}
+
 static void take_event(struct persistent *p, const struct pollfd *event)
 {
 	if (event->fd == p->replies.fd) {
-		handler_lines_read(&p->replies);
+		read_answers(p);
 	} else if (event->fd == p->input.fd) {
 		if ((event->revents & POLLERR) != 0)
 			persistent_input_close(&p->input, false);
 		persistent_input_flush(&p->input);
 	} else {
-		persistent_show_oldest(p);
+		show_speaker(p);
 		for (size_t i = 0; i < nitems(p->output.streams); i++)
 			if (event->fd == p->output.streams[i].fd)
 				handler_output_read(&p->output, &p->output.streams[i]);
@@ -85,7 +119,6 @@ static void take_event(struct persistent *p, const struct pollfd *event)
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms)
 {
 	persistent_turn(p, now_ms);
-	p->answers.stderr_before = p->output.stderr_total;
 	for (size_t i = 0; i < n; i++) {
 		if (fds[i].revents == 0 || fds[i].fd == -1)
 			continue;
@@ -96,8 +129,7 @@ void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int
 bool persistent_read(struct persistent *p, int64_t now_ms)
 {
 	persistent_turn(p, now_ms);
-	p->answers.stderr_before = p->output.stderr_total;
-	return handler_lines_read(&p->replies);
+	return read_answers(p);
 }
 
 /* ---- answers ---- */
@@ -148,10 +180,7 @@ static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 	r->stderr_len = 0;
 	if (r->verb == VERB_OK)
 		return;
-	persistent_show_oldest(p);
-	if (p->output.streams[HANDLER_STREAM_STDERR].fd != -1)
-		handler_output_read(&p->output, &p->output.streams[HANDLER_STREAM_STDERR]);
-	r->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &r->stderr_len);
+	r->stderr_tail = handler_output_tail_of(&p->output, r->serial, &r->stderr_len);
 }
 
 /* Job i is answered. False: too late, since it has timed out. */
@@ -162,6 +191,7 @@ static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 	if (p->life.timed_out && job->serial == p->life.timed_out_serial)
 		return false;
 	fill_in(p, i, r);
+	persistent_answers_hush(p);
 	if (job->end == p->input.total)
 		/* the handler answered before it had read all of the job; all earlier frames are copied already */
 		persistent_input_own(&p->input);
@@ -169,7 +199,7 @@ static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 	persistent_window_remove(&p->window, i);
 	p->answers.settled_any = true;
 	if (i == 0)
-		persistent_oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->answers.stderr_before);
+		persistent_oldest_began(p);
 	return true;
 }
 
@@ -254,7 +284,7 @@ void persistent_describe_silence(const struct persistent_end *e, char *out, size
 
 static void take_output(struct persistent *p, const char *data, size_t len)
 {
-	persistent_show_oldest(p);
+	show_speaker(p);
 	handler_output_take(&p->output, &p->output.streams[handler_has_reply_fd(p->conf) ? HANDLER_STREAM_REPLY
 	    : HANDLER_STREAM_STDOUT], data, len);
 }
@@ -284,7 +314,7 @@ static void finish_output(struct persistent *p)
 
 	if (len > 0 && !p->answers.dropping)
 		take_output(p, rest, len);
-	persistent_show_oldest(p);
+	show_speaker(p);
 	handler_output_end(&p->output);
 	handler_lines_close(&p->replies);
 	persistent_enter(p, FINISHED);
@@ -300,7 +330,7 @@ bool persistent_reply(struct persistent *p, struct handler_reply *out)
 		while ((kind = handler_lines_next(&p->replies, &line, &len)) != HANDLER_LINES_NONE)
 			if (take_line(p, kind, line, len, out))
 				return true;
-	} while (p->state == LAST_WORDS && handler_lines_read(&p->replies));
+	} while (p->state == LAST_WORDS && read_answers(p));
 	if (p->state == LAST_WORDS)
 		finish_output(p);
 	return false;

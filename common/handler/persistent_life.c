@@ -274,6 +274,17 @@ static int count_suspects(const struct persistent *p)
 	return n;
 }
 
+/*
+ * The process said so since its last answer, or since it got its oldest job. If it has read other jobs, too, which may
+ * have said it, only what the oldest one alone can have said counts.
+ */
+static const char *last_words(const struct persistent *p, int64_t jobs_read, size_t *len)
+{
+	if (p->window.n > 0 && jobs_read > 1 && p->answers.settled_any)
+		return handler_output_tail_of(&p->output, persistent_window_at(&p->window, 0)->serial, len);
+	return handler_output_tail_since(&p->output, p->oldest.stderr_mark, len);
+}
+
 bool persistent_ended(struct persistent *p, struct persistent_end *out)
 {
 	const struct handler_process *process = &p->process;
@@ -304,9 +315,9 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest.since_ms,
 		.lived_ms = process->duration_ms,
 	};
-	out->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &out->stderr_len);
+	out->stderr_tail = last_words(p, out->jobs_read, &out->stderr_len);
 	persistent_window_clear(&p->window);
-	persistent_oldest_began(p, p->output.stderr_total);
+	persistent_oldest_began(p);
 	persistent_enter(p, IDLE);
 	return true;
 }

@@ -26,7 +26,7 @@ struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 	int forgiven;				/* so often; 0 to HANDLER_FORGIVEN_MAX */
 	int64_t timeout_at_ms;			/* INT64_MAX: no job, or no timeout */
 	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
-	uint64_t stderr_mark;			/* stderr_total when it became the oldest, or a little before */
+	uint64_t stderr_mark;			/* stderr_total when it became the oldest */
 };
 
 struct persistent_answers {			/* answers of the process: persistent_answers.c */
@@ -43,7 +43,6 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	int64_t strays;
 	char unknown[HANDLER_REASON_SHOWN];	/* the reason of a failure that this file made of an unknown verb */
 	struct persistent_answered answered;
-	uint64_t stderr_before;			/* stderr_total before the last io */
 	bool progressed;			/* `progress` has come, and persistent_progress() has not returned it */
 	struct handler_reply progress;
 	char progress_text[HANDLER_REASON_SHOWN];
@@ -94,17 +93,15 @@ void persistent_turn(struct persistent *p, int64_t now_ms);
 void persistent_answers_begin(struct persistent *p);
 void persistent_life_begin(struct persistent *p);
 
-/*
- * The time of the oldest unanswered job begins now. If it was given earlier, lines on stderr about it may have arrived
- * in this turn already.
- */
-void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark);
+void persistent_oldest_began(struct persistent *p);	/* the time of the oldest unanswered job begins now */
 void persistent_oldest_beats(struct persistent *p);	/* its timeout begins anew */
 /* true: it gets one more turn after its timeout, and has not had it yet */
 bool persistent_oldest_reprieve(struct persistent *p);
 
-/* Lines that are logged from now on carry the oldest unanswered message. */
+/* Lines about the process that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);
+/* Before a job leaves the window: its message may be freed, so a part of a line that it has said is logged now. */
+void persistent_answers_hush(struct persistent *p);
 
 /* The process can answer no more: logs why, a literal, and kills it. */
 void persistent_lose_step(struct persistent *p, const char *why);

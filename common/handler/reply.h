@@ -40,7 +40,7 @@ struct handler_reply {
 	uint64_t serial;		/* the number by which its owner gave the job; 0 in exec mode */
 	/* since the job became the oldest unanswered one; if another job is answered, since it was given */
 	int64_t duration_ms;
-	/* RETRY, FAIL, REJECT: the output on stderr in that time, at most conf->stderr_tail bytes of it */
+	/* RETRY, FAIL, REJECT: what this job alone can have said on stderr, at most conf->stderr_tail bytes of it */
 	const char *stderr_tail;
 	size_t stderr_len;
 };

@@ -8,6 +8,7 @@ import hashlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import time
@@ -15,6 +16,7 @@ import time
 import pytest
 
 from harness import alive, children_of, wait_for
+from harness.messages import anywhere
 from functions.test_runners import FILES, INTERPRETER, ISOLATED, LANGUAGES, MODES, RAISED, name_of
 
 HERE = pathlib.Path(__file__).parent
@@ -87,6 +89,91 @@ def test_isolated_hang_runs_once(functions, language, window):
     assert [e["class"] for e in f.d.events("message_escaped")] == ["HandlerTimeout"]
     assert sorted(f.ledger(name)) == sorted([f"good {n}" for n in range(6)] + ["good hang"])
     assert f.d.stop() == 0
+
+
+# Each message prints itself; some do it by another program, too; odd ones leave half a line, print on standard error and fail.
+SAYS_ITSELF = {
+    "python": """
+import os, sys
+def handle(message, job):
+    text = message.decode()
+    print(text)
+    if int(text[1:]) % 8 == 0:
+        os.system(f"echo {text}")
+    if int(text[1:]) % 2:
+        print(text, end="")
+        print(text, file=sys.stderr)
+        raise ValueError(text)
+""",
+    "ruby": """
+def handle(message, job)
+  puts message
+  system("echo", message) if message[1..].to_i % 8 == 0
+  return if message[1..].to_i.even?
+  print message
+  warn message
+  raise message
+end
+""",
+    "perl": """
+sub handle {
+    my ($text) = @_;
+    print "$text\\n";
+    system "echo", $text if substr($text, 1) % 8 == 0;
+    return if substr($text, 1) % 2 == 0;
+    print $text;
+    print STDERR "$text\\n";
+    die "$text\\n";
+}
+1;
+""",
+    "php": """<?php
+function handle($text) {
+    echo "$text\\n";
+    if (substr($text, 1) % 8 === 0) passthru("echo $text");
+    if (substr($text, 1) % 2 === 0) return;
+    echo $text;
+    fwrite(STDERR, "$text\\n");
+    throw new Exception($text);
+}
+""",
+    "node": """
+const { execFileSync } = require("child_process");
+exports.handle = (message) => {
+  const text = String(message);
+  console.log(text);
+  if (text.slice(1) % 8 === 0) execFileSync("echo", [text], { stdio: "inherit" });
+  if (text.slice(1) % 2 === 0) return;
+  process.stdout.write(text);
+  console.error(text);
+  throw new Error(text);
+};
+""",
+}
+
+
+@pytest.mark.parametrize("window", [1, 8])
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_no_output_is_that_of_another_message(functions, language, mode, window, tmp):
+    """Neither in the log nor in the record of a dead letter. With one message at a time, all of it has its id."""
+    path, name = tmp / f"jobs.{FILES[language]}", f"{language}-{name_of(mode)}"
+    path.write_text(SAYS_ITSELF[language])
+    f = functions((language, mode), function=f"{path}:handle", max_attempts=1, window=window)
+    texts = [f"m{n}" for n in range(200)]
+    f.client.lpush(f"ingress:{name}", *(f"quredis/1 id={text}\n{text}" for text in texts))
+    f.d.start()
+    wait_for(lambda: f.client.llen(f"escape:{name}") == 100 and not f.client.llen(f"ingress:{name}") and not anywhere(f.client, name), 120)
+    assert f.d.stop() == 0
+    own = [e for e in f.d.events("handler_output") if re.fullmatch(r"(m\d+)+", e["line"])]      # of no message: a part of a line and the next line
+    assert sorted(re.findall(r"m\d+", " ".join(e["line"] for e in own))) == sorted(texts + texts[::8] + 2 * texts[1::2])
+    assert [e for e in own if "id" in e and e["id"] != e["line"]] == []
+    letters = [{k.decode(): v.decode() for k, v in entry.items()} for _, entry in f.client.xrange(f"escape:{name}:log")]
+    for letter in letters:
+        assert set(re.findall(r"\bm\d+\b", letter["stderr"])) <= {letter["id"]}, letter
+        assert letter["handler"] == f"{path}:handle"
+    if window == 1:
+        assert [e for e in own if "id" not in e] == []
+        assert all(letter["stderr"].startswith(f"{letter['id']}\n") for letter in letters)
 
 
 @pytest.mark.limit(600)

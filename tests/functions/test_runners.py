@@ -893,6 +893,25 @@ def test_what_is_loaded_late_belongs_to_the_release(start, language, mode, tmp):
     assert runner.close() == (0, b"")
 
 
+# A function that leaves a part of a line in a buffer.
+LEAVES_A_PART = {
+    "python": "def handle(message):\n    print('half', end='')\n",
+    "ruby": 'def handle(message)\n  $stdout.sync = false\n  print "half"\nend\n',
+    "perl": 'sub handle { STDOUT->autoflush(0); print "half" }\n1;\n',
+    "php": '<?php function handle($message) { ob_start(); echo "half"; }\n',
+    "node": 'exports.handle = (message) => { process.stdout.write("half"); };\n',
+}
+
+
+@pytest.mark.parametrize("language, mode", MODES, ids=name_of)
+def test_output_leaves_before_the_answer(run_text, language, mode):
+    """The worker takes what comes later for that of another message."""
+    runner = run_text(language, LEAVES_A_PART[language], *mode)
+    for n in range(1, 4):
+        assert runner.ask(b"x") == "OK" and runner.said() == n * "half"
+    assert runner.close() == (0, b"")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_wrong_arguments(language, tmp):
     ending = FILES[language]

@@ -63,6 +63,8 @@ static void obey_word(const char *word, const char *rest, unsigned long serial)
 		say(stdout, rest, serial, true);
 	else if (strcmp(word, "err") == 0)
 		say(stderr, rest, serial, true);
+	else if (strcmp(word, "errpart") == 0)
+		say(stderr, rest, serial, false);
 	else if (strcmp(word, "fill") == 0)
 		fill(answers, atol(rest));
 	else if (strcmp(word, "nap") == 0)

@@ -316,6 +316,7 @@ static void replies_on(int fd)
 	loop.conf.window = 2;
 	loop_start();
 	loop_give("out OK @\nout OK 99\nsay OK @");
+	loop_until_answers(1);
 	loop_give("say not an answer\nerr words\nsay FAIL @ why");
 	loop_until_answers(2);
 	loop_got_ok(0, 1);
@@ -343,46 +344,6 @@ TEST(closes_stdout_but_answers_elsewhere, loop_begin, loop_end)
 	loop_give("out bye\nsay OK @");
 	loop_until_answers(1);
 	assert_true(persistent_alive(loop.p));
-	loop_drain();
-}
-
-/* ---- standard error ---- */
-
-TEST(stderr_of_the_job, loop_begin, loop_end)
-{
-	loop_start();
-	loop_give("err ready\nsay OK @");
-	loop_until_answers(1);
-	loop_give("err no such user\nsay FAIL @");
-	loop_until_answers(2);
-	assert_string_equal(loop.got[1].stderr_tail, "no such user\n");
-	loop_give("say FAIL @");
-	loop_until_answers(3);
-	assert_string_equal(loop.got[2].stderr_tail, "");
-	loop_give("err oops\nexit 1");
-	loop_until_end();
-	assert_string_equal(loop.end_stderr, "oops\n");
-	loop_logged("id=sha1:");
-	loop_logged("stream=stderr line=ready\n");
-}
-
-/* What stderr said before the answer is in the pipe at the latest when the answer is. */
-TEST(stderr_comes_with_the_answer, loop_begin, loop_end)
-{
-	struct pollfd p[PERSISTENT_POLLFDS], replies;
-	size_t n;
-
-	loop_start();
-	loop_give("err no such user\nsay FAIL @");
-	persistent_flush(loop.p);
-	n = persistent_pollfds(loop.p, p);
-	assert_int_equal(n, 3);
-	replies = p[1];
-	assert_int_equal(poll(&replies, 1, LOOP_HANG_MS), 1);
-	persistent_io(loop.p, &replies, 1, loop.now_ms);
-	loop_take_all();
-	assert_int_equal(loop.ngot, 1);
-	assert_string_equal(loop.got[0].stderr_tail, "no such user\n");
 	loop_drain();
 }
 

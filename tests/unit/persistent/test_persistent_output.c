@@ -1,0 +1,125 @@
+/* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
+/* What handlers that stay say beside their answers, and of which message it is. */
+#include <poll.h>
+#include <stdio.h>
+
+#include "tests/unit/persistent/persistent_loop.h"
+#include "tests/unit/persistent/scripted_handler.h"
+#include "tests/unit/unit.h"
+
+TEST(stderr_of_the_job, loop_begin, loop_end)
+{
+	loop_start();
+	loop_give("err ready\nsay OK @");
+	loop_until_answers(1);
+	loop_give("err no such user\nsay FAIL @");
+	loop_until_answers(2);
+	assert_string_equal(loop.got[1].stderr_tail, "no such user\n");
+	loop_give("say FAIL @");
+	loop_until_answers(3);
+	assert_string_equal(loop.got[2].stderr_tail, "");
+	loop_give("err oops\nexit 1");
+	loop_until_end();
+	assert_string_equal(loop.end_stderr, "oops\n");
+	loop_logged("id=sha1:");
+	loop_logged("stream=stderr line=ready\n");
+}
+
+/* What stderr said before the answer is in the pipe at the latest when the answer is. */
+TEST(stderr_comes_with_the_answer, loop_begin, loop_end)
+{
+	struct pollfd p[PERSISTENT_POLLFDS], replies;
+	size_t n;
+
+	loop_start();
+	loop_give("err no such user\nsay FAIL @");
+	persistent_flush(loop.p);
+	n = persistent_pollfds(loop.p, p);
+	assert_int_equal(n, 3);
+	replies = p[1];
+	assert_int_equal(poll(&replies, 1, LOOP_HANG_MS), 1);
+	persistent_io(loop.p, &replies, 1, loop.now_ms);
+	loop_take_all();
+	assert_int_equal(loop.ngot, 1);
+	assert_string_equal(loop.got[0].stderr_tail, "no such user\n");
+	loop_drain();
+}
+
+static void said(uint64_t serial, const char *line)
+{
+	char want[256];
+
+	snprintf(want, sizeof(want), "id=%s stream=stderr line=%s\n", message_id(&loop.messages[serial]), line);
+	loop_logged(want);
+}
+
+/* The answers, and no other descriptor, until there are n. */
+static void read_answers(int n)
+{
+	struct pollfd p[PERSISTENT_POLLFDS];
+
+	persistent_flush(loop.p);
+	while (loop.ngot < n) {
+		persistent_pollfds(loop.p, p);
+		assert_int_equal(poll(&p[1], 1, LOOP_HANG_MS), 1);
+		assert_true(persistent_read(loop.p, loop.now_ms));
+		loop_take_all();
+	}
+}
+
+TEST(output_of_one_job_after_the_other, loop_begin, loop_end)
+{
+	loop_start();
+	loop_give("err first\nerrpart half\nsay OK @");
+	read_answers(1);
+	loop_give("err second\nsay FAIL @");
+	read_answers(2);
+	assert_string_equal(loop.got[1].stderr_tail, "second\n");
+	loop_give("errpart third\nsay FAIL @");
+	read_answers(3);
+	assert_string_equal(loop.got[2].stderr_tail, "third");
+	said(1, "first");
+	said(1, "half");
+	said(2, "second");
+	said(3, "third");
+	loop_drain();
+}
+
+TEST(output_of_several_jobs_is_of_none, loop_begin, loop_end)
+{
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("err first\nhold");
+	loop_give("err second\nsay FAIL @");
+	loop_until_answers(1);
+	assert_string_equal(loop.got[0].stderr_tail, "");
+	loop_give("errpart third\nsay FAIL @\nrelease");
+	loop_until_answers(3);
+	assert_string_equal(loop.got[1].stderr_tail, "");
+	loop_give("err fourth\nsay FAIL @");
+	loop_until_answers(4);
+	assert_string_equal(loop.got[3].stderr_tail, "fourth\n");
+	loop_logged(" worker=mail/2 stream=stderr line=first\n");
+	loop_logged(" worker=mail/2 stream=stderr line=second\n");
+	loop_logged(" worker=mail/2 stream=stderr line=third\n");
+	said(4, "fourth");
+	loop_drain();
+}
+
+/* Nobody else can have said it: the process had read one message. */
+TEST(last_words_before_the_other_job_was_read, loop_begin, loop_end)
+{
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("err oops\nexit 1");
+	loop_give("say OK @");
+	loop_until_end();
+	assert_string_equal(loop.end_stderr, "oops\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "handler") == 0)
+		return scripted_handler(argv[2]);
+	return unit_run(loop_setup, loop_teardown);
+}
