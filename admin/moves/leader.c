@@ -1,8 +1,8 @@
 /*
  * Finds out who would execute an operation. Right after a supervisor was killed, its lead still counts until its lease
- * expires, and a sweeper without other work for a leader leads only when the queue has an operation. So a queue without
- * a leader may have a supervisor that will lead it soon. After a kill reports and leases stay for up to 30 s: a
- * supervisor may count as alive for that long.
+ * expires, or a start with its lock takes it. And a sweeper without other work for a leader leads only when the queue
+ * has an operation. So a queue without a leader may have a supervisor that will lead it soon. After a kill reports and
+ * leases stay for up to 30 s: a supervisor may count as alive for that long.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,11 @@ static int read_lead(struct admin *a, struct lead *lead)
 	if (admin_reply(a, &reply, a->keys.sweeper) == -1)
 		return -1;
 	lead->node = queue_leader_node(&reply);
-	lead->boot = lead->node == NULL ? NULL : alloc_string(reply.str + strlen(lead->node) + 1);
+	if (lead->node != NULL) {
+		const char *boot = reply.str + strlen(lead->node) + 1;
+
+		lead->boot = alloc_copy(boot, strcspn(boot, " "));
+	}
 	queue_leader_left(&a->redis, &a->keys);
 	if (admin_reply(a, &reply, a->keys.sweeper) == -1)
 		return -1;

@@ -121,7 +121,7 @@ void queue_node_reported_clock(const struct json_t *report, struct age_clock *c)
 	c->stepped_ms = clock_ms_of(json_number_value(json_object_get(clock, "stepped_ms")));
 }
 
-/* "<node>.<boot>"; a node may have dots itself. */
+/* "<node>.<boot> <lock>"; a node may have dots itself, the others have none. */
 char *queue_leader_node(const struct redis_reply *reply)
 {
 	char *name, *dot;

@@ -51,7 +51,7 @@ int64_t queue_node_age(const struct json_t *report, int64_t server_ms);
 struct age_clock;
 void queue_node_reported_clock(const struct json_t *report, struct age_clock *c);
 
-/* The leader of a queue -> STRING for queue_leader_node(), or NIL */
+/* The leader of a queue -> STRING "<node>.<boot> <lock>" for queue_leader_node(), or NIL */
 void queue_leader(struct redis *r, const struct queue_keys *k);
 /* -> INTEGER: ms until its lease expires; negative: there is none, or it never does */
 void queue_leader_left(struct redis *r, const struct queue_keys *k);

@@ -2,7 +2,8 @@
  * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease
  * (`quredis:of:ingress:QUEUE:sweeper`), several times in the time of a lease; the sweeper that has it runs the tasks
  * with `leads`. Two leaders at once do no harm, since every step is a script that checks what it moves: they only do
- * the work twice. A queue that needs no such task has no lease.
+ * the work twice. A queue that needs no such task has no lease. The name in the lease ends with the lock of the
+ * supervisor, so that a supervisor that is started again takes over from the dead one at once (`lead.lua`).
  *
  * A sweeper counts its lease by its own clock from the moment at which it sent the request, so the lease ends here
  * before it ends in Redis. A new connection may lead to another server, which knows another leader: until that server
@@ -46,7 +47,8 @@ bool lead_was_ours(const struct sweeper_queue *q)
 
 void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE])
 {
-	snprintf(out, LEAD_NAME_SIZE, "%s.%016" PRIx64, s->conf->supervisor.node, s->child->boot);
+	snprintf(out, LEAD_NAME_SIZE, "%s.%016" PRIx64 " %s", s->conf->supervisor.node, s->child->boot,
+	    s->child->lock_identity);
 }
 
 static bool ask_lead(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)

@@ -638,6 +638,19 @@ def test_a_queue_that_recovers_says_so_and_is_healthy_soon(redis, quredisd, hand
     assert d.stop() == 0
 
 
+def test_a_supervisor_that_was_killed_judges_at_once_when_it_is_back(redis, quredisd, handler):
+    """Its lead would last for a lease. The lock proves that its holder is dead."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"))], health=health(), supervisor={"lease": "10m"})
+    next_report(c, "mail")
+    d.kill9()
+    c.delete("quredis:health")
+    d.start()
+    next_report(c, "mail")
+    assert d.quredis("health", "mail").code == 0 and c.pttl("quredis:of:ingress:mail:sweeper") > 0
+    assert d.stop() == 0
+
+
 def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, quredis):
     c = redis.client()
     cat = handler("cat")

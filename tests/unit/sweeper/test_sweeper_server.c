@@ -271,17 +271,41 @@ TEST(one_of_two_hosts_has_the_periodic_work, setup, teardown)
 	queues[0].ttl_ms = 60000;
 	conf.supervisor.lease_ms = 1000;
 	start();
-	WAIT_FOR(has_lead("n." OUR_BOOT));
+	WAIT_FOR(has_lead("n." OUR_BOOT " " LOCK));
 	REDIS(&server, "SET quredis:of:ingress:mail:sweeper other.00000000000000c0 PX 1500");
 	WAIT_FOR(REDIS_INT(&server, "PTTL quredis:of:ingress:mail:sweeper") < 500);
 	assert_true(has_lead("other.00000000000000c0"));	/* asked for more than once meanwhile */
-	WAIT_FOR(has_lead("n." OUR_BOOT));
+	WAIT_FOR(has_lead("n." OUR_BOOT " " LOCK));
 	kill9();
 	REDIS(&server, "PEXPIRE quredis:of:ingress:mail:sweeper 600000");
 	start();				/* of the same name: it need not wait */
 	WAIT_FOR(REDIS_INT(&server, "PTTL quredis:of:ingress:mail:sweeper") <= 1000);
 	finish();
 	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:of:ingress:mail:sweeper"), 0);
+	queues[0].ttl_ms = 0;
+}
+
+/* A supervisor was killed, and started again: it holds the lock of the dead one, and need not wait. */
+TEST(the_lead_of_a_dead_predecessor_is_taken_at_once, setup, teardown)
+{
+	queues[0].ttl_ms = 60000;
+	REDIS(&server, "SET quredis:of:ingress:mail:sweeper %s PX 600000", "earlier.00000000000000c0 " LOCK);
+	start();
+	WAIT_FOR(has_lead("n." OUR_BOOT " " LOCK));
+	finish();
+	queues[0].ttl_ms = 0;
+}
+
+TEST(the_lead_of_another_lock_is_waited_for, setup, teardown)
+{
+	queues[0].ttl_ms = 60000;
+	conf.supervisor.lease_ms = 1000;
+	REDIS(&server, "SET quredis:of:ingress:mail:sweeper %s PX 1500", "n.00000000000000c0 other" LOCK);
+	start();
+	WAIT_FOR(REDIS_INT(&server, "PTTL quredis:of:ingress:mail:sweeper") < 500);
+	assert_true(has_lead("n.00000000000000c0 other" LOCK));
+	WAIT_FOR(has_lead("n." OUR_BOOT " " LOCK));
+	finish();
 	queues[0].ttl_ms = 0;
 }
 
