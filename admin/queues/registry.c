@@ -79,19 +79,31 @@ void registry_free(struct registry_queue *queues, size_t n)
 	free(queues);
 }
 
+static bool is_repeated(const struct admin *a, size_t operand)
+{
+	for (size_t i = 0; i < operand; i++)
+		if (strcmp(a->operands[i], a->operands[operand]) == 0)
+			return true;
+	return false;
+}
+
 int registry_choose(struct admin *a, struct registry_queue **queues, size_t *n)
 {
 	if (a->noperands == 0)
 		return registry_read(a, queues, n);
 	*queues = alloc_zero(a->noperands, sizeof(**queues));
-	for (*n = 0; *n < a->noperands; ++*n) {
+	*n = 0;
+	for (size_t i = 0; i < a->noperands; i++) {
 		struct registry_queue *q = &(*queues)[*n];
 
-		if (lookup_queue(a, a->operands[*n], &q->keys) == -1) {
+		if (is_repeated(a, i))
+			continue;
+		if (lookup_queue(a, a->operands[i], &q->keys) == -1) {
 			registry_free(*queues, *n);
 			return -1;
 		}
 		q->configured = conf_queue_find(a->conf, q->keys.name) != NULL;
+		++*n;
 	}
 	return 0;
 }
