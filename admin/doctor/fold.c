@@ -223,6 +223,24 @@ static bool has_mark(const struct fold *f)
 	return mark != '\0';
 }
 
+/* Several are, where one is. */
+static void take_verb(struct fold *f, struct buffer *out)
+{
+	static const char *const verbs[][2] = { { " is ", " are" }, { " does ", " do" }, { " has ", " have" } };
+
+	for (size_t v = 0; v < nitems(verbs); v++) {
+		size_t same = 0, len = strlen(verbs[v][0]);
+
+		while (same < f->n && strncmp(f->at[same], verbs[v][0], len) == 0)
+			same++;
+		if (same < f->n)
+			continue;
+		buffer_format(out, "%s", verbs[v][1]);
+		for (size_t i = 0; i < f->n; i++)
+			f->at[i] += len - 1;
+	}
+}
+
 /* "a, b, c and 4 more"; false: a line has ended. */
 static bool take_list(struct fold *f, struct buffer *out)
 {
@@ -237,7 +255,8 @@ static bool take_list(struct fold *f, struct buffer *out)
 		words[i] = alloc_copy(f->at[i], strcspn(f->at[i], " ") - marked);
 	for (size_t i = 0; i < f->n; i++)
 		f->at[i] += strlen(words[i]);
-	append_list(out, (const char *const *)words, f->n, WORDS_LISTED);
+	if (append_list(out, (const char *const *)words, f->n, WORDS_LISTED) > 1)
+		take_verb(f, out);
 	for (size_t i = 0; i < f->n; i++)
 		free(words[i]);
 	free(words);

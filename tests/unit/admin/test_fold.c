@@ -97,6 +97,8 @@ TEST(test_names_have_a_placeholder)
 
 TEST(test_other_words_are_listed)
 {
+	CHECK("function: /a and /b do not exist", { "x", NULL, "function: /a does not exist" }, { "x", NULL, "function: /b does not exist" });
+	CHECK("function: /a does not exist", { "x", NULL, "function: /a does not exist" }, { "y", NULL, "function: /a does not exist" });
 	CHECK("it is no user: a, b and c", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
 	    { "x", NULL, "it is no user: a" });
 	CHECK("it is no user: a, b, c and 2 more", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
