@@ -26,6 +26,7 @@
 	X(BOUNDS, .name = "bounds", .checks = { "bounds" }, .page = "dead-letters") \
 	X(HANDLER_REFUSED, .name = "handler_refused", .checks = { "supervisor", "functions" }, .before = "restart", \
 	    .after = "") \
+	X(SCALED, .name = "scaled") \
 	X(LEFTOVERS, .name = "leftovers") \
 	X(ASIDE, .name = "aside")
 

@@ -173,6 +173,22 @@ static int64_t paused_limit_ms(const struct conf_thresholds *t, const int64_t *n
 	return n[FACT_INGRESS_SIZE] > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
 }
 
+/* Messages that no worker of any host will fetch, since an operator wants none here; -1: not known. */
+static int64_t waits_for_scale(const struct sweeper_queue *q)
+{
+	const int64_t *n = gauge_of(q)->facts.n;
+
+	if (q->board == NULL || atomic_load(&q->board->master.wanted) > 0 || atomic_load(&q->board->master.scaled) == 0)
+		return 0;
+	return n[FACT_ALIVE] == 0 ? n[FACT_INGRESS_SIZE] : n[FACT_ALIVE] > 0 ? 0 : -1;
+}
+
+static void scaled_text(const struct reason *r)
+{
+	add_text(r, "%" PRId64 " %s%s, and the queue is scaled to no workers: quredis scale %s N, or quredis reload",
+	    r->value, r->what, r->value == 1 ? " waits" : "s wait", r->q->keys.name);
+}
+
 static bool handler_is_refused(const struct sweeper_queue *q)
 {
 	return q->board != NULL && holds_refused(q->board) != NULL;
@@ -217,8 +233,8 @@ static bool handler_is_refused(const struct sweeper_queue *q)
 	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
 	    "dead letters are within the bounds") \
 	X(HEALTH_HANDLER_REFUSED, handler_is_refused(q), 0, NONE, 1, refused_text, \
-	    "its " HOLD_REFUSED_WORDS, \
-	    "no new handler is refused any more") \
+	    "its " HOLD_REFUSED_WORDS, NULL) \
+	X(HEALTH_SCALED, waits_for_scale(q), 0, NONE, 1, scaled_text, "message", "a worker is wanted, or no message waits") \
 	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \

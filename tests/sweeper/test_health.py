@@ -805,6 +805,22 @@ def test_a_queue_that_is_scaled_to_no_workers_says_so(redis, quredisd):
     wait_for(lambda: "reason" not in json.loads(c.hget("quredis:health", "mail")), 30)
 
 
+def test_messages_of_a_queue_that_is_scaled_to_no_workers_are_not_well(redis, quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat")], health=health("1s"))
+    c = redis.client()
+    next_report(c)
+    d.quredis("scale", "mail", "0")
+    wait_for(lambda: (r := report(c)) and r["workers"]["alive"] == 0, 30)
+    assert d.quredis("health").code == 0        # nothing waits for a worker
+    c.lpush("ingress:mail", "m")
+    found = wait_for(lambda: (r := report(c)) and r["status"] == "degraded" and r, 30)
+    assert [(x["code"], x["text"]) for x in found["reasons"]] == [
+        ("scaled", "1 message waits, and the queue is scaled to no workers: quredis scale mail N, or quredis reload")]
+    d.quredis("scale", "mail", "1")
+    wait_for(lambda: "reason" not in (r := report(c)) and r["status"] == "healthy", 60)
+    assert d.stop() == 0
+
+
 def test_the_sum_counts_what_nodes_confirm(redis, quredisd, handler):
     """A report is valid for hours: its supervisor may be dead, or have no such queue any more."""
     c = redis.client()
