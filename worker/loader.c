@@ -37,11 +37,13 @@ bool loader_start(struct worker *w, int64_t now_ms)
 {
 	/* before: a restart that comes meanwhile is not done by this start */
 	uint32_t generation = next_generation(w);
+	uint64_t files = conf_handler_files(w->env->conf);
 
 	if (persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
 		starter_put_off(w, now_ms);
 		return false;
 	}
+	atomic_store(&w->env->slot->handler_files, files);
 	if (w->env->conf->ready) {
 		atomic_store(&w->env->slot->handler_generation, generation);
 		atomic_store(&w->env->slot->handler_started_ms, now_ms);

@@ -115,6 +115,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->loading, 0);
 	atomic_store(&s->ready, 0);
 	atomic_store(&s->handler_generation, 0);
+	atomic_store(&s->handler_files, 0);
 	atomic_store(&s->handler_started_ms, 0);
 	atomic_store(&s->load_cause, 0);
 	atomic_store(&s->serial, 0);

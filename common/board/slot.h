@@ -94,6 +94,7 @@ struct slot {
 	 * master at the fork, and by the worker at each later start */
 	_Atomic uint32_t ready;
 	_Atomic uint32_t handler_generation;
+	_Atomic uint64_t handler_files;		/* conf_handler_files() before the last start; 0: none was */
 	/*
 	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start
 	 * succeeded, or it has tried none. With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge

@@ -24,13 +24,30 @@ void queues_note_files(struct queues *qs, int queue)
 	qs->items[queue].files = conf_handler_files(qs->items[queue].conf);
 }
 
+/* A worker that had to start its handler again may have loaded what is there now. If that failed, a reload tries it. */
+static bool all_have_loaded(const struct queues *qs, int queue, uint64_t files)
+{
+	bool ready = qs->items[queue].conf->ready;
+	int n = 0;
+
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
+		const struct slot *s = &qs->board->slots[processes_slot(qs->processes, p)];
+
+		if (p->role.queue == queue && p->state == PROCESS_SERVING && atomic_load(&s->handler_files) == files &&
+		    (!ready || atomic_load(&s->ready) != 0))
+			n++;
+	}
+	return n > 0 && n == qs->items[queue].serving;
+}
+
 bool queues_have_older_files(const struct queues *qs, int queue, const struct conf_queue *conf)
 {
 	uint64_t files = conf_handler_files(conf);
 
-	return files != 0 && files != qs->items[queue].files;
+	return files != 0 && files != qs->items[queue].files && !all_have_loaded(qs, queue, files);
 }
 
+/* Workers whose handler works are no reason to doubt the next one. Where none works, only READY ends the doubt. */
 void queues_want_handler(struct queues *qs, int queue)
 {
 	queues_note_files(qs, queue);
