@@ -118,6 +118,24 @@ static json_t *renewal(const struct master *m, const struct queue_workers *q)
 	    "waits_for", text_or_null(renewal_waits_for(&m->queues, queue)));
 }
 
+/* In the words of the worst hold. An order, as a pause, must not hide what is known against the handler. */
+static json_t *reason(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
+    const struct judged *worst, int64_t now_ms)
+{
+	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
+	char text[HOLD_TEXT_SIZE], refusal[HOLD_TEXT_SIZE];
+	const char *why = holds_explain(m->board, b, slots, worst, q->conf, now_ms, text);
+	char *both;
+	json_t *o;
+
+	if (why == NULL || worst->hold == HOLD_NONE || holds_explain_refusal(b, refusal) == NULL)
+		return text_or_null(why);
+	both = alloc_format("%s; also: %s", why, refusal);
+	o = json_path(both);
+	free(both);
+	return o;
+}
+
 static json_t *queue(const struct master *m, const struct queue_workers *q, const struct hold_slots *slots,
     int64_t now_ms)
 {
@@ -127,12 +145,11 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	/* read once, since others write the board: the first one is state and reason */
 	size_t n = holds_list(m->board, b, slots, all);
 	struct judged judged = holds_worst(m->board, b, slots, all, n);
-	char text[HOLD_TEXT_SIZE];
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", holds_table[judged.hold].name,
-	    "reason", text_or_null(holds_explain(m->board, b, slots, &judged, q->conf, now_ms, text)),
+	    "reason", reason(m, q, slots, &judged, now_ms),
 	    "holds", holds(m, q, slots, all, n, now_ms),
 	    "undecided", text_or_null(holds_undecided(b)),
 	    "aside", aside(m, q),

@@ -29,8 +29,8 @@ static bool keeps_process(const struct worker *w)
 	const struct queue_master *words = &w->env->board->master;
 	uint32_t next = next_generation(w);
 
-	return next == atomic_load(&words->newest_generation) && (atomic_load(&words->refused) != 0 ||
-	    next != atomic_load(&w->env->slot->handler_generation));
+	return next == atomic_load(&words->newest_generation) &&
+	    (atomic_load(&words->refused) != REFUSAL_NONE || next != worker_generation(w));
 }
 
 bool loader_start(struct worker *w, int64_t now_ms)

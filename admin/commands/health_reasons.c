@@ -13,32 +13,41 @@
 
 #define DATED_MS 15000			/* an older report says so where it stands beside figures of this moment */
 
+static bool has_code(const json_t *document, const char *name)
+{
+	const json_t *reason;
+	size_t i;
+
+	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
+		const char *code = json_string_value(json_object_get(reason, "code"));
+
+		if (code != NULL && name != NULL && strcmp(code, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A reason of its health says what its state says. The words of a queue that runs are those of a code, too. */
+static bool is_said(const json_t *document, enum hold hold)
+{
+	if (hold == HOLD_NONE)
+		return has_code(document, codes_table[HEALTH_HANDLER_REFUSED].name) ||
+		    has_code(document, codes_table[HEALTH_SCALED].name);
+	return hold != HOLDS && has_code(document, holds_table[hold].code);
+}
+
 /* Why the queue does not fetch on the node of the report, or lacks workers there, unless a reason of its health says
  * that. */
 static void append_state(struct buffer *all, const json_t *document)
 {
 	const char *state = json_string_value(json_object_get(document, "state"));
 	const char *why = json_string_value(json_object_get(document, "reason"));
-	const json_t *reason;
-	size_t i;
+	enum hold hold = holds_by_name(state);
 
-	if (state == NULL || (holds_by_name(state) == HOLD_NONE && why == NULL))
+	if (state == NULL || (hold == HOLD_NONE && why == NULL) || is_said(document, hold))
 		return;
-	if (holds_by_name(state) == HOLD_NONE && all->len > 0 && strstr(all->data, why) != NULL)
-		return;
-	if (holds_by_name(state) == HOLD_NONE) {
-		buffer_format(all, "%s%s", all->len > 0 ? "; " : "", why);
-		return;
-	}
-	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
-		const char *code = json_string_value(json_object_get(reason, "code"));
-		enum hold hold = holds_by_name(state);
-
-		if (code != NULL && hold != HOLDS && strcmp(code, holds_table[hold].code) == 0)
-			return;
-	}
-	buffer_format(all, "%s%s%s%s", all->len > 0 ? "; " : "", state, why == NULL ? "" : ": ",
-	    why == NULL ? "" : why);
+	buffer_format(all, "%s%s%s%s", all->len > 0 ? "; " : "", hold == HOLD_NONE ? "" : state,
+	    hold == HOLD_NONE || why == NULL ? "" : ": ", why == NULL ? "" : why);
 }
 
 /* Any reason of health is worse than a state that an operator wants, or that ends by itself. */

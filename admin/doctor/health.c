@@ -101,7 +101,7 @@ static void take_reason(struct reasons *all, const struct doctor *d, const struc
 	}
 	append_once(&all->texts, visible(text, strlen(text), REASON_COLUMNS));
 	words = words_of(code);
-	if (words != NULL && words->before != NULL)
+	if (words != NULL && words->before != NULL && !json_is_true(json_object_get(reason, "recovering")))
 		append_once(&all->commands,
 		    alloc_format("quredis %s %s%s", words->before, q->keys.name, words->after));
 	all->worst = severity_of(status) > all->worst ? severity_of(status) : all->worst;

@@ -47,6 +47,13 @@ struct board_master {
 enum queue_policy { QUEUE_NORMAL, QUEUE_BACKOFF, QUEUE_QUARANTINE };
 #define QUEUE_ENDED_BY_SIGNAL 0x100U
 
+/* What is known against the handler of a queue that says READY. */
+enum queue_refusal {
+	REFUSAL_NONE,
+	REFUSAL_OF_NEW,		/* that of the last reload or restart was not ready; workers with an earlier one go on */
+	REFUSAL_OF_ALL		/* the handler failed, and none has been READY since. No breaker says so */
+};
+
 /* The same for one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()). */
 struct queue_master {
 	/*
@@ -85,8 +92,7 @@ struct queue_master {
 	 */
 	_Atomic uint32_t newest_generation;
 	_Atomic uint32_t conf_generation;
-	/* 1: the handler of the last reload or restart was not ready, and workers with an earlier one go on. With it,
-	 * why. Readers: the judge (common/holds/), the workers (loader.c) */
+	/* enum queue_refusal; with it, why. Readers: the judge (common/holds/), the workers (loader.c) */
 	_Atomic uint32_t refused;
 	struct slot_text refusal;
 	/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */

@@ -79,7 +79,8 @@
 	    "While the breaker is open: time until workers try the handler again; 0: with the next message.", "node", \
 	    "queue") \
 	X(HANDLER_REFUSED, "quredis_handler_refused", "gauge", UNIT_ONE, PAGE_BOTH, \
-	    "1 while workers go on with an old handler, since the new one was not ready.", "node", "queue") \
+	    "1 while the newest handler was not ready: workers go on with an old one, or none is ready since a failure.", \
+	    "node", "queue") \
 	X(NODE_UP, "quredis_node_up", "gauge", UNIT_ONE, PAGE_CONSOLE, \
 	    "1 while a host reports itself.", "node") \
 	X(NODE_REPORTED, "quredis_node_reported_timestamp_seconds", "gauge", UNIT_MS, PAGE_CONSOLE, \

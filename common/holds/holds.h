@@ -91,6 +91,7 @@ struct hold_slots {
 		const struct slot *next;
 		int unable;		/* of the serving ones, those that could not start their handler */
 		int loading;		/* of the serving ones, those whose handler has not said READY */
+		int ready;		/* of the serving ones, those whose handler is READY now */
 		int able;		/* those that have started a message, and could start the last one */
 		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
@@ -122,7 +123,7 @@ bool holds_is_transient(const struct judged *judged);
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
 /* behind "its" or "the" */
 #define HOLD_REFUSED_WORDS "new handler was not ready, and workers with the old one go on"
-/* that it still has its old handler; NULL: it has not */
+/* that the newest handler was not ready (enum queue_refusal); NULL: nothing is known against it */
 const char *holds_refused(const struct board_queue *q);
 /* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are
  * configured. */

@@ -22,6 +22,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 	w->serving++;
 	if (atomic_load(&s->hold) == WORKER_LOADS)
 		w->loading++;
+	if (atomic_load(&s->ready) != 0)
+		w->ready++;
 	if (atomic_load(&s->failed_ms) > (w->failed == NULL ? 0 : atomic_load(&w->failed->failed_ms)))
 		w->failed = s;
 	if (atomic_load(&s->not_started) != 0) {
@@ -127,8 +129,14 @@ const char *holds_understaffed(const struct board_queue *q, const struct hold_sl
 
 const char *holds_refused(const struct board_queue *q)
 {
-	return atomic_load(&q->master.refused) == 0 ? NULL
-	    : "its " HOLD_REFUSED_WORDS;
+	switch (atomic_load(&q->master.refused)) {
+	case REFUSAL_NONE:
+		return NULL;
+	case REFUSAL_OF_ALL:
+		return "its handler failed, and none has been ready since";
+	default:
+		return "its " HOLD_REFUSED_WORDS;
+	}
 }
 
 static const char *reason_to_warn(const struct scoreboard *b, const struct board_queue *q,
@@ -185,10 +193,13 @@ static const char *judge_recovering(const struct hold_view *v)
 	    "processes of a dead supervisor are being killed" : "messages of dead workers are being returned";
 }
 
-/* While the handler of one worker is ready, the queue runs. */
+/* While the handler of one worker is ready, the queue runs. After a failure it does not, even before the next start. */
 static const char *judge_loading(const struct hold_view *v)
 {
-	return v->w->loading > 0 && v->w->loading == v->w->serving ? "its handler loads, and is not ready yet" : NULL;
+	bool failed = atomic_load(&v->q->master.refused) == REFUSAL_OF_ALL && v->w->ready == 0;
+
+	return v->w->serving > 0 && (failed || v->w->loading == v->w->serving) ?
+	    "its handler loads, and is not ready yet" : NULL;
 }
 
 static const char *judge_breaker(const struct hold_view *v)

@@ -1,17 +1,35 @@
-/* Publishes on the scoreboard which handler of a queue is the newest, whether it works, or why it is refused. */
+/* Publishes on the scoreboard which handler of a queue is the newest, whether it works, or what is known against it. */
+#include <stdio.h>
 #include <string.h>
 
+#include "common/handler/handler.h"
 #include "supervisor/queues/queues.h"
 
-void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms)
+static void set_refusal(struct queues *qs, int queue, enum queue_refusal refusal, const char *why)
 {
 	struct queue_master *words = &qs->board->queues[queue].master;
 
-	qs->items[queue].refused = why != NULL;
-	qs->items[queue].tried_ms = tried_ms;
+	qs->items[queue].refused = refusal == REFUSAL_OF_NEW;
 	if (why != NULL)
 		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
-	atomic_store(&words->refused, why != NULL);
+	if (atomic_load(&words->refused) != (uint32_t)refusal)
+		atomic_store(&words->refused, refusal);
+}
+
+void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms)
+{
+	qs->items[queue].tried_ms = tried_ms;
+	set_refusal(qs, queue, why == NULL ? REFUSAL_NONE : REFUSAL_OF_NEW, why);
+}
+
+void queues_widen_refusal(struct queues *qs, int queue)
+{
+	set_refusal(qs, queue, REFUSAL_OF_ALL, NULL);
+}
+
+bool queues_know_refusal(const struct queues *qs, int queue)
+{
+	return atomic_load(&qs->board->queues[queue].master.refused) != REFUSAL_NONE;
 }
 
 void queues_note_conf(struct queues *qs, int queue)
@@ -53,13 +71,43 @@ void queues_want_handler(struct queues *qs, int queue)
 	queues_note_files(qs, queue);
 	qs->items[queue].handler_generation++;
 	atomic_store(&qs->board->queues[queue].master.newest_generation, qs->items[queue].handler_generation);
-	queues_set_refusal(qs, queue, NULL, 0);
+	if (qs->items[queue].refused)
+		queues_set_refusal(qs, queue, NULL, 0);
 }
 
-void queues_adopt_handler(struct queues *qs, int queue)
+/* Why the breaker is open, with the words of the handler that failed last. */
+static void describe_breaker(const struct queues *qs, int queue, char out[RENEWAL_WHY_SIZE])
+{
+	const struct board_queue *b = &qs->board->queues[queue];
+	const struct slot *failed = NULL;
+	struct slot_text_seen words;
+
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
+		const struct slot *s = &qs->board->slots[processes_slot(qs->processes, p)];
+
+		if (p->role.queue == queue && atomic_load(&s->failed_ms) > (failed == NULL ? 0
+		    : atomic_load(&failed->failed_ms)))
+			failed = s;
+	}
+	handler_cause_text(atomic_load(&b->workers.breaker.cause), qs->items[queue].conf->handler, out);
+	if (failed == NULL || !handler_cause_has_words(atomic_load(&b->workers.breaker.cause)))
+		return;
+	words = slot_text_read(&failed->failure);
+	if (words.number != -1 && words.text[0] != '\0')
+		snprintf(out + strlen(out), RENEWAL_WHY_SIZE - strlen(out), ": %s", words.text);
+}
+
+void queues_adopt_handler(struct queues *qs, int queue, bool proven)
 {
 	struct board_queue *b = &qs->board->queues[queue];
+	char why[RENEWAL_WHY_SIZE];
 
-	if (atomic_load(&b->master.handler_generation) != qs->items[queue].handler_generation)
-		scoreboard_new_handler(b, qs->items[queue].handler_generation);
+	if (atomic_load(&b->master.handler_generation) == qs->items[queue].handler_generation)
+		return;
+	/* The new breaker is closed, so the queue would seem to work. */
+	if (!proven && atomic_load(&b->workers.breaker.step) != 0 && !queues_know_refusal(qs, queue)) {
+		describe_breaker(qs, queue, why);
+		set_refusal(qs, queue, REFUSAL_OF_ALL, why);
+	}
+	scoreboard_new_handler(b, qs->items[queue].handler_generation);
 }

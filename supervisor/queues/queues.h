@@ -134,7 +134,11 @@ void queues_note_files(struct queues *qs, int queue);			/* the next workers load
 void queues_want_handler(struct queues *qs, int queue);			/* there is a newer one */
 /* why the handler of the newest generation is refused, and when its process was started. NULL: it is not refused */
 void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms);
-void queues_adopt_handler(struct queues *qs, int queue);		/* the newest generation works */
+void queues_widen_refusal(struct queues *qs, int queue);		/* no worker has an earlier handler any more */
+bool queues_know_refusal(const struct queues *qs, int queue);		/* of whichever kind */
+/* The breaker is about the newest generation from now on. proven: that works, as far as the scoreboard knows;
+ * otherwise what is known against the one before stands until a handler is READY. */
+void queues_adopt_handler(struct queues *qs, int queue, bool proven);
 void queues_dismiss(struct queues *qs, int slot, int64_t now_ms);	/* the worker leaves */
 /* A successor serves. replaces_dead: the worker of its number died */
 void queues_promote(struct queues *qs, int slot, bool replaces_dead);

@@ -179,7 +179,7 @@ bool renewal_is_loaded(const struct queues *qs, int queue)
 void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 {
 	const struct queue_workers *q = &qs->items[queue];
-	bool all;
+	bool all, loaded;
 
 	if (q->membership != MEMBER_CONFIGURED)
 		return;
@@ -188,10 +188,15 @@ void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 	if (!q->refused)
 		dismiss_unprotected(qs, queue, now_ms);
 	all = renewal_outdated(qs, queue) == 0;
-	if (all || renewal_is_loaded(qs, queue))
-		queues_adopt_handler(qs, queue);
-	/* A worker that started it before that try is no reason for another one, which would fail again and again. */
-	if (q->refused && (all || is_loaded_after(qs, queue, q->tried_ms)))
+	loaded = renewal_is_loaded(qs, queue);
+	if (all && q->refused)
+		queues_widen_refusal(qs, queue);
+	if (all || loaded)
+		queues_adopt_handler(qs, queue, loaded || !q->conf->ready);
+	/* A worker that started it before that try is no reason for another one, which would fail again and again. An
+	 * open breaker has newer evidence. */
+	if (queues_know_refusal(qs, queue) && (is_loaded_after(qs, queue, q->tried_ms) ||
+	    (all && (loaded || atomic_load(&qs->board->queues[queue].workers.breaker.step) != 0))))
 		queues_set_refusal(qs, queue, NULL, 0);
 }
 

@@ -142,7 +142,9 @@ static void refused_text(const struct reason *r)
 	char text[HOLD_TEXT_SIZE];
 	const char *why = r->q->board == NULL ? NULL : holds_explain_refusal(r->q->board, text);
 
-	add_text(r, "%s; correct it, then quredis restart %s", why == NULL ? r->what : why, r->q->keys.name);
+	add_text(r, "%s", why == NULL ? r->what : why);
+	if (r->q->board != NULL && atomic_load(&r->q->board->master.refused) != REFUSAL_OF_ALL)
+		add_text(r, "; correct it, then quredis restart %s", r->q->keys.name);
 }
 
 static void aside_text(const struct reason *r)
@@ -320,6 +322,7 @@ void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q
 #define FIGURE(code, figure, degraded, unhealthy, looks, ...) figures[code] = \
     (struct health_figure){ figure, { degraded, unhealthy, looks } };
 	CODES(FIGURE)
+	figures[HEALTH_HANDLER_REFUSED].limit.proven = true;	/* a handler is READY */
 	measure_holds(&health_of(q)->holds, figures);
 }
 

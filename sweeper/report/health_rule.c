@@ -22,11 +22,11 @@ static void rise(struct health_check *c, int looks, enum queue_health_level to)
 	c->rising = 0;
 }
 
-static void fall(struct health_check *c, enum queue_health_level to)
+static void fall(struct health_check *c, bool proven, enum queue_health_level to)
 {
 	c->rising = 0;
 	c->allowed = c->falling == 0 || to > c->allowed ? to : c->allowed;
-	if (++c->falling < HEALTH_CALM_LOOKS)
+	if (++c->falling < HEALTH_CALM_LOOKS && !proven)
 		return;
 	c->level = c->allowed;
 	c->falling = to < c->level;		/* this look is also the first good one for the next level */
@@ -61,7 +61,7 @@ void health_rule_look(struct health_check *c, int64_t value, const struct health
 	if (wanted > c->level)
 		rise(c, limit->looks, wanted);
 	else if (allowed < c->level)
-		fall(c, allowed);
+		fall(c, limit->proven, allowed);
 	else
 		c->rising = c->falling = 0;
 }

@@ -13,7 +13,7 @@
  *	worse	as soon as it exceeds a limit, or has exceeded it at so many looks in a row
  *	better	at the second look in a row at which it is no more than nine tenths of that limit (rounded up);
  *		then the new level is the worse of those that the two looks allow. Until then a figure that does not
- *		exceed the limit recovers
+ *		exceed the limit recovers. What an event ends for certain needs one look (`proven`)
  * An unknown figure leaves its level unchanged. The status of the queue is the worst level.
  */
 #define HEALTH_CALM_LOOKS 2	/* looks in a row before a level becomes better */
@@ -21,6 +21,7 @@
 struct health_limit {		/* a figure above it is bad; HEALTH_NO_LIMIT: no limit */
 	int64_t degraded, unhealthy;
 	int looks;			/* in a row, until it counts: 2 for what usually ends by itself */
+	bool proven;			/* its end is: the first better look counts */
 };
 
 struct health_check {		/* zeroed: healthy */

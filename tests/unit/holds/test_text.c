@@ -263,6 +263,10 @@ TEST(a_refused_handler_has_its_reason_until_the_refusal_ends, setup, master_tear
 	atomic_store(&mail()->sweeper.aside, 1);		/* another reason hides it there */
 	assert_string_not_equal(explained(1000), text);
 	assert_string_equal(holds_explain_refusal(mail(), out), text);
+	queues_widen_refusal(&m.queues, MAIL);
+	assert_string_equal(holds_explain_refusal(mail(), out),
+	    "its handler failed, and none has been ready since: no module PIL");
+	assert_int_equal(judge(), HOLD_LOADING);		/* also before the first start */
 	queues_set_refusal(&m.queues, MAIL, NULL, 0);
 	assert_null(holds_explain_refusal(mail(), out));
 }

@@ -77,6 +77,11 @@ static const struct process *restart(int64_t now_ms)
 	return worker(0, PROCESS_LOADING);
 }
 
+static uint32_t refusal(void)
+{
+	return atomic_load(&m.board->queues[MAIL].master.refused);
+}
+
 static uint32_t generation_that_works(void)
 {
 	return atomic_load(&m.board->queues[MAIL].master.handler_generation);
@@ -120,7 +125,7 @@ TEST(a_handler_that_does_not_load_is_tried_once, setup, master_teardown)
 	assert_int_equal(order_of(successor), ORDER_FINISH);
 	assert_logged("handler_refused", "with exit status 1: no module PIL");
 	assert_true(mail()->refused);
-	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.refused), 1);
+	assert_int_equal(refusal(), REFUSAL_OF_NEW);
 	staffing_step(&m, 60000);
 	assert_int_equal(master_forks.n, forks);
 	assert_int_equal(mail()->serving, 2);
@@ -333,9 +338,35 @@ TEST(a_refusal_ends_with_the_last_old_handler, setup, master_teardown)
 	staffing_step(&m, 3000);
 	assert_int_equal(renewal_outdated(&m.queues, MAIL), 0);
 	assert_false(mail()->refused);
-	assert_int_equal(atomic_load(&m.board->queues[MAIL].master.refused), 0);
+	assert_int_equal(refusal(), REFUSAL_OF_ALL);
 	assert_int_equal(generation_that_works(), 1);		/* now the breaker is about the newest one */
 	assert_null(worker(0, PROCESS_LOADING));		/* a successor could do no more */
+	atomic_store(&m.board->queues[MAIL].workers.breaker.step, 1);
+	staffing_step(&m, 4000);
+	assert_int_equal(refusal(), REFUSAL_NONE);		/* the breaker has the newer failure */
+}
+
+TEST(what_failed_is_known_until_a_handler_is_ready, setup, master_teardown)
+{
+	struct queue_breaker *breaker = &m.board->queues[MAIL].workers.breaker;
+
+	for (int i = 0; i < 2; i++)
+		load(worker(i, PROCESS_SERVING), SLOT_NOT_LOADED);
+	slot_note_failure(slot_of(worker(1, PROCESS_SERVING)), "no module PIL", 13, 500);
+	atomic_store(&breaker->cause, handler_cause_unready(false, 1, 0));
+	atomic_store(&breaker->step, 1);
+	for (int64_t now_ms = 1000; now_ms < 3000; now_ms += 1000) {
+		queues_recycle(&m.queues, MAIL, now_ms);
+		staffing_step(&m, now_ms);
+		assert_int_equal(atomic_load(&breaker->step), 0);
+		assert_int_equal(refusal(), REFUSAL_OF_ALL);
+		assert_string_equal(slot_text_read(&m.board->queues[MAIL].master.refusal).text,
+		    "its handler ended before it was ready, with exit status 1: no module PIL");
+		assert_false(mail()->refused);			/* nothing is known against this one */
+	}
+	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
+	staffing_step(&m, 4000);
+	assert_int_equal(refusal(), REFUSAL_NONE);
 }
 
 /* Its handler is the old one again, so no process of it says anything about the new one. */
