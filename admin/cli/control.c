@@ -223,8 +223,7 @@ char *control_unsaved(const json_t *status)
 	    "%s/redis.log; quredis stop --fast ends it nevertheless", reason, dir);
 }
 
-/* The status of the supervisor; NULL: it does not answer, and nothing was printed. */
-static json_t *look_at_status(struct admin *a)
+json_t *control_status(struct admin *a)
 {
 	int fd = connect_socket(control_path(a));
 	json_t *request = request_of("status", NULL),
@@ -240,7 +239,7 @@ static json_t *look_at_status(struct admin *a)
  * false. */
 static bool tell_unsaved(struct admin *a)
 {
-	json_t *answer = look_at_status(a);
+	json_t *answer = control_status(a);
 	char *text = control_unsaved(answer);
 	bool waits = text != NULL;
 
@@ -299,7 +298,7 @@ int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 static const json_t *workers_here(struct admin *a)
 {
 	if (!a->status_asked)
-		a->supervisor = look_at_status(a);
+		a->supervisor = control_status(a);
 	a->status_asked = true;
 	return json_object_get(a->supervisor, "workers");
 }

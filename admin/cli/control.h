@@ -22,6 +22,9 @@ const char *control_path(const struct admin *a);
  */
 json_t *control_ask(struct admin *a, const char *command, json_t *more);
 
+/* The status of the supervisor. NULL: it does not answer; nothing was printed. */
+json_t *control_status(struct admin *a);
+
 /* Orders a stop and waits until the supervisor has exited; wait_ms 0: does not wait. */
 int control_stop(struct admin *a, bool fast, int64_t wait_ms);
 

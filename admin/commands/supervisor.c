@@ -93,40 +93,82 @@ static const json_t *find_queue(const json_t *status, const char *name)
 	return NULL;
 }
 
-/* late: it lasts too long. 1: the workers are not all replaced yet; 0: they are; -1: the reason was printed. */
-static int judge_renewal(struct admin *a, const json_t *status, const char *name, json_int_t generation, bool late)
-{
-	const json_t *renewal = json_object_get(find_queue(status, name), "renewal");
-	const char *refused = json_string_value(json_object_get(renewal, "refused"));
-	const char *failed = json_string_value(json_object_get(renewal, "failed"));
+/* An order, and why the supervisor did not do it, or not yet. */
+struct sent_order {
+	struct admin *a;
+	json_t *errors;			/* texts, for --json */
+	bool renewed;			/* the command waited until a new handler was ready */
+};
 
-	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
-		return admin_fail(a, EX_TEMPFAIL, "%s: another reload, restart or stop came meanwhile", name);
-	if (refused != NULL)
-		return admin_fail(a, EX_CONFIG, "%s: the " HOLD_REFUSED_WORDS ": %s", name, refused);
-	if (json_integer_value(json_object_get(renewal, "outdated")) == 0 &&
-	    json_is_true(json_object_get(renewal, "ready")))
-		return 0;
-	if (failed != NULL && json_integer_value(json_object_get(renewal, "outdated")) == 0)
-		return admin_fail(a, EX_CONFIG, "%s: the new handler is not ready: %s", name, failed);
-	if (late && json_integer_value(json_object_get(renewal, "outdated")) == 0)
-		return admin_fail(a, EX_TEMPFAIL, "%s: no worker has the new handler ready yet; see: quredis status %s",
-		    name, name);
-	return late ? admin_fail(a, EX_TEMPFAIL, "%s: workers with the old handler still serve: the new one waits for "
-	    "%s; see: quredis status %s", name, json_string_value(json_object_get(renewal, "waits_for")), name) : 1;
+static int fail_order(struct sent_order *o, int status, char *text)
+{
+	admin_fail(o->a, status, "%s", text);
+	json_array_append_new(o->errors, json_string(text));
+	free(text);
+	return -1;
 }
 
-static int await_renewal(struct admin *a, const json_t *of)
+static bool is_draining(const json_t *status)
+{
+	const char *state = json_string_value(json_object_get(status, "state"));
+
+	return state != NULL && strcmp(state, "draining") == 0;
+}
+
+/* late: it lasts too long. 1: the new handler is not ready yet; 0: it is, or no worker is wanted; -1: it failed. */
+static int judge_load(struct sent_order *o, const json_t *queue, const char *name, bool late)
+{
+	const json_t *renewal = json_object_get(queue, "renewal");
+	const char *failed = json_string_value(json_object_get(renewal, "failed"));
+
+	if (json_is_true(json_object_get(renewal, "ready"))) {
+		o->renewed = true;
+		return 0;
+	}
+	if (json_integer_value(json_object_get(json_object_get(queue, "workers"), "wanted")) == 0) {
+		admin_note("%s: no worker is wanted, so none has tried the new handler", name);
+		return 0;
+	}
+	if (failed != NULL)
+		return fail_order(o, EX_CONFIG, alloc_format("%s: the new handler is not ready: %s", name, failed));
+	return !late ? 1 : fail_order(o, EX_TEMPFAIL,
+	    alloc_format("%s: no worker has the new handler ready yet; see: quredis status %s", name, name));
+}
+
+/* 1: the workers are not all replaced yet; 0: they are; -1: they will not be, or it lasts too long. */
+static int judge_renewal(struct sent_order *o, const json_t *status, const char *name, json_int_t generation, bool late)
+{
+	const json_t *queue = find_queue(status, name), *renewal = json_object_get(queue, "renewal");
+	const char *refused = json_string_value(json_object_get(renewal, "refused"));
+
+	if (status == NULL)
+		return fail_order(o, EX_TEMPFAIL,
+		    alloc_format("%s: the supervisor ended before the new handler was ready", name));
+	if (is_draining(status))
+		return fail_order(o, EX_TEMPFAIL,
+		    alloc_format("%s: the supervisor stops before the new handler is ready", name));
+	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
+		return fail_order(o, EX_TEMPFAIL,
+		    alloc_format("%s: another reload or restart came meanwhile", name));
+	if (refused != NULL)
+		return fail_order(o, EX_CONFIG, alloc_format("%s: the " HOLD_REFUSED_WORDS ": %s", name, refused));
+	if (json_integer_value(json_object_get(renewal, "outdated")) == 0)
+		return judge_load(o, queue, name, late);
+	return !late ? 1 : fail_order(o, EX_TEMPFAIL, alloc_format("%s: workers with the old handler still serve: the "
+	    "new one waits for %s; see: quredis status %s", name,
+	    json_string_value(json_object_get(renewal, "waits_for")), name));
+}
+
+static int await_renewal(struct sent_order *o, const json_t *of)
 {
 	const char *name = json_string_value(json_object_get(of, "queue"));
 	int64_t until_ms = clock_monotonic_ms() + json_integer_value(json_object_get(of, "limit_ms"));
 	int rc = 1;
 
 	while (rc == 1) {
-		json_t *status = control_ask(a, "status", NULL);
+		json_t *status = control_status(o->a);
 
-		rc = status == NULL ? -1
-		    : judge_renewal(a, status, name, json_integer_value(json_object_get(of, "generation")),
+		rc = judge_renewal(o, status, name, json_integer_value(json_object_get(of, "generation")),
 		    clock_monotonic_ms() >= until_ms);
 		json_decref(status);
 		if (rc == 1)
@@ -135,16 +177,16 @@ static int await_renewal(struct admin *a, const json_t *of)
 	return rc;
 }
 
-static int await_renewals(struct admin *a, const json_t *answer)
+static int await_renewals(struct sent_order *o, const json_t *answer)
 {
 	const json_t *of;
 	size_t i;
 	int rc = 0;
 
-	if (a->options.no_wait)
+	if (o->a->options.no_wait)
 		return 0;
 	json_array_foreach(json_object_get(answer, "renewals"), i, of)
-		if (await_renewal(a, of) == -1)
+		if (await_renewal(o, of) == -1)
 			rc = -1;
 	return rc;
 }
@@ -153,10 +195,36 @@ static int await_renewals(struct admin *a, const json_t *answer)
 
 enum order_end { ORDER_DONE, ORDER_REFUSED, ORDER_NOT_RENEWED };
 
-/* Sends an order and prints the answer. */
-static enum order_end send_order(struct admin *a, const char *command, json_t *more, const char *done)
+static enum order_end take_answer(struct sent_order *o, const json_t *answer)
 {
-	enum order_end end = ORDER_REFUSED;
+	const char *error = json_string_value(json_object_get(answer, "error"));
+
+	say_texts(answer, "problems", "");
+	say_texts(answer, "warnings", "warning: ");
+	warn_of_left(o->a, answer);
+	if (json_is_true(json_object_get(answer, "ok")))
+		return await_renewals(o, answer) == -1 ? ORDER_NOT_RENEWED : ORDER_DONE;
+	json_array_extend(o->errors, json_object_get(answer, "problems"));
+	if (json_array_size(o->errors) == 0)
+		json_array_append_new(o->errors, json_string(error == NULL ? "refused" : error));
+	return ORDER_REFUSED;
+}
+
+static void print_failure(const struct sent_order *o, const char *action)
+{
+	json_t *document = json_pack("{s:s, s:b, s:b, s:O}", "action", action, "ok", 0, "dry_run", 0, "errors",
+	    o->errors);
+
+	output_json_document(&o->a->output, document);
+	json_decref(document);
+}
+
+/* Sends an order and prints the answer. renewed: what was done if new handlers had to be ready; NULL: the same. */
+static enum order_end send_order(struct admin *a, const char *command, json_t *more, const char *done,
+    const char *renewed)
+{
+	struct sent_order o = { .a = a };
+	enum order_end end;
 	json_t *answer;
 
 	if (a->options.dry_run) {
@@ -167,20 +235,20 @@ static enum order_end send_order(struct admin *a, const char *command, json_t *m
 	answer = control_ask(a, command, more);
 	if (answer == NULL)
 		return ORDER_REFUSED;
-	say_texts(answer, "problems", "");
-	say_texts(answer, "warnings", "warning: ");
-	warn_of_left(a, answer);
-	if (json_is_true(json_object_get(answer, "ok")))
-		end = await_renewals(a, answer) == -1 ? ORDER_NOT_RENEWED : ORDER_DONE;
-	json_decref(answer);
+	o.errors = json_array();
+	end = take_answer(&o, answer);
 	if (end == ORDER_DONE)
-		print_text(a, command, done);
+		print_text(a, command, o.renewed && renewed != NULL ? renewed : done);
+	else if (a->options.json)
+		print_failure(&o, command);
+	json_decref(o.errors);
+	json_decref(answer);
 	return end;
 }
 
 int cmd_reload(struct admin *a)
 {
-	enum order_end end = send_order(a, "reload", NULL, "the new configuration is in use");
+	enum order_end end = send_order(a, "reload", NULL, "the new configuration is in use", NULL);
 
 	/* The file has errors: a repetition would fail, too. */
 	if (end == ORDER_REFUSED && a->status == EX_TEMPFAIL)
@@ -219,7 +287,8 @@ static int no_queue(struct admin *a, enum order_end end)
 int cmd_restart(struct admin *a)
 {
 	return no_queue(a, send_order(a, "restart", queue_member(a),
-	    "new workers are started, the old ones finish what they run"));
+	    "new workers are started, the old ones finish what they run",
+	    "its workers have the new handler, which is ready; the old ones finish what they run"));
 }
 
 int cmd_scale(struct admin *a)
@@ -236,7 +305,8 @@ int cmd_scale(struct admin *a)
 	}
 	done = alloc_format("%s: %lld worker%s here until the next reload or start", a->operands[0], n,
 	    n == 1 ? "" : "s");
-	end = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done);
+	end = send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n), done,
+	    NULL);
 	free(done);
 	return no_queue(a, end);
 }
@@ -244,7 +314,7 @@ int cmd_scale(struct admin *a)
 int cmd_quiet(struct admin *a)
 {
 	if (a->options.off)
-		return no_queue(a, send_order(a, "resume", queue_member(a), "workers fetch again"));
+		return no_queue(a, send_order(a, "resume", queue_member(a), "workers fetch again", NULL));
 	return no_queue(a, send_order(a, "quiet", queue_member(a),
-	    "workers finish what they run and fetch nothing more"));
+	    "workers finish what they run and fetch nothing more", NULL));
 }
