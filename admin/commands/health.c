@@ -139,6 +139,24 @@ static int keep_unreported(struct admin *a, struct reports *r, char *const *name
 	return 0;
 }
 
+/* Says what the operator should check if there is no report. A supervisor that lives has not judged its queues yet. */
+static int explain_none(struct admin *a, struct reports *r, bool stale)
+{
+	struct redis_reply reply;
+	json_t *node;
+
+	queue_node_read(&a->redis, a->conf->supervisor.node);
+	if (admin_wait(a, &reply) == -1)
+		return -1;
+	node = queue_node_parse(&reply, r->now_ms);
+	r->why = stale ? "the last report is too old: no supervisor with health.enabled reaches Redis"
+	    : node != NULL && a->conf->health.enabled
+	    ? "no report yet: a supervisor that has just started, or just got a queue, judges it within some seconds"
+	    : "no supervisor reports: is one with health.enabled running?";
+	json_decref(node);
+	return 0;
+}
+
 static int take_reports(struct admin *a, struct reports *r)
 {
 	struct redis_reply reply;
@@ -165,10 +183,7 @@ static int take_reports(struct admin *a, struct reports *r)
 		return -1;
 	qsort(r->all, r->n, sizeof(*r->all), by_badness);
 	r->level = r->n == 0 || (r->lost && r->all[0].level != QUEUE_UNHEALTHY) ? STATUS_UNKNOWN : r->all[0].level;
-	if (r->n == 0)
-		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
-		    : "no supervisor reports: is one with health.enabled running?";
-	return 0;
+	return r->n > 0 ? 0 : explain_none(a, r, stale > 0);
 }
 
 /* ---- for people ---- */
