@@ -18,7 +18,7 @@ static uint32_t next_generation(const struct worker *w)
 {
 	const struct queue_master *words = &w->env->board->master;
 	uint32_t newest = atomic_load(&words->newest_generation);
-	uint32_t conf = atomic_load(&words->conf_generation), own = atomic_load(&w->env->slot->handler_generation);
+	uint32_t conf = atomic_load(&words->conf_generation), own = worker_generation(w);
 
 	return (int32_t)(own - conf) >= 0 ? newest : own;
 }
@@ -143,8 +143,7 @@ static void show_loading(const struct worker *w)
 /* The handler works again. What its answers say about it is another matter, which the loader does not judge. */
 static void close_breaker_of_starts(const struct worker *w)
 {
-	if (breaker_is_about_starts(w) &&
-	    breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) &&
+	if (breaker_is_about_starts(w) && breaker_concerns(w->env->board, worker_generation(w)) &&
 	    breaker_loaded(w->env->board, w->env->conf->breaker.failures))
 		log_info("breaker_closed");
 }

@@ -201,9 +201,9 @@ int settle_max_attempts(const struct worker *w, const struct message *m)
 /* Any answer proves that the handler works, even an answer that rejects the message. */
 static void answered(struct worker *w, bool success)
 {
-	if (!breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)))
+	if (!breaker_concerns(w->env->board, worker_generation(w)))
 		return;
-	breaker_note_answer(w->env->board, atomic_load(&w->env->slot->handler_generation));
+	breaker_note_answer(w->env->board, worker_generation(w));
 	if (success ? breaker_succeeded(w->env->board)
 	    : breaker_answered(w->env->board, w->env->conf->breaker.failures))
 		log_info("breaker_closed");
@@ -214,7 +214,7 @@ static void note_failure(struct worker *w, struct message *m, const struct failu
 	int mute = message_is_suspect(&m->wrapper) ? BREAKER_MUTE_AGAIN : BREAKER_MUTE;
 	int threshold = w->env->conf->breaker.failures > 0 ? w->env->conf->breaker.failures : f->mute ? mute : 0;
 
-	if (!breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) ||
+	if (!breaker_concerns(w->env->board, worker_generation(w)) ||
 	    !breaker_failed(w->env->board, breaker_message_id(m), threshold, f->result, now_ms))
 		return;
 	if (f->mute)
@@ -329,20 +329,19 @@ static void end_unrunnable(struct worker *w, bool opened, const char *stage, con
 
 void settle_mute(struct worker *w, uint64_t cause, int64_t lived_ms, int64_t now_ms)
 {
-	end_unrunnable(w, breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) &&
+	end_unrunnable(w, breaker_concerns(w->env->board, worker_generation(w)) &&
 	    breaker_mute(w->env->board, cause, lived_ms, now_ms), "answer", "it ended before its first answer");
 }
 
 void settle_unready(struct worker *w, uint64_t cause, bool works_elsewhere, const char *stage, const char *error,
     int64_t now_ms)
 {
-	end_unrunnable(w, !works_elsewhere &&
-	    breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) &&
+	end_unrunnable(w, !works_elsewhere && breaker_concerns(w->env->board, worker_generation(w)) &&
 	    breaker_unready(w->env->board, cause, now_ms), stage, error);
 }
 
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)
 {
-	end_unrunnable(w, breaker_concerns(w->env->board, atomic_load(&w->env->slot->handler_generation)) &&
+	end_unrunnable(w, breaker_concerns(w->env->board, worker_generation(w)) &&
 	    breaker_open(w->env->board, cause, now_ms), stage, error);
 }

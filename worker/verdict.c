@@ -45,7 +45,7 @@ bool verdict_is_mute(const struct worker *w, const struct persistent_end *e)
 {
 	return e->read_any && !e->answered_any && !e->asked &&
 	    (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED || e->how == PERSISTENT_DESYNC) &&
-	    !breaker_knows_answers(w->env->board, atomic_load(&w->env->slot->handler_generation));
+	    !breaker_knows_answers(w->env->board, worker_generation(w));
 }
 
 void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
@@ -213,7 +213,7 @@ static void keep_first_flaw(void *arg, const char *path, const char *flaw, const
 static bool is_cause_itself(struct worker *w, struct place p)
 {
 	return message_is_suspect(&tray_message(&w->trays, p)->wrapper) &&
-	    breaker_knows_answers(w->env->board, atomic_load(&w->env->slot->handler_generation));
+	    breaker_knows_answers(w->env->board, worker_generation(w));
 }
 
 /*

@@ -91,6 +91,12 @@ static inline int64_t worker_look_at_clock(struct worker *w)
 	return w->now_us;
 }
 
+/* The handler of the last process that this worker started: queue_master.newest_generation of that time. */
+static inline uint32_t worker_generation(const struct worker *w)
+{
+	return atomic_load(&w->env->slot->handler_generation);
+}
+
 extern const struct components worker_components;
 
 #endif
