@@ -251,7 +251,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 	}
 	same = !d->globals && conf_queue_equal(old, q);
 	older_files = queues_have_older_files(&m->queues, queue, q);
-	if (same && !older_files && !m->queues.items[queue].refused) {
+	if (same && !older_files && !m->queues.items[queue].not_ready) {
 		queues_keep(&m->queues, queue, q);
 		return 0;
 	}

@@ -15,7 +15,7 @@
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason"
  *	      }, "workers": {"wanted", "alive", "draining"},
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
- *	      with an earlier one, "ready": a worker serves with it, and it was READY, "refused": why it did not
+ *	      with an earlier one, "ready": a worker serves with it, and it was READY, "not_ready": why it did not
  *	      replace an earlier one, or null, "failed": why it is not ready in a worker that serves, or null,
  *	      "waits_for": what the successor of one waits for, or null}, "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
@@ -108,12 +108,12 @@ static json_t *holds(const struct master *m, const struct queue_workers *q, cons
 static json_t *renewal(const struct master *m, const struct queue_workers *q)
 {
 	int queue = queues_place(&m->queues, q);
-	struct slot_text_seen why = slot_text_read(&m->board->queues[queue].master.refusal);
+	struct slot_text_seen why = slot_text_read(&m->board->queues[queue].master.not_ready_why);
 	char failure[RENEWAL_WHY_SIZE];
 
 	return json_pack("{s:I,s:i,s:b,s:o,s:o,s:o}", "generation", (json_int_t)q->handler_generation,
 	    "outdated", renewal_outdated(&m->queues, queue), "ready", renewal_is_loaded(&m->queues, queue),
-	    "refused", q->refused ? json_path(why.text) : json_null(),
+	    "not_ready", q->not_ready ? json_path(why.text) : json_null(),
 	    "failed", renewal_has_failed(&m->queues, queue, failure) ? json_path(failure) : json_null(),
 	    "waits_for", text_or_null(renewal_waits_for(&m->queues, queue)));
 }
@@ -123,14 +123,14 @@ static json_t *reason(const struct master *m, const struct queue_workers *q, con
     const struct judged *worst, int64_t now_ms)
 {
 	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
-	char text[HOLD_TEXT_SIZE], refusal[HOLD_TEXT_SIZE];
+	char text[HOLD_TEXT_SIZE], flaw[HOLD_TEXT_SIZE];
 	const char *why = holds_explain(m->board, b, slots, worst, q->conf, now_ms, text);
 	char *both;
 	json_t *o;
 
-	if (why == NULL || worst->hold == HOLD_NONE || holds_explain_refusal(b, refusal) == NULL)
+	if (why == NULL || worst->hold == HOLD_NONE || holds_explain_not_ready(b, flaw) == NULL)
 		return text_or_null(why);
-	both = alloc_format("%s; also: %s", why, refusal);
+	both = alloc_format("%s; also: %s", why, flaw);
 	o = json_path(both);
 	free(both);
 	return o;

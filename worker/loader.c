@@ -30,7 +30,7 @@ static bool keeps_process(const struct worker *w)
 	uint32_t next = next_generation(w);
 
 	return next == atomic_load(&words->newest_generation) &&
-	    (atomic_load(&words->refused) != REFUSAL_NONE || next != worker_generation(w));
+	    (atomic_load(&words->not_ready) != NOT_READY_NONE || next != worker_generation(w));
 }
 
 bool loader_start(struct worker *w, int64_t now_ms)

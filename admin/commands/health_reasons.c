@@ -31,7 +31,7 @@ static bool has_code(const json_t *document, const char *name)
 static bool is_said(const json_t *document, enum hold hold)
 {
 	if (hold == HOLD_NONE)
-		return has_code(document, codes_table[HEALTH_HANDLER_REFUSED].name) ||
+		return has_code(document, codes_table[HEALTH_HANDLER_NOT_READY].name) ||
 		    has_code(document, codes_table[HEALTH_SCALED].name);
 	return hold != HOLDS && has_code(document, holds_table[hold].code);
 }

@@ -139,7 +139,7 @@ static int judge_load(struct sent_order *o, const json_t *queue, const char *nam
 static int judge_renewal(struct sent_order *o, const json_t *status, const char *name, json_int_t generation, bool late)
 {
 	const json_t *queue = find_queue(status, name), *renewal = json_object_get(queue, "renewal");
-	const char *refused = json_string_value(json_object_get(renewal, "refused"));
+	const char *not_ready = json_string_value(json_object_get(renewal, "not_ready"));
 
 	if (status == NULL)
 		return fail_order(o, EX_TEMPFAIL,
@@ -150,8 +150,8 @@ static int judge_renewal(struct sent_order *o, const json_t *status, const char 
 	if (json_integer_value(json_object_get(renewal, "generation")) != generation)
 		return fail_order(o, EX_TEMPFAIL,
 		    alloc_format("%s: another reload or restart came meanwhile", name));
-	if (refused != NULL)
-		return fail_order(o, EX_CONFIG, alloc_format("%s: the " HOLD_REFUSED_WORDS ": %s", name, refused));
+	if (not_ready != NULL)
+		return fail_order(o, EX_CONFIG, alloc_format("%s: the " HOLD_NOT_READY_WORDS ": %s", name, not_ready));
 	if (json_integer_value(json_object_get(renewal, "outdated")) == 0)
 		return judge_load(o, queue, name, late);
 	return !late ? 1 : fail_order(o, EX_TEMPFAIL, alloc_format("%s: workers with the old handler still serve: the "

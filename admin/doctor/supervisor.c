@@ -188,7 +188,7 @@ static void check_queue(struct doctor *d, const json_t *q, bool drains)
 	const char *name = json_string_value(json_object_get(q, "name"));
 	const char *undecided = json_string_value(json_object_get(q, "undecided"));
 	const json_t *holds = json_object_get(q, "holds"), *row;
-	const char *refused = json_string_value(json_object_get(json_object_get(q, "renewal"), "refused"));
+	const char *not_ready = json_string_value(json_object_get(json_object_get(q, "renewal"), "not_ready"));
 	size_t i;
 
 	if (!json_is_array(holds))
@@ -198,9 +198,9 @@ static void check_queue(struct doctor *d, const json_t *q, bool drains)
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);
-	if (refused != NULL)
+	if (not_ready != NULL)
 		findings_advise(findings_add(d, SEVERITY_WARNING, name,
-		    "the " HOLD_REFUSED_WORDS ": %s", refused),
+		    "the " HOLD_NOT_READY_WORDS ": %s", not_ready),
 		    "correct the new handler, then: quredis restart %s", name);
 }
 

@@ -47,11 +47,12 @@ struct board_master {
 enum queue_policy { QUEUE_NORMAL, QUEUE_BACKOFF, QUEUE_QUARANTINE };
 #define QUEUE_ENDED_BY_SIGNAL 0x100U
 
-/* What is known against the handler of a queue that says READY. */
-enum queue_refusal {
-	REFUSAL_NONE,
-	REFUSAL_OF_NEW,		/* that of the last reload or restart was not ready; workers with an earlier one go on */
-	REFUSAL_OF_ALL		/* the handler failed, and none has been READY since. No breaker says so */
+/* The last failure of a handler that has to say READY. */
+enum queue_not_ready {
+	NOT_READY_NONE,
+	/* that of the last reload or restart was not ready; workers with an earlier one go on */
+	NOT_READY_NEW,
+	NOT_READY_ALL		/* the handler failed, and none has been READY since. No breaker says so */
 };
 
 /* The same for one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()). */
@@ -92,9 +93,9 @@ struct queue_master {
 	 */
 	_Atomic uint32_t newest_generation;
 	_Atomic uint32_t conf_generation;
-	/* enum queue_refusal; with it, why. Readers: the judge (common/holds/), the workers (loader.c) */
-	_Atomic uint32_t refused;
-	struct slot_text refusal;
+	/* enum queue_not_ready; with it, why. Readers: the judge (common/holds/), the workers (loader.c) */
+	_Atomic uint32_t not_ready;
+	struct slot_text not_ready_why;
 	/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */
 	_Atomic uint32_t left;
 };

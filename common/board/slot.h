@@ -86,6 +86,7 @@ struct slot {
 	_Atomic int64_t redis_retry_ms;
 	_Atomic uint64_t load_cause;		/* of NOT_LOADED: common/handler/cause.h; written before */
 	_Atomic int64_t handler_started_ms;	/* with load: CLOCK_MONOTONIC, the last start; 0: none was */
+	_Atomic uint64_t handler_files;		/* conf_handler_files() before the last start; 0: none was */
 	_Atomic uint32_t hold;			/* enum worker_hold: why the worker requests no message now */
 	/* enum slot_load. With it, 1: a process of its handler loads now. Readers: the workers of the queue also */
 	_Atomic uint32_t load;
@@ -94,7 +95,6 @@ struct slot {
 	 * master at the fork, and by the worker at each later start */
 	_Atomic uint32_t ready;
 	_Atomic uint32_t handler_generation;
-	_Atomic uint64_t handler_files;		/* conf_handler_files() before the last start; 0: none was */
 	/*
 	 * Worker: errno for which it could not start its handler several times in a row, as EAGAIN; 0: its last start
 	 * succeeded, or it has tried none. With it, CLOCK_MONOTONIC, ms: no start before. Readers: the judge

@@ -78,8 +78,8 @@
 	X(BREAKER_NEXT_ATTEMPT, "quredis_breaker_next_attempt_seconds", "gauge", UNIT_MS, PAGE_BOTH, \
 	    "While the breaker is open: time until workers try the handler again; 0: with the next message.", "node", \
 	    "queue") \
-	X(HANDLER_REFUSED, "quredis_handler_refused", "gauge", UNIT_ONE, PAGE_BOTH, \
-	    "1 while the newest handler was not ready: workers go on with an old one, or none is ready since a failure.", \
+	X(HANDLER_NOT_READY, "quredis_handler_not_ready", "gauge", UNIT_ONE, PAGE_BOTH, \
+	    "1 while the newest handler was not ready: an old one goes on, or none is ready since a failure.", \
 	    "node", "queue") \
 	X(NODE_UP, "quredis_node_up", "gauge", UNIT_ONE, PAGE_CONSOLE, \
 	    "1 while a host reports itself.", "node") \

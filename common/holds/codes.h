@@ -24,8 +24,8 @@
 	X(PAUSED, .name = "paused", .checks = { "paused" }) \
 	X(ARCHIVE, .name = "archive", .page = "dead-letters") \
 	X(BOUNDS, .name = "bounds", .checks = { "bounds" }, .page = "dead-letters") \
-	X(HANDLER_REFUSED, .name = "handler_refused", .checks = { "supervisor", "functions" }, .before = "restart", \
-	    .after = "") \
+	X(HANDLER_NOT_READY, .name = "handler_not_ready", .checks = { "supervisor", "functions" }, \
+	    .before = "restart", .after = "") \
 	X(SCALED, .name = "scaled") \
 	X(LEFTOVERS, .name = "leftovers") \
 	X(ASIDE, .name = "aside")

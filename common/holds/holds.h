@@ -122,9 +122,9 @@ bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
 /* behind "its" or "the" */
-#define HOLD_REFUSED_WORDS "new handler was not ready, and workers with the old one go on"
-/* that the newest handler was not ready (enum queue_refusal); NULL: nothing is known against it */
-const char *holds_refused(const struct board_queue *q);
+#define HOLD_NOT_READY_WORDS "new handler was not ready, and workers with the old one go on"
+/* that the newest handler was not ready (enum queue_not_ready); NULL: nothing is known against it */
+const char *holds_not_ready(const struct board_queue *q);
 /* Why the queue has no workers, or fewer than it should, although nothing holds it; NULL: it has them, or none are
  * configured. */
 const char *holds_understaffed(const struct board_queue *q, const struct hold_slots *slots, const struct scoreboard *b);
@@ -149,8 +149,8 @@ const char *holds_explain(const struct scoreboard *b, const struct board_queue *
 const char *holds_explain_alone(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE]);
 
-/* The words of holds_refused(), with the reason of the refusal. NULL: there is none */
-const char *holds_explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE]);
+/* The words of holds_not_ready(), with the reason. NULL: there is none */
+const char *holds_explain_not_ready(const struct board_queue *q, char out[HOLD_TEXT_SIZE]);
 
 /*
  * For a report that is read later, without times: why the queue does not fetch; while it does, why it has no workers,

@@ -127,15 +127,15 @@ const char *holds_understaffed(const struct board_queue *q, const struct hold_sl
 	return w->serving < (int)wanted && atomic_load(&q->master.waits) != 0 ? waits_for_leavers : NULL;
 }
 
-const char *holds_refused(const struct board_queue *q)
+const char *holds_not_ready(const struct board_queue *q)
 {
-	switch (atomic_load(&q->master.refused)) {
-	case REFUSAL_NONE:
+	switch (atomic_load(&q->master.not_ready)) {
+	case NOT_READY_NONE:
 		return NULL;
-	case REFUSAL_OF_ALL:
+	case NOT_READY_ALL:
 		return "its handler failed, and none has been ready since";
 	default:
-		return "its " HOLD_REFUSED_WORDS;
+		return "its " HOLD_NOT_READY_WORDS;
 	}
 }
 
@@ -146,8 +146,8 @@ static const char *reason_to_warn(const struct scoreboard *b, const struct board
 		return holds_undecided(q);
 	if (holds_aside(q) != NULL)
 		return holds_aside(q);
-	if (holds_refused(q) != NULL)
-		return holds_refused(q);
+	if (holds_not_ready(q) != NULL)
+		return holds_not_ready(q);
 	if (holds_understaffed(q, slots, b) != NULL)
 		return holds_understaffed(q, slots, b);
 	if (atomic_load(&q->master.wanted) == 0)
@@ -196,7 +196,7 @@ static const char *judge_recovering(const struct hold_view *v)
 /* While the handler of one worker is ready, the queue runs. After a failure it does not, even before the next start. */
 static const char *judge_loading(const struct hold_view *v)
 {
-	bool failed = atomic_load(&v->q->master.refused) == REFUSAL_OF_ALL && v->w->ready == 0;
+	bool failed = atomic_load(&v->q->master.not_ready) == NOT_READY_ALL && v->w->ready == 0;
 
 	return v->w->serving > 0 && (failed || v->w->loading == v->w->serving) ?
 	    "its handler loads, and is not ready yet" : NULL;

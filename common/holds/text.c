@@ -73,15 +73,15 @@ static void explain_loss(const struct slot *next, char out[HOLD_TEXT_SIZE])
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
 }
 
-static bool tells_refusal(const struct board_queue *q, const struct judged *judged)
+static bool tells_not_ready(const struct board_queue *q, const struct judged *judged)
 {
-	return judged->hold == HOLD_NONE && judged->reason != NULL && judged->reason == holds_refused(q);
+	return judged->hold == HOLD_NONE && judged->reason != NULL && judged->reason == holds_not_ready(q);
 }
 
-const char *holds_explain_refusal(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
+const char *holds_explain_not_ready(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
 {
-	struct slot_text_seen why = slot_text_read(&q->master.refusal);
-	const char *words = holds_refused(q);
+	struct slot_text_seen why = slot_text_read(&q->master.not_ready_why);
+	const char *words = holds_not_ready(q);
 
 	if (words == NULL)
 		return NULL;
@@ -97,8 +97,8 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (tells_refusal(q, judged))
-		holds_explain_refusal(q, out);
+	if (tells_not_ready(q, judged))
+		holds_explain_not_ready(q, out);
 	else if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);
 	else if (judged->hold == HOLD_NO_PROCESS)
@@ -170,6 +170,6 @@ const char *holds_lasting_reason(const struct scoreboard *b, const struct board_
     const struct hold_slots *slots, const struct judged *judged, const struct conf_queue *conf,
     char out[HOLD_TEXT_SIZE])
 {
-	return judged->hold == HOLD_NONE && !tells_refusal(q, judged) ? holds_understaffed(q, slots, b)
+	return judged->hold == HOLD_NONE && !tells_not_ready(q, judged) ? holds_understaffed(q, slots, b)
 	    : holds_explain(b, q, slots, judged, conf, 0, out);
 }

@@ -5,31 +5,31 @@
 #include "common/handler/handler.h"
 #include "supervisor/queues/queues.h"
 
-static void set_refusal(struct queues *qs, int queue, enum queue_refusal refusal, const char *why)
+static void set_not_ready(struct queues *qs, int queue, enum queue_not_ready state, const char *why)
 {
 	struct queue_master *words = &qs->board->queues[queue].master;
 
-	qs->items[queue].refused = refusal == REFUSAL_OF_NEW;
+	qs->items[queue].not_ready = state == NOT_READY_NEW;
 	if (why != NULL)
-		slot_text_set(&words->refusal, 0, why, strlen(why), SLOT_TEXT_MAX);
-	if (atomic_load(&words->refused) != (uint32_t)refusal)
-		atomic_store(&words->refused, refusal);
+		slot_text_set(&words->not_ready_why, 0, why, strlen(why), SLOT_TEXT_MAX);
+	if (atomic_load(&words->not_ready) != (uint32_t)state)
+		atomic_store(&words->not_ready, state);
 }
 
-void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms)
+void queues_set_not_ready(struct queues *qs, int queue, const char *why, int64_t tried_ms)
 {
 	qs->items[queue].tried_ms = tried_ms;
-	set_refusal(qs, queue, why == NULL ? REFUSAL_NONE : REFUSAL_OF_NEW, why);
+	set_not_ready(qs, queue, why == NULL ? NOT_READY_NONE : NOT_READY_NEW, why);
 }
 
-void queues_widen_refusal(struct queues *qs, int queue)
+void queues_widen_not_ready(struct queues *qs, int queue)
 {
-	set_refusal(qs, queue, REFUSAL_OF_ALL, NULL);
+	set_not_ready(qs, queue, NOT_READY_ALL, NULL);
 }
 
-bool queues_know_refusal(const struct queues *qs, int queue)
+bool queues_know_not_ready(const struct queues *qs, int queue)
 {
-	return atomic_load(&qs->board->queues[queue].master.refused) != REFUSAL_NONE;
+	return atomic_load(&qs->board->queues[queue].master.not_ready) != NOT_READY_NONE;
 }
 
 void queues_note_conf(struct queues *qs, int queue)
@@ -65,14 +65,13 @@ bool queues_have_older_files(const struct queues *qs, int queue, const struct co
 	return files != 0 && files != qs->items[queue].files && !all_have_loaded(qs, queue, files);
 }
 
-/* Workers whose handler works are no reason to doubt the next one. Where none works, only READY ends the doubt. */
+/* Nothing is known against this one. What is known against the one before shows until a handler is READY. */
 void queues_want_handler(struct queues *qs, int queue)
 {
 	queues_note_files(qs, queue);
 	qs->items[queue].handler_generation++;
 	atomic_store(&qs->board->queues[queue].master.newest_generation, qs->items[queue].handler_generation);
-	if (qs->items[queue].refused)
-		queues_set_refusal(qs, queue, NULL, 0);
+	qs->items[queue].not_ready = false;
 }
 
 /* Why the breaker is open, with the words of the handler that failed last. */
@@ -105,9 +104,9 @@ void queues_adopt_handler(struct queues *qs, int queue, bool proven)
 	if (atomic_load(&b->master.handler_generation) == qs->items[queue].handler_generation)
 		return;
 	/* The new breaker is closed, so the queue would seem to work. */
-	if (!proven && atomic_load(&b->workers.breaker.step) != 0 && !queues_know_refusal(qs, queue)) {
+	if (!proven && atomic_load(&b->workers.breaker.step) != 0 && !queues_know_not_ready(qs, queue)) {
 		describe_breaker(qs, queue, why);
-		set_refusal(qs, queue, REFUSAL_OF_ALL, why);
+		set_not_ready(qs, queue, NOT_READY_ALL, why);
 	}
 	scoreboard_new_handler(b, qs->items[queue].handler_generation);
 }

@@ -289,7 +289,7 @@ void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
 	if (q->conf->ready)
 		return;
 	dismiss_all(qs, queue, now_ms);
-	queues_set_refusal(qs, queue, NULL, 0);		/* it says nothing before its first message */
+	queues_set_not_ready(qs, queue, NULL, 0);		/* it says nothing before its first message */
 	queues_adopt_handler(qs, queue, true);
 }
 

@@ -13,7 +13,7 @@
  * earlier configuration may still write to the old place. Both places then have one name; the totals of the older one
  * count for the newer one, its heir.
  *
- * Owner: queues.c, and newest.c of the refusal. They also write the words of struct queue_master on the scoreboard.
+ * Owner: queues.c, and newest.c of not_ready. They also write the words of struct queue_master on the scoreboard.
  */
 
 /*
@@ -38,8 +38,8 @@ struct queue_workers {
 	struct policy policy;
 	uint32_t handler_generation;	/* of the newest workers; only ever rises */
 	/* a handler of that generation was not ready, and workers with earlier ones go on (renewal.c) */
-	bool refused;
-	int64_t tried_ms;		/* refused: when its process was started */
+	bool not_ready;
+	int64_t tried_ms;		/* not_ready: when its process was started */
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
 	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
@@ -132,10 +132,12 @@ void queues_publish(struct queues *qs);
 /* newest.c */
 void queues_note_files(struct queues *qs, int queue);			/* the next workers load what is there now */
 void queues_want_handler(struct queues *qs, int queue);			/* there is a newer one */
-/* why the handler of the newest generation is refused, and when its process was started. NULL: it is not refused */
-void queues_set_refusal(struct queues *qs, int queue, const char *why, int64_t tried_ms);
-void queues_widen_refusal(struct queues *qs, int queue);		/* no worker has an earlier handler any more */
-bool queues_know_refusal(const struct queues *qs, int queue);		/* of whichever kind */
+/* why the handler of the newest generation was not ready, and when its process was started. NULL: nothing is known
+ * against it */
+void queues_set_not_ready(struct queues *qs, int queue, const char *why, int64_t tried_ms);
+/* no worker has an earlier handler any more */
+void queues_widen_not_ready(struct queues *qs, int queue);
+bool queues_know_not_ready(const struct queues *qs, int queue);		/* of whichever kind */
 /* The breaker is about the newest generation from now on. proven: that works, as far as the scoreboard knows;
  * otherwise what is known against the one before stands until a handler is READY. */
 void queues_adopt_handler(struct queues *qs, int queue, bool proven);

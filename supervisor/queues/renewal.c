@@ -70,12 +70,12 @@ static const struct process *predecessor_of(const struct queues *qs, const struc
 
 /* ---- the end of a try ---- */
 
-static void refuse(struct queues *qs, const struct process *p, const char *why)
+static void keep_old(struct queues *qs, const struct process *p, const char *why)
 {
 	char name[PROCESS_NAME_SIZE];
 
-	queues_set_refusal(qs, p->role.queue, why, atomic_load(&slot_of(qs, p)->handler_started_ms));
-	log_error("handler_refused", log_str("queue", p->role.queue_name), log_str("worker",
+	queues_set_not_ready(qs, p->role.queue, why, atomic_load(&slot_of(qs, p)->handler_started_ms));
+	log_error("handler_not_ready", log_str("queue", p->role.queue_name), log_str("worker",
 	    process_name(&p->role, name)), log_str("reason", why),
 	    log_str("advice", "the workers with the old handler go on: correct the new one, then quredis restart"));
 }
@@ -118,7 +118,7 @@ static void judge_successor(struct queues *qs, const struct process *p, int64_t 
 		take_over(qs, p, old, now_ms);
 	} else if (atomic_load(&s->load) == SLOT_NOT_LOADED) {
 		describe(qs, p, why);
-		refuse(qs, p, why);
+		keep_old(qs, p, why);
 		send_away(qs, p, now_ms);
 	}
 }
@@ -137,7 +137,7 @@ void renewal_ended(struct queues *qs, const struct process *p)
 		describe(qs, p, why);
 	else if (atomic_load(&s->loading) == 0)
 		return;
-	refuse(qs, p, why);
+	keep_old(qs, p, why);
 }
 
 /* ---- a turn ---- */
@@ -185,19 +185,19 @@ void renewal_step(struct queues *qs, int queue, int64_t now_ms)
 		return;
 	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_LOADING, p)) != NULL;)
 		judge_successor(qs, p, now_ms);
-	if (!q->refused)
+	if (!q->not_ready)
 		dismiss_unprotected(qs, queue, now_ms);
 	all = renewal_outdated(qs, queue) == 0;
 	loaded = renewal_is_loaded(qs, queue);
-	if (all && q->refused)
-		queues_widen_refusal(qs, queue);
+	if (all && queues_know_not_ready(qs, queue))
+		queues_widen_not_ready(qs, queue);
 	if (all || loaded)
 		queues_adopt_handler(qs, queue, loaded || !q->conf->ready);
 	/* A worker that started it before that try is no reason for another one, which would fail again and again. An
 	 * open breaker has newer evidence. */
-	if (queues_know_refusal(qs, queue) && (is_loaded_after(qs, queue, q->tried_ms) ||
+	if (queues_know_not_ready(qs, queue) && (is_loaded_after(qs, queue, q->tried_ms) ||
 	    (all && (loaded || atomic_load(&qs->board->queues[queue].workers.breaker.step) != 0))))
-		queues_set_refusal(qs, queue, NULL, 0);
+		queues_set_not_ready(qs, queue, NULL, 0);
 }
 
 static bool has_two(const struct queues *qs, const struct process *worker)
@@ -218,7 +218,7 @@ int renewal_successor(const struct queues *qs, int queue)
 {
 	const struct queue_workers *q = &qs->items[queue];
 
-	if (q->refused || renewal_loads(qs, queue))
+	if (q->not_ready || renewal_loads(qs, queue))
 		return -1;
 	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
 		if (is_outdated(qs, p) && p->role.index < queues_wanted(q) && !has_two(qs, p))
@@ -235,14 +235,14 @@ int64_t renewal_limit_ms(const struct queues *qs, int queue)
 
 bool renewal_is_under_way(const struct queues *qs, int queue)
 {
-	return !qs->items[queue].refused && renewal_outdated(qs, queue) > 0;
+	return !qs->items[queue].not_ready && renewal_outdated(qs, queue) > 0;
 }
 
 bool renewal_is_awaited(const struct queues *qs, int queue)
 {
 	const struct queue_workers *q = &qs->items[queue];
 
-	return q->membership == MEMBER_CONFIGURED && q->conf->ready && !q->refused && queues_wanted(q) > 0 &&
+	return q->membership == MEMBER_CONFIGURED && q->conf->ready && !q->not_ready && queues_wanted(q) > 0 &&
 	    !renewal_is_loaded(qs, queue);
 }
 

@@ -137,13 +137,13 @@ static void bounds_text(const struct reason *r)
 	    "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max");
 }
 
-static void refused_text(const struct reason *r)
+static void not_ready_text(const struct reason *r)
 {
 	char text[HOLD_TEXT_SIZE];
-	const char *why = r->q->board == NULL ? NULL : holds_explain_refusal(r->q->board, text);
+	const char *why = r->q->board == NULL ? NULL : holds_explain_not_ready(r->q->board, text);
 
 	add_text(r, "%s", why == NULL ? r->what : why);
-	if (r->q->board != NULL && atomic_load(&r->q->board->master.refused) != REFUSAL_OF_ALL)
+	if (r->q->board != NULL && atomic_load(&r->q->board->master.not_ready) != NOT_READY_ALL)
 		add_text(r, "; correct it, then quredis restart %s", r->q->keys.name);
 }
 
@@ -191,9 +191,9 @@ static void scaled_text(const struct reason *r)
 	    r->value, r->what, r->value == 1 ? " waits" : "s wait", r->q->keys.name);
 }
 
-static bool handler_is_refused(const struct sweeper_queue *q)
+static bool handler_is_not_ready(const struct sweeper_queue *q)
 {
-	return q->board != NULL && holds_refused(q->board) != NULL;
+	return q->board != NULL && holds_not_ready(q->board) != NULL;
 }
 
 /* ---- the table ---- */
@@ -234,9 +234,10 @@ static bool handler_is_refused(const struct sweeper_queue *q)
 	X(HEALTH_BOUNDS, bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
 	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", \
 	    "dead letters are within the bounds") \
-	X(HEALTH_HANDLER_REFUSED, handler_is_refused(q), 0, NONE, 1, refused_text, \
-	    "its " HOLD_REFUSED_WORDS, NULL) \
-	X(HEALTH_SCALED, waits_for_scale(q), 0, NONE, 1, scaled_text, "message", "a worker is wanted, or no message waits") \
+	X(HEALTH_HANDLER_NOT_READY, handler_is_not_ready(q), 0, NONE, 1, not_ready_text, \
+	    "its " HOLD_NOT_READY_WORDS, NULL) \
+	X(HEALTH_SCALED, waits_for_scale(q), 0, NONE, 1, scaled_text, "message", \
+	    "a worker is wanted, or no message waits") \
 	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \
@@ -259,7 +260,7 @@ static bool has_own_code(const struct judged *judged)
 static void measure_holds(const struct health_holds *holds, struct health_figure figures[HEALTH_CODES])
 {
 	for (int code = HEALTH_HOLDS; code < HEALTH_CODES; code++)
-		figures[code] = (struct health_figure){ 0, { HEALTH_NO_LIMIT, HEALTH_NO_LIMIT, 1 } };
+		figures[code] = (struct health_figure){ 0, { HEALTH_NO_LIMIT, HEALTH_NO_LIMIT, 1, false } };
 	for (int i = 0; i < HOLDS; i++) {
 		int code = (int)holds_code((enum hold)i);
 		bool unhealthy = holds_table[i].unhealthy;
@@ -267,7 +268,7 @@ static void measure_holds(const struct health_holds *holds, struct health_figure
 		if (code < HEALTH_HOLDS || code == HEALTH_CODES)
 			continue;
 		figures[code].limit = (struct health_limit){ unhealthy ? HEALTH_NO_LIMIT : 0,
-		    unhealthy ? 0 : HEALTH_NO_LIMIT, 1 };
+		    unhealthy ? 0 : HEALTH_NO_LIMIT, 1, false };
 		if (holds->counts[i] && !has_own_code(&holds->now[i]))
 			figures[code].value = 1;
 	}
@@ -320,9 +321,9 @@ void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q
 	const int64_t *n = gauge_of(q)->facts.n;
 
 #define FIGURE(code, figure, degraded, unhealthy, looks, ...) figures[code] = \
-    (struct health_figure){ figure, { degraded, unhealthy, looks } };
+    (struct health_figure){ figure, { degraded, unhealthy, looks, false } };
 	CODES(FIGURE)
-	figures[HEALTH_HANDLER_REFUSED].limit.proven = true;	/* a handler is READY */
+	figures[HEALTH_HANDLER_NOT_READY].limit.proven = true;	/* a handler is READY */
 	measure_holds(&health_of(q)->holds, figures);
 }
 

@@ -102,7 +102,7 @@ static void measure_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	f->n[FACT_WANTED] = atomic_load(&q->board->master.wanted);
 	f->n[FACT_RESTARTS] = (int64_t)atomic_load(&q->board->master.restarts);
 	f->n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
-	f->n[FACT_HANDLER_REFUSED] = holds_refused(q->board) != NULL;
+	f->n[FACT_HANDLER_NOT_READY] = holds_not_ready(q->board) != NULL;
 	if (f->n[FACT_BREAKER] > 0 && tries_handler(s, q))
 		f->n[FACT_NEXT_ATTEMPT] = left_ms(atomic_load(&breaker->until_ms), m->now_ms);
 }

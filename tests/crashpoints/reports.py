@@ -4,7 +4,7 @@ import re
 import socket
 
 _LINE = re.compile(r'#.*|[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.eE+-]+')
-LAST = "quredis_handler_refused"        # the last figure of the file
+LAST = "quredis_handler_not_ready"        # the last figure of the file
 
 
 class TextFile:

@@ -24,7 +24,7 @@ def test_the_old_handler_works_until_the_new_one_is_ready(renewing, versions, le
     assert r.code == 0 and r.out.startswith("its workers have the new handler, which is ready"), r
     works(d, ledger, "v2", "late")
     wait_for(lambda: living(d) == 1, 30)
-    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "ready": True, "refused": None, "failed": None, "waits_for": None}
+    assert state(d)["renewal"] == {"generation": 1, "outdated": 0, "ready": True, "not_ready": None, "failed": None, "waits_for": None}
     assert versions.loads() == ["v1", "v2"]
     assert d.stop() == 0
 
@@ -107,7 +107,7 @@ def test_a_successor_that_waits_for_redis_waits_on(renewing, versions, ledger, r
     r = background(d, "restart", "mail").result(100)
     redis.signal(SIGCONT)
     assert r.code == 75 and "the new one waits for its connection to Redis" in r.err, r
-    assert d.events("handler_refused") == [] and versions.loads() == ["v1"]
+    assert d.events("handler_not_ready") == [] and versions.loads() == ["v1"]
     wait_for(lambda: state(d)["renewal"]["outdated"] == 0, 30)
     works(d, ledger, "v2", "late")
     assert versions.loads() == ["v1", "v2"] and d.stop() == 0
@@ -118,7 +118,7 @@ def test_a_stop_does_not_wait_for_a_successor(renewing, versions):
     versions.set("v2", held=True)
     assert d.quredis("restart", "mail", "--no-wait").code == 0
     versions.wait_load("v2")
-    assert d.stop() == 0 and d.events("handler_refused") == []
+    assert d.stop() == 0 and d.events("handler_not_ready") == []
 
 
 def test_workers_are_replaced_one_after_the_other(renewing, versions, ledger, background):
@@ -165,7 +165,7 @@ def test_a_reload_has_the_new_code_of_a_deploy(quredisd, ledger, tmp):
     assert r.code == 78 and "quredis_missing" in r.err, r
     works(d, ledger, "three", "d")
     (tmp / "current").unlink()
-    assert d.quredis("reload").code == 78       # it tries again what was refused
+    assert d.quredis("reload").code == 78       # it tries again what was not ready
     works(d, ledger, "three", "e")
     assert d.stop() == 0
 

@@ -251,24 +251,27 @@ TEST(a_wanted_queue_without_a_worker_says_how_the_last_one_ended_and_when_the_ne
 	assert_int_equal(judge(), HOLD_BREAKER);
 }
 
-TEST(a_refused_handler_has_its_reason_until_the_refusal_ends, setup, master_teardown)
+TEST(a_handler_that_was_not_ready_has_its_reason_until_one_is, setup, master_teardown)
 {
 	static const char text[] = "its new handler was not ready, and workers with the old one go on: no module PIL";
 	char out[HOLD_TEXT_SIZE];
 
-	assert_null(holds_explain_refusal(mail(), out));
-	queues_set_refusal(&m.queues, MAIL, "no module PIL", 0);
+	assert_null(holds_explain_not_ready(mail(), out));
+	queues_set_not_ready(&m.queues, MAIL, "no module PIL", 0);
 	assert_string_equal(explained(1000), text);
 	assert_int_equal(judged.hold, HOLD_NONE);
+	queues_want_handler(&m.queues, MAIL);			/* the next one is not known to work either */
+	assert_string_equal(explained(1000), text);
+	assert_false(m.queues.items[MAIL].not_ready);
 	atomic_store(&mail()->sweeper.aside, 1);		/* another reason hides it there */
 	assert_string_not_equal(explained(1000), text);
-	assert_string_equal(holds_explain_refusal(mail(), out), text);
-	queues_widen_refusal(&m.queues, MAIL);
-	assert_string_equal(holds_explain_refusal(mail(), out),
+	assert_string_equal(holds_explain_not_ready(mail(), out), text);
+	queues_widen_not_ready(&m.queues, MAIL);
+	assert_string_equal(holds_explain_not_ready(mail(), out),
 	    "its handler failed, and none has been ready since: no module PIL");
 	assert_int_equal(judge(), HOLD_LOADING);		/* also before the first start */
-	queues_set_refusal(&m.queues, MAIL, NULL, 0);
-	assert_null(holds_explain_refusal(mail(), out));
+	queues_set_not_ready(&m.queues, MAIL, NULL, 0);
+	assert_null(holds_explain_not_ready(mail(), out));
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -18,7 +18,7 @@ static const struct conf_queue *conf;
 static const struct process *worker(int index, enum process_state state)
 {
 	for (const struct process *p = NULL; (p = processes_next(&m.processes, p, PROCESS_WORKER)) != NULL;)
-		if (p->state == state && p->role.index == index)
+		if (p->state == state && p->role.index == index && p->role.queue == MAIL)
 			return p;
 	return NULL;
 }
@@ -77,9 +77,9 @@ static const struct process *restart(int64_t now_ms)
 	return worker(0, PROCESS_LOADING);
 }
 
-static uint32_t refusal(void)
+static uint32_t not_ready(void)
 {
-	return atomic_load(&m.board->queues[MAIL].master.refused);
+	return atomic_load(&m.board->queues[MAIL].master.not_ready);
 }
 
 static uint32_t generation_that_works(void)
@@ -123,9 +123,9 @@ TEST(a_handler_that_does_not_load_is_tried_once, setup, master_teardown)
 	staffing_step(&m, 2000);
 	assert_int_equal(successor->state, PROCESS_LEAVING);
 	assert_int_equal(order_of(successor), ORDER_FINISH);
-	assert_logged("handler_refused", "with exit status 1: no module PIL");
-	assert_true(mail()->refused);
-	assert_int_equal(refusal(), REFUSAL_OF_NEW);
+	assert_logged("handler_not_ready", "with exit status 1: no module PIL");
+	assert_true(mail()->not_ready);
+	assert_int_equal(not_ready(), NOT_READY_NEW);
 	staffing_step(&m, 60000);
 	assert_int_equal(master_forks.n, forks);
 	assert_int_equal(mail()->serving, 2);
@@ -140,8 +140,8 @@ TEST(a_successor_that_dies_is_not_started_again, setup, master_teardown)
 
 	master_end_worker(processes_slot(&m.processes, successor), false, 2000);
 	staffing_step(&m, 3000);
-	assert_true(mail()->refused);
-	assert_logged("handler_refused", "died");
+	assert_true(mail()->not_ready);
+	assert_logged("handler_not_ready", "died");
 	assert_int_equal(master_forks.n, forks);
 }
 
@@ -152,10 +152,10 @@ TEST(a_successor_whose_handler_does_not_load_yet_proves_nothing, setup, master_t
 	atomic_store(&slot_of(successor)->loading, 0);
 	staffing_step(&m, 3600000);		/* Redis is away */
 	assert_int_equal(successor->state, PROCESS_LOADING);
-	assert_false(mail()->refused);
+	assert_false(mail()->not_ready);
 	master_end_worker(processes_slot(&m.processes, successor), true, 3600000);
 	staffing_step(&m, 3600000);
-	assert_false(mail()->refused);
+	assert_false(mail()->not_ready);
 	assert_null(worker(0, PROCESS_LOADING));		/* after a pause */
 	staffing_step(&m, 3601000);
 	assert_non_null(worker(0, PROCESS_LOADING));
@@ -171,7 +171,7 @@ TEST(a_fork_that_fails_refuses_nothing, setup, master_teardown)
 	master_forks.error = 0;
 	staffing_step(&m, 3600000);
 	assert_non_null(worker(0, PROCESS_LOADING));
-	assert_false(mail()->refused);
+	assert_false(mail()->not_ready);
 }
 
 TEST(a_successor_takes_over_at_once_from_a_worker_that_died, setup, master_teardown)
@@ -220,7 +220,7 @@ TEST(a_second_restart_ends_the_load_of_the_first, setup, master_teardown)
 	master_end_worker(slot, false, 4000);
 	staffing_step(&m, 4000);
 	assert_int_equal(worker(0, PROCESS_LOADING)->role.generation, 2);
-	assert_false(mail()->refused);
+	assert_false(mail()->not_ready);
 }
 
 TEST(workers_that_do_not_work_are_replaced_at_once, setup, master_teardown)
@@ -275,18 +275,18 @@ TEST(a_handler_that_only_one_worker_can_load_is_not_tried_again, setup, master_t
 	start(worker(1, PROCESS_LOADING), 1, 2000);
 	load(worker(1, PROCESS_LOADING), SLOT_NOT_LOADED);
 	staffing_step(&m, 3000);
-	assert_true(mail()->refused);
+	assert_true(mail()->not_ready);
 	forks = master_forks.n;
 	master_end_worker(processes_slot(&m.processes, worker(1, PROCESS_LEAVING)), true, 3500);
 	for (int64_t now_ms = 4000; now_ms < 60000; now_ms += 1000)
 		staffing_step(&m, now_ms);
 	assert_int_equal(master_forks.n, forks);
-	assert_true(mail()->refused);
+	assert_true(mail()->not_ready);
 	assert_int_equal(renewal_outdated(&m.queues, MAIL), 1);
 	assert_int_equal(generation_that_works(), 1);
 }
 
-TEST(a_worker_that_loads_the_refused_handler_all_the_same_ends_the_refusal, setup, master_teardown)
+TEST(a_worker_that_loads_the_handler_all_the_same_proves_it, setup, master_teardown)
 {
 	const struct process *successor = restart(1000);
 
@@ -295,78 +295,81 @@ TEST(a_worker_that_loads_the_refused_handler_all_the_same_ends_the_refusal, setu
 	master_end_worker(processes_slot(&m.processes, worker(1, PROCESS_SERVING)), true, 3000);
 	staffing_step(&m, 100000);		/* in place of the dead one */
 	assert_int_equal(worker(1, PROCESS_SERVING)->role.generation, 1);
-	assert_true(mail()->refused);
+	assert_true(mail()->not_ready);
 	start(worker(1, PROCESS_SERVING), 1, 100000);
 	load(worker(1, PROCESS_SERVING), SLOT_LOADED);
 	staffing_step(&m, 110000);
-	assert_false(mail()->refused);
+	assert_false(mail()->not_ready);
 	assert_int_equal(generation_that_works(), 1);
 }
 
-/* Both old workers serve, and the new handler is refused. */
-static void refuse(void)
+/* Both old workers serve, and the new handler was not ready. */
+static void be_not_ready(void)
 {
 	load(restart(1000), SLOT_NOT_LOADED);
 	staffing_step(&m, 2000);
-	assert_true(mail()->refused);
+	assert_true(mail()->not_ready);
 	assert_int_equal(renewal_outdated(&m.queues, MAIL), 2);
 }
 
 TEST(an_old_worker_that_starts_its_handler_again_has_the_newest_one, setup, master_teardown)
 {
-	refuse();
+	be_not_ready();
 	start(worker(0, PROCESS_SERVING), 1, 3000);
 	staffing_step(&m, 3000);
 	assert_int_equal(renewal_outdated(&m.queues, MAIL), 1);
-	assert_true(mail()->refused);				/* the other one goes on with the old handler */
+	assert_true(mail()->not_ready);				/* the other one goes on with the old handler */
 	assert_false(renewal_is_loaded(&m.queues, MAIL));
 	assert_int_equal(generation_that_works(), 0);
 	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
 	staffing_step(&m, 4000);
-	assert_false(mail()->refused);				/* the file was corrected: the other one is replaced, too */
+	assert_false(mail()->not_ready);				/* the file was corrected: the other one is replaced, too */
 	assert_int_equal(generation_that_works(), 1);
 	assert_non_null(worker(1, PROCESS_LOADING));
 	assert_null(worker(0, PROCESS_LOADING));
 	assert_int_equal(order_of(worker(0, PROCESS_SERVING)), ORDER_RUN);
 }
 
-TEST(a_refusal_ends_with_the_last_old_handler, setup, master_teardown)
+TEST(what_is_known_against_the_new_one_ends_with_the_last_old_handler, setup, master_teardown)
 {
-	refuse();
+	be_not_ready();
 	start(worker(0, PROCESS_SERVING), 1, 3000);
 	start(worker(1, PROCESS_SERVING), 1, 3000);
 	staffing_step(&m, 3000);
 	assert_int_equal(renewal_outdated(&m.queues, MAIL), 0);
-	assert_false(mail()->refused);
-	assert_int_equal(refusal(), REFUSAL_OF_ALL);
+	assert_false(mail()->not_ready);
+	assert_int_equal(not_ready(), NOT_READY_ALL);
 	assert_int_equal(generation_that_works(), 1);		/* now the breaker is about the newest one */
 	assert_null(worker(0, PROCESS_LOADING));		/* a successor could do no more */
 	atomic_store(&m.board->queues[MAIL].workers.breaker.step, 1);
 	staffing_step(&m, 4000);
-	assert_int_equal(refusal(), REFUSAL_NONE);		/* the breaker has the newer failure */
+	assert_int_equal(not_ready(), NOT_READY_NONE);		/* the breaker has the newer failure */
 }
 
 TEST(what_failed_is_known_until_a_handler_is_ready, setup, master_teardown)
 {
 	struct queue_breaker *breaker = &m.board->queues[MAIL].workers.breaker;
 
-	for (int i = 0; i < 2; i++)
-		load(worker(i, PROCESS_SERVING), SLOT_NOT_LOADED);
+	load(worker(0, PROCESS_SERVING), SLOT_NOT_LOADED);
+	load(worker(1, PROCESS_SERVING), SLOT_NOT_LOADED);
 	slot_note_failure(slot_of(worker(1, PROCESS_SERVING)), "no module PIL", 13, 500);
-	atomic_store(&breaker->cause, handler_cause_unready(false, 1, 0));
-	atomic_store(&breaker->step, 1);
+	breaker->cause = handler_cause_unready(false, 1, 0);
+	breaker->step = 1;
 	for (int64_t now_ms = 1000; now_ms < 3000; now_ms += 1000) {
 		queues_recycle(&m.queues, MAIL, now_ms);
 		staffing_step(&m, now_ms);
-		assert_int_equal(atomic_load(&breaker->step), 0);
-		assert_int_equal(refusal(), REFUSAL_OF_ALL);
-		assert_string_equal(slot_text_read(&m.board->queues[MAIL].master.refusal).text,
+		assert_int_equal(not_ready(), NOT_READY_ALL);
+		assert_string_equal(slot_text_read(&m.board->queues[MAIL].master.not_ready_why).text,
 		    "its handler ended before it was ready, with exit status 1: no module PIL");
-		assert_false(mail()->refused);			/* nothing is known against this one */
+		assert_false(mail()->not_ready);		/* nothing is known against this one */
+		for (int i = 0; i < 2; i++) {
+			load(worker(i, PROCESS_SERVING), SLOT_UNLOADED);
+			master_end_worker(processes_slot(&m.processes, worker(i, PROCESS_LEAVING)), false, now_ms);
+		}
 	}
 	load(worker(0, PROCESS_SERVING), SLOT_LOADED);
-	staffing_step(&m, 4000);
-	assert_int_equal(refusal(), REFUSAL_NONE);
+	renewal_step(&m.queues, MAIL, 4000);
+	assert_int_equal(not_ready(), NOT_READY_NONE);
 }
 
 /* Its handler is the old one again, so no process of it says anything about the new one. */

@@ -4,7 +4,7 @@
 #include "sweeper/report/health_rule.h"
 #include "tests/unit/unit.h"
 
-static const struct health_limit both = { 100, 1000, 1 };
+static const struct health_limit both = { 100, 1000, 1, false };
 
 static enum queue_health_level look(struct health_check *c, int64_t value)
 {
@@ -41,6 +41,19 @@ TEST(better_below_nine_tenths_at_two_looks)
 	assert_int_equal(look(&c, 0), QUEUE_HEALTHY);
 }
 
+TEST(one_look_ends_what_is_proven_to_have_ended)
+{
+	static const struct health_limit proven = { 0, INT64_MAX, 1, true };
+	struct health_check c = {0};
+
+	health_rule_look(&c, 1, &proven);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
+	health_rule_look(&c, -1, &proven);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
+	health_rule_look(&c, 0, &proven);
+	assert_int_equal(c.level, QUEUE_HEALTHY);
+}
+
 /* Up and down about either limit, and about nine tenths of it: one change each. */
 TEST(does_not_flap)
 {
@@ -71,7 +84,7 @@ TEST(better_by_as_much_as_both_looks_allow)
 
 TEST(small_limits)
 {
-	static const struct health_limit none = { 0, 1, 1 }, few = { 9, HEALTH_NO_LIMIT, 1 };
+	static const struct health_limit none = { 0, 1, 1, false }, few = { 9, HEALTH_NO_LIMIT, 1, false };
 	struct health_check c = {0};
 
 	health_rule_look(&c, 1, &none);
@@ -106,7 +119,7 @@ TEST(what_is_not_known_changes_nothing)
 /* Rescue sees to them within a lease or two. */
 TEST(orphans_at_the_second_look)
 {
-	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT, 2 };
+	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT, 2, false };
 	struct health_check c = {0};
 
 	health_rule_look(&c, 3, &limit);
@@ -150,7 +163,7 @@ TEST(what_would_be_worse)
 
 TEST(recovering_until_the_looks_agree)
 {
-	static const struct health_limit flag = { 0, HEALTH_NO_LIMIT, 1 };
+	static const struct health_limit flag = { 0, HEALTH_NO_LIMIT, 1, false };
 	struct health_check c = {0}, breaker = {0};
 
 	assert_false(health_rule_is_recovering(&c, 0, &both));

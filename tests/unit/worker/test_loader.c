@@ -143,7 +143,7 @@ TEST(a_worker_keeps_its_process_while_the_newest_handler_is_not_known_to_work, s
 	atomic_store(&w->env->slot->handler_generation, 1);
 	turn();
 	assert_false(process.kept);
-	atomic_store(&words->refused, REFUSAL_OF_NEW);			/* it could load, and another worker could not */
+	atomic_store(&words->not_ready, NOT_READY_NEW);			/* it could load, and another worker could not */
 	turn();
 	assert_true(process.kept);
 	atomic_store(&words->conf_generation, 2);		/* its next process would be of its old configuration */
@@ -152,7 +152,7 @@ TEST(a_worker_keeps_its_process_while_the_newest_handler_is_not_known_to_work, s
 	assert_false(process.kept);
 	atomic_store(&words->conf_generation, 0);
 	atomic_store(&words->newest_generation, 1);
-	atomic_store(&words->refused, REFUSAL_NONE);
+	atomic_store(&words->not_ready, NOT_READY_NONE);
 	turn();
 	assert_false(process.kept);
 }

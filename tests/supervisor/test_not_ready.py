@@ -15,9 +15,9 @@ def test_a_handler_that_does_not_load_leaves_the_old_one_in_place(renewing, vers
     why = "its handler ended before it was ready, with exit status 1: no module PIL"
     r = d.quredis("restart", "mail")
     assert r.code == 78 and f"mail: the new handler was not ready, and workers with the old one go on: {why}" in r.err, r
-    assert why in d.wait_event("handler_refused", queue="mail")["reason"]
+    assert why in d.wait_event("handler_not_ready", queue="mail")["reason"]
     reason = f"its new handler was not ready, and workers with the old one go on: {why}"
-    assert state(d)["state"] == "running" and state(d)["reason"] == reason and state(d)["renewal"]["refused"] == why
+    assert state(d)["state"] == "running" and state(d)["reason"] == reason and state(d)["renewal"]["not_ready"] == why
     assert reason in d.quredis("status", "mail").out
     wait_for(lambda: reason in d.quredis("nodes", "--json").out, 30, "a report with the reason, which the console shows")
     works(d, ledger, "v1", "after")
@@ -30,35 +30,35 @@ def test_a_handler_that_does_not_load_leaves_the_old_one_in_place(renewing, vers
     versions.set("v2")
     assert d.quredis("restart", "mail").code == 0
     works(d, ledger, "v2", "repaired")
-    assert state(d)["reason"] is None and len(d.events("handler_refused")) == 1 and d.stop() == 0
+    assert state(d)["reason"] is None and len(d.events("handler_not_ready")) == 1 and d.stop() == 0
 
 
-def test_a_refused_handler_shows_where_an_operator_looks(quredisd, handler, versions, tmp):
+def test_a_handler_that_was_not_ready_shows_where_an_operator_looks(quredisd, handler, versions, tmp):
     page = tmp / "quredis.prom"
     d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=1)],
                  health={"enabled": True, "interval": "1s"}, metrics={"textfile": str(page), "interval": "1s"})
     wait_for(lambda: d.events("handler_ready"), 30)
-    wait_for(lambda: page.exists() and 'quredis_handler_refused{queue="mail"} 0' in page.read_text(), 30, "a sample")
+    wait_for(lambda: page.exists() and 'quredis_handler_not_ready{queue="mail"} 0' in page.read_text(), 30, "a sample")
     versions.set("broken")
     assert d.quredis("restart", "mail").code == 78
     why = "new handler was not ready, and workers with the old one go on: its handler ended before it was ready, with exit status 1: no module PIL"
-    reason = wait_for(lambda: reasons(d).get("handler_refused"), 30, "a report of health")
+    reason = wait_for(lambda: reasons(d).get("handler_not_ready"), 30, "a report of health")
     assert reason["status"] == "degraded" and reason["text"] == f"its {why}; correct it, then quredis restart mail"
     assert d.quredis("health", "mail").out.count("was not ready") == 1
-    wait_for(lambda: '"handler_refused":true' in d.quredis("nodes", "--json").out.replace(" ", ""), 30, "a report of the node")
-    wait_for(lambda: 'quredis_handler_refused{queue="mail"} 1' in page.read_text(), 30, "a sample")
+    wait_for(lambda: '"handler_not_ready":true' in d.quredis("nodes", "--json").out.replace(" ", ""), 30, "a report of the node")
+    wait_for(lambda: 'quredis_handler_not_ready{queue="mail"} 1' in page.read_text(), 30, "a sample")
     found = {f["check"]: f for f in json.loads(d.quredis("doctor", "--json").out)}
     assert found["supervisor"]["where"] == "mail" and found["supervisor"]["what"] == f"the {why}"
     assert found["supervisor"]["advice"] == f"correct the new handler, then: quredis -c {d.conf} restart mail"
     assert found["health"]["severity"] == "note" and "see check supervisor" in found["health"]["what"]
     versions.set("v2")
     assert d.quredis("restart", "mail").code == 0
-    wait_for(lambda: "handler_refused" not in reasons(d), 30, "a queue that has recovered")
-    wait_for(lambda: 'quredis_handler_refused{queue="mail"} 0' in page.read_text(), 30, "a sample")
+    wait_for(lambda: "handler_not_ready" not in reasons(d), 30, "a queue that has recovered")
+    wait_for(lambda: 'quredis_handler_not_ready{queue="mail"} 0' in page.read_text(), 30, "a sample")
     assert "was not ready" not in d.quredis("doctor").out and d.stop() == 0
 
 
-def test_a_worker_does_not_recycle_while_the_new_handler_is_refused(renewing, versions, ledger):
+def test_a_worker_does_not_recycle_while_the_new_handler_is_not_ready(renewing, versions, ledger):
     d = renewing(recycle={"jobs": 2})
     versions.set("broken")
     assert d.quredis("restart", "mail").code == 78
@@ -82,14 +82,14 @@ def test_an_old_handler_that_ends_is_the_new_one_at_its_next_start(renewing, ver
     os.kill(versions.pids()[0], SIGKILL)
     wait_for(lambda: state(d)["state"] == "breaker", 30)
     assert "no module PIL" in state(d)["reason"] and "old one" not in state(d)["reason"]
-    wait_for(lambda: (r := state(d)["renewal"])["outdated"] == 0 and r["refused"] is None and not r["ready"])
+    wait_for(lambda: (r := state(d)["renewal"])["outdated"] == 0 and r["not_ready"] is None and not r["ready"])
     versions.set("v2")
     works(d, ledger, "v2", "repaired")
     wait_for(lambda: state(d)["state"] == "running" and state(d)["reason"] is None, 30)
-    assert state(d)["renewal"]["ready"] and state(d)["renewal"]["refused"] is None and d.stop() == 0
+    assert state(d)["renewal"]["ready"] and state(d)["renewal"]["not_ready"] is None and d.stop() == 0
 
 
-def test_a_refused_handler_that_loads_after_all_is_renewed(renewing, versions, ledger):
+def test_a_handler_that_was_not_ready_that_loads_after_all_is_renewed(renewing, versions, ledger):
     d = renewing(workers=2)
     works(d, ledger, "v1", "first")
     versions.set("broken")
@@ -97,11 +97,11 @@ def test_a_refused_handler_that_loads_after_all_is_renewed(renewing, versions, l
     os.kill(versions.pids()[0], SIGKILL)
     wait_for(lambda: versions.loads().count("broken") >= 2, 30)
     wait_for(lambda: state(d)["renewal"]["outdated"] == 1)
-    assert state(d)["renewal"]["refused"] is not None and state(d)["state"] == "running" and d.events("breaker_opened") == []
+    assert state(d)["renewal"]["not_ready"] is not None and state(d)["state"] == "running" and d.events("breaker_opened") == []
     works(d, ledger, "v1", "the other one")
     versions.set("v2")
     wait_for(lambda: state(d)["renewal"]["outdated"] == 0, 60)
-    wait_for(lambda: state(d)["renewal"]["refused"] is None)
+    wait_for(lambda: state(d)["renewal"]["not_ready"] is None)
     for n in range(5):
         works(d, ledger, "v2", f"renewed {n}")
     assert d.stop() == 0
@@ -116,7 +116,7 @@ def test_an_old_configuration_keeps_its_handler(renewing, versions, ledger, tmp)
     os.kill(versions.pids()[0], SIGKILL)
     versions.wait_load("v1", 2)
     works(d, ledger, "v1", "again")
-    assert state(d)["renewal"]["outdated"] == 1 and state(d)["renewal"]["refused"] is not None and d.stop() == 0
+    assert state(d)["renewal"]["outdated"] == 1 and state(d)["renewal"]["not_ready"] is not None and d.stop() == 0
 
 
 def test_a_reload_keeps_the_old_handler_too_and_tries_again(renewing, versions, ledger, tmp):
@@ -136,7 +136,7 @@ def test_a_reload_keeps_the_old_handler_too_and_tries_again(renewing, versions, 
     assert d.quredis("reload").code == 0
     assert versions.loads() == ["v1", "broken", "broken", "v2"]
     d.conf.write_text("queues = (")
-    r = d.quredis("reload", "--json")
+    r = d.quredis("reload", "--json", "-s", str(d.dir / "c"))
     said = json.loads(r.out)
     assert r.code == 78 and said["ok"] is False and all(text in r.err for text in said["errors"]), r
     assert d.stop() == 0
@@ -167,7 +167,7 @@ def test_a_queue_is_not_healthy_before_a_handler_is_ready_again(quredisd, handle
     why = "its handler failed, and none has been ready since: its handler ended before it was ready, with exit status 1: no module PIL"
     now = state(d)
     assert (now["state"], now["reason"]) == ("loading", "its handler loads, and is not ready yet; also: " + why)
-    assert wait_for(lambda: reasons(d).get("handler_refused"), 30, "a report of the load")["text"] == why
+    assert wait_for(lambda: reasons(d).get("handler_not_ready"), 30, "a report of the load")["text"] == why
     versions.release("broken.again")
     assert restart.result(30).code == 78
     wait_for(lambda: state(d)["state"] == "breaker", 30)
