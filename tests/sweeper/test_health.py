@@ -651,6 +651,16 @@ def test_a_supervisor_that_was_killed_judges_at_once_when_it_is_back(redis, qure
     assert d.stop() == 0
 
 
+def test_a_queue_that_a_living_supervisor_has_not_judged_yet_is_told_from_a_dead_host(redis, quredisd):
+    c = redis.client()
+    d = quredisd(start=False, queues=[queue("mail", "/bin/cat")], health=health())
+    r = d.quredis("health", "mail")
+    assert r.code == 3 and "no supervisor reports: is one with health.enabled running?" in r.err, r
+    c.set(f"quredis:node:{d.tag}", json.dumps({"node": d.tag, "at_ms": server_ms(c), "queues": []}))
+    r = d.quredis("health", "mail")
+    assert r.code == 3 and "no report yet: a supervisor that has just started, or just got a queue, judges it within some seconds" in r.err, r
+
+
 def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, quredis):
     c = redis.client()
     cat = handler("cat")
