@@ -252,7 +252,8 @@ static void settle_suspect(struct worker *w, struct place p, const struct persis
 
 /*
  * Of several messages that a process has read, it may wait for another one than the oldest. An isolated function runs
- * each in a process of its own, one after the other: it was the oldest, and no other had begun.
+ * each in a process of its own, one after the other, so the oldest was running, unless its answer has met the timeout:
+ * then the next one has begun, and all but the oldest are marked as redelivered.
  */
 static void settle_timed_out(struct worker *w, struct place p, bool oldest, const struct persistent_end *e,
     int64_t now_ms)

@@ -502,6 +502,13 @@ def test_run_says_what_it_takes_from_a_list(quredis, redis, ledger, tmp):
     assert "for real" not in quredis("run", "mail", "x", conf=conf).err
 
 
+def test_run_names_a_function_and_not_its_interpreter(quredis, redis, tmp):
+    (tmp / "jobs.py").write_text("def handle(message):\n    pass\n")
+    conf = write_conf(tmp, redis, {"name": "mail", "function": f"{tmp}/jobs.py:handle"})
+    r = quredis("run", "mail", "x", "--dry-run", conf=conf)
+    assert r.code == 0 and f"would run {tmp}/jobs.py:handle on a message of 1 bytes" in r.err
+
+
 def test_run_on_a_dead_letter_that_does_not_exist(quredis, redis, ledger, tmp):
     c = redis.client()
     q, records = letters_of(c)
