@@ -167,6 +167,17 @@ static void keep_tail(struct handler_output *o, const char *data, size_t len)
 	o->tail_len += len;
 }
 
+void handler_output_say(struct handler_output *o, uint64_t speaker, struct message *message, const char *line,
+    size_t len)
+{
+	handler_output_show(o, speaker, message);
+	emit_part(o, &o->streams[HANDLER_STREAM_STDERR]);
+	handler_output_take(o, &o->streams[HANDLER_STREAM_STDERR], line, len);
+	handler_output_take(o, &o->streams[HANDLER_STREAM_STDERR], "\n", 1);
+	keep_tail(o, line, len);
+	keep_tail(o, "\n", 1);
+}
+
 /* Returns false if there is no more to read now. */
 static bool read_chunk(struct handler_output *o, struct handler_stream *s, size_t *total)
 {

@@ -62,6 +62,9 @@ void handler_output_catch_up(struct handler_output *o);		/* reads all that was w
 void handler_output_credit(struct handler_output *o, int64_t now_ms);
 /* Takes a piece of the output of a stream that did not come from its descriptor. */
 void handler_output_take(struct handler_output *o, struct handler_stream *s, const char *data, size_t len);
+/* Takes a line without its newline as if `speaker` had written it to stderr. */
+void handler_output_say(struct handler_output *o, uint64_t speaker, struct message *message, const char *line,
+    size_t len);
 /* Reads the rest of the pipes, logs lines without an end and the number of dropped lines, and closes the
  * descriptors. */
 void handler_output_end(struct handler_output *o);

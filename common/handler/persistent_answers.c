@@ -157,6 +157,18 @@ static void take_sign_of_life(struct persistent *p, int i, const struct handler_
 		keep_progress(p, r);
 }
 
+/* The only output whose job is known while others are unanswered. */
+static void take_log(struct persistent *p, int i, const struct handler_reply *r)
+{
+	const struct persistent_job *job = persistent_window_at(&p->window, i);
+	struct message m;
+
+	message_parse(&m, &p->lines, job->raw, job->raw_len);
+	persistent_answers_hush(p);
+	handler_output_say(&p->output, job->serial, &m, r->reason, r->reason_len);
+	persistent_answers_hush(p);
+}
+
 const struct handler_reply *persistent_progress(struct persistent *p)
 {
 	bool progressed = p->answers.progressed;
@@ -205,17 +217,17 @@ static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 
 /*
  * The line has the form of an answer, and the token of no unanswered job. True: it has the token of a job that was
- * answered. A sign of life is ignored then, since a thread of the handler may send it.
+ * answered. What is no verdict is ignored then, since a thread of the handler may send it.
  */
-static bool take_repeated(struct persistent *p, const struct handler_reply *r, bool sign_of_life, const char *line,
+static bool take_repeated(struct persistent *p, const struct handler_reply *r, bool verdict, const char *line,
     size_t len)
 {
 	struct answered_job *job = persistent_answered_find(&p->answers.answered, r->token);
 	struct message m;
 
-	if (job == NULL || (job->repeat_logged && !sign_of_life))
+	if (job == NULL || (job->repeat_logged && verdict))
 		return false;
-	if (sign_of_life)
+	if (!verdict)
 		return true;
 	job->repeat_logged = true;
 	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)),
@@ -243,10 +255,10 @@ static enum line_fate take_reply(struct persistent *p, enum handler_line is, str
     const char *line, size_t len)
 {
 	int i = persistent_window_find(&p->window, out->token);
-	bool sign_of_life = is == HANDLER_LINE_REPLY && handler_verb_is_sign_of_life(out->verb);
+	bool verdict = is == HANDLER_LINE_UNKNOWN || handler_verb_is_verdict(out->verb);
 
 	if (i == -1)
-		return take_repeated(p, out, sign_of_life, line, len) ? LINE_DROPPED : LINE_IS_OUTPUT;
+		return take_repeated(p, out, verdict, line, len) ? LINE_DROPPED : LINE_IS_OUTPUT;
 	if (is == HANDLER_LINE_UNKNOWN && !handler_has_reply_fd(p->conf))
 		return LINE_IS_OUTPUT;
 	if (p->answers.desync != NULL)
@@ -255,9 +267,12 @@ static enum line_fate take_reply(struct persistent *p, enum handler_line is, str
 	out->serial = persistent_window_at(&p->window, i)->serial;
 	if (is == HANDLER_LINE_UNKNOWN)
 		handler_reply_unknown(out, CONF_MODE_PERSISTENT, line, len, p->answers.unknown);
-	if (!sign_of_life)
+	if (verdict)
 		return take_answer(p, i, out) ? LINE_ANSWERS : LINE_DROPPED;
-	take_sign_of_life(p, i, out);
+	if (out->verb == VERB_LOG)
+		take_log(p, i, out);
+	else
+		take_sign_of_life(p, i, out);
 	return LINE_DROPPED;
 }
 

@@ -36,11 +36,12 @@ static const struct verb {
 	[VERB_REJECT] = { 6, true, ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_BEAT] = { 4, true, 0 },
 	[VERB_PROGRESS] = { 8, true, ARGUMENT_PERCENT | ARGUMENT_REASON },
+	[VERB_LOG] = { 3, false, ARGUMENT_REASON },
 };
 
 const char *const handler_verb_names[VERBS] = {
 	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_BEAT] = "BEAT",
-	[VERB_PROGRESS] = "PROGRESS",
+	[VERB_PROGRESS] = "PROGRESS", [VERB_LOG] = "LOG",
 };
 
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
@@ -245,7 +246,7 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 		return HANDLER_LINE_OUTPUT;
 	if (out->verb == VERBS)
 		return HANDLER_LINE_UNKNOWN;
-	at = skip_blanks(at, end);
+	at = out->verb == VERB_LOG ? at + (at < end) : skip_blanks(at, end);	/* a line of a log may be indented */
 	if (at < end && verbs[out->verb].arguments == 0)
 		return HANDLER_LINE_OUTPUT;
 	if ((verbs[out->verb].arguments & ARGUMENT_PERCENT) != 0 && !take_percent(out, &at, end))
@@ -267,10 +268,10 @@ void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const
 	snprintf(text, sizeof(text), "%.*s", (int)len, line);
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
 	near = nearest(word, names, n);
-	written = snprintf(reason, HANDLER_REASON_SHOWN,
-	    "unknown verb: expected %sRETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s",
-	    mode == CONF_MODE_PERSISTENT ? "OK, " : "", near == NULL ? "" : " (did you mean ", near == NULL ? "" : near,
-	    near == NULL ? "" : "?)", text);
+	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s: %s",
+	    mode == CONF_MODE_PERSISTENT ? "OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG"
+	    : "RETRY, FAIL, REJECT, BEAT or PROGRESS",
+	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);
 	out->verb = VERB_FAIL;
 	out->delay_ms = -1;
 	out->class_len = 0;

@@ -11,7 +11,7 @@
  * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A
  * persistent handler names a job by its token, after the verb; an exec handler has only one job, and no token.
  */
-enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB_PROGRESS, VERBS };
+enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB_PROGRESS, VERB_LOG, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
 #define HANDLER_TOKEN_LEN 16	/* digits of the token of a job (token.h); manuals call it its serial */
@@ -34,7 +34,7 @@ struct handler_reply {
 	bool ended;
 	int signal;			/* ended: 0: by no signal */
 	int code;			/* ended: -1: no exit status */
-	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS: any bytes except a newline */
+	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS, LOG: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
 	uint64_t serial;		/* the number by which its owner gave the job; 0 in exec mode */
@@ -54,10 +54,15 @@ enum handler_line {
 	HANDLER_LINE_UNKNOWN
 };
 
-/* True: the handler still works. False: this is its verdict. */
+/* The handler still works. */
 static inline bool handler_verb_is_sign_of_life(enum handler_verb verb)
 {
 	return verb == VERB_BEAT || verb == VERB_PROGRESS;
+}
+
+static inline bool handler_verb_is_verdict(enum handler_verb verb)
+{
+	return verb < VERB_BEAT;
 }
 
 /*

@@ -51,7 +51,7 @@ class Runner:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([str(self.program), *map(str, first), *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=log,
                                             env={**os.environ, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
-        self.serials = []
+        self.serials, self.logged = [], []
 
     def write(self, *messages, keys=""):
         """In one write, so that the runner may have read them all before it runs the first."""
@@ -63,8 +63,11 @@ class Runner:
         self.process.stdin.flush()
 
     def answer(self):
-        """(number of its message, the answer without its serial)"""
-        verb, serial, *rest = self.process.stdout.readline().decode().rstrip("\n").split(" ", 2)
+        """(number of its message, the answer without its serial); lines of the log before it count as said."""
+        while (line := self.process.stdout.readline().decode().rstrip("\n")).startswith("LOG "):
+            _, serial, text = f"{line} ".split(" ", 2)
+            self.logged.append((self.serials.index(serial.encode()), text.rstrip()))
+        verb, serial, *rest = line.split(" ", 2)
         return self.serials.index(serial.encode()), " ".join([verb, *rest])
 
     def ask(self, *messages, keys=""):
@@ -79,7 +82,7 @@ class Runner:
         return self.process.wait(60), rest
 
     def said(self):
-        return self.log.read_text(errors="replace")
+        return self.log.read_text(errors="replace") + "".join(f"{text}\n" for _, text in self.logged)
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ def test_the_worker_dies_after_the_verdict(redis, quredisd, handler, ledger, tmp
 
 
 @pytest.mark.parametrize("reply, why", [
-    ("REJCT $s no mail", "FAIL: unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT "),
+    ("REJCT $s no mail", "FAIL: unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG (did you mean REJECT?): REJCT "),
     ("OK 77", "timed out after "), ("ok $s", "timed out after "),
 ])
 def test_the_record_says_what_was_no_answer(redis, quredisd, handler, reply, why):

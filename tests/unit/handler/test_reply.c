@@ -257,6 +257,14 @@ TEST(unknown_verbs, begin_persistent)
 			fail_msg("not unknown: %s", lines[i]);
 }
 
+TEST(lines_of_the_log, begin_persistent)
+{
+	is("LOG 1", VERB_LOG, 1, -1, "");
+	is("LOG 1   indented class=a  ", VERB_LOG, 1, -1, "  indented class=a");
+	mode = CONF_MODE_EXEC;
+	assert_int_equal(parse("LOG text"), HANDLER_LINE_UNKNOWN);
+}
+
 /* ---- exec mode: no serial ---- */
 
 TEST(verbs_of_exec, begin_exec)
@@ -358,7 +366,7 @@ TEST(an_unknown_verb_is_a_failure)
 	handler_reply_unknown(&reply, CONF_MODE_PERSISTENT, line, strlen(line), reason);
 	assert_int_equal(reply.verb, VERB_FAIL);
 	assert_int_equal(reply.class_len, 0);
-	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): "
+	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG (did you mean REJECT?): "
 	    "REJCT 1234567890123456 no mail");
 	assert_int_equal(reply.reason_len, strlen(reply.reason));
 }

@@ -117,6 +117,23 @@ TEST(last_words_before_the_other_job_was_read, loop_begin, loop_end)
 	assert_string_equal(loop.end_stderr, "oops\n");
 }
 
+/* A handler that works on several jobs at once says of which one it speaks. */
+TEST(a_line_of_the_log_names_its_job, loop_begin, loop_end)
+{
+	loop.conf.window = 3;
+	loop_start();
+	loop_give("err first\nhold");
+	loop_give("err second\nsay LOG @ Trace:\nsay LOG @   line 1\nsay FAIL @");
+	loop_give("say FAIL @\nrelease\nsay LOG @ late");
+	loop_until_answers(3);
+	assert_string_equal(loop.got[0].stderr_tail, "Trace:\n  line 1\n");
+	assert_string_equal(loop.got[1].stderr_tail, "");
+	said(2, "Trace:");
+	said(2, "\"  line 1\"");
+	loop_drain();
+	loop_not_logged("late");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
