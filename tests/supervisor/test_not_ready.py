@@ -229,3 +229,24 @@ def test_a_load_that_takes_too_long_leaves_the_old_handler_in_place(renewing, ve
     assert r.code == 78 and "was not ready within start_timeout" in r.err, r
     works(d, ledger, "v1", "kept")
     assert d.stop() == 0
+
+
+def test_health_does_not_flash_when_the_last_old_handler_ends(quredisd, handler, versions):
+    d = quredisd(queues=[queue("mail", handler(LOADS, "python"), mode="persistent", ready=True, workers=2)],
+                 health={"enabled": True, "interval": "1s"})
+    wait_for(lambda: len(d.events("handler_ready")) == 2 and len(d.handlers()) == 2, 30)
+    versions.set("broken")
+    assert d.quredis("restart", "mail").code == 78
+    wait_for(lambda: "handler_not_ready" in reasons(d), 30, "a report of health")
+    versions.set("broken.again", held=True)
+    for pid in wait_for(lambda: len(h := d.handlers()) == 2 and h, 30):
+        os.kill(pid, SIGKILL)
+    versions.wait_load("broken.again")
+    assert wait_for(lambda: state(d)["state"] != "running" and state(d), 30)["reason"]
+    versions.release("broken.again")
+    wait_for(lambda: (s := state(d))["state"] == "breaker" and s["renewal"]["outdated"] == 0, 60)
+    wait_for(lambda: "breaker" in reasons(d), 30, "a report of the breaker")
+    versions.set("v2")
+    assert d.quredis("restart", "mail").code == 0
+    wait_for(lambda: d.quredis("health", "mail").code == 0, 90, "a queue that has recovered")
+    assert [e["status"] for e in d.events("health_changed", queue="mail")] == ["degraded", "healthy"] and d.stop() == 0
