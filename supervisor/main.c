@@ -125,7 +125,8 @@ static int test_or_print(const struct options *o)
 
 	conf_report_print(&report, stderr);
 	if (conf == NULL)
-		warnx("the configuration is %s", file);
+		warnx("the configuration is %s, and quredisd does not start with it%s", file,
+		    report.n == report.errors ? "" : ", because of the lines without \"warning\" or \"queue held\"");
 	else if (!o->print && (status = conf_start_check(conf, o->pid_file, print_flaw, NULL)) != EX_OK)
 		warnx("%s: a start of this user would fail", file);
 	else if (report.blocked > 0)

@@ -200,13 +200,12 @@ bool verdict_is_due(struct worker *w, struct handler_result *result, int64_t now
 	return cause != EXIT_UNDECIDED;
 }
 
-static void keep_first_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+static void keep_first_flaw(void *arg, const struct conf_flaw *flaw)
 {
 	struct buffer *kept = arg;
 
-	(void)advice;
 	if (kept->len == 0)
-		buffer_format(kept, "%s: %s", path, flaw);
+		buffer_format(kept, "%s: %s", flaw->path, flaw->text);
 }
 
 /* The message has ended so before, and since then the handler has answered others: its files are not the cause. */

@@ -8,11 +8,12 @@ struct handler {
 	const struct conf_queue *q;
 };
 
-static void add_handler_flaw(void *arg, const char *path, const char *flaw, const char *advice)
+static void add_handler_flaw(void *arg, const struct conf_flaw *flaw)
 {
 	const struct handler *h = arg;
 
-	findings_advise(findings_add(h->d, SEVERITY_ERROR, path, "%s: %s", h->q->name, flaw), "%s", advice);
+	findings_advise(findings_add(h->d, SEVERITY_ERROR, flaw->path, "%s: %s", h->q->name, flaw->text), "%s",
+	    flaw->advice);
 }
 
 int check_handlers(struct doctor *d)

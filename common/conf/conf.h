@@ -193,7 +193,7 @@ struct conf {
 struct conf_report {
 	struct conf_problem {
 		bool warning;
-		/* a warning: quredisd starts and reloads in spite of it, but one queue cannot run its handler */
+		/* a warning: quredisd starts and reloads in spite of it, but a queue cannot run its handler */
 		bool blocks;
 		/* length of "FILE:LINE" at the beginning of text; 0: the problem has no place */
 		size_t place_len;
@@ -253,10 +253,15 @@ void conf_report_free(struct conf_report *report);
 void conf_report_print(const struct conf_report *report, FILE *out);
 
 /*
- * Whether the user of a queue, which run_as names, can execute its handler. Calls found for each flaw: of which file,
- * what it is, and what to do. The strings end with the call.
+ * Whether the user of a queue, which run_as names, can execute its handler, and whether all files for it exist. Calls
+ * found for each flaw. The strings end with the call.
  */
-typedef void conf_flaw_found(void *arg, const char *path, const char *flaw, const char *advice);
+struct conf_flaw {
+	const char *key;	/* that names the file */
+	const char *path;
+	const char *text, *advice;	/* what the flaw is, and what to do */
+};
+typedef void conf_flaw_found(void *arg, const struct conf_flaw *flaw);
 void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg);
 /* The PATH that the handler gets, where the supervisor has inherited this one (NULL: none). */
 const char *conf_handler_path(const struct conf_queue *q, const char *inherited);
@@ -338,7 +343,8 @@ bool conf_runs_by_script(const char *head, size_t len, const char *path);
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 /*
  * Of a handler that stays, a hash of the files that it is loaded from, as they are now: that of its function, or its
- * program and the script that a known interpreter gets. 0: not known, or each message has a process of its own.
+ * program and the script that a known interpreter gets. With `ready` a missing file counts, too, since old workers go
+ * on until the new handler is ready. 0: not known, or each message has a process of its own.
  */
 uint64_t conf_handler_files(const struct conf_queue *q);
 /* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */

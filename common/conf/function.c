@@ -5,6 +5,7 @@
  */
 #include <sys/stat.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -249,11 +250,15 @@ uint64_t conf_handler_files(const struct conf_queue *q)
 
 	if (q->mode != CONF_MODE_PERSISTENT)
 		return 0;
-	if (q->function == NULL)
-		return add_command(&hash, q) ? hash : 0;
-	file = alloc_copy(q->function, file_length(q->function));
-	known = add_file(&hash, file);
-	free(file);
+	if (q->function == NULL) {
+		known = add_command(&hash, q);
+	} else {
+		file = alloc_copy(q->function, file_length(q->function));
+		known = add_file(&hash, file);
+		free(file);
+	}
+	if (!known && q->ready && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return hash_text(hash, "missing");
 	return known ? hash : 0;
 }
 

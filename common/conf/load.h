@@ -28,6 +28,7 @@
  *			this host; check_programs.c: of what queues execute
  *	start.c		whether this user can open what a start opens
  *	program.c	whether the user of a queue can execute its handler; elf.c: of a file that is no script
+ *	similar.c	a file whose name is similar to that of one that is missing
  *	function.c	the handler that follows from a function
  *	script.c	which file of a command line its interpreter runs
  *	conf.c		the life of a struct conf
@@ -125,8 +126,14 @@ struct conf_function_parts {
 };
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts);
 
-/* program.c: of another command that runs as the handler of q does */
-void conf_command_check(const struct conf_queue *q, char *const *argv, conf_flaw_found *found, void *arg);
+/* program.c: of another command, which a key of q names, and which runs as the handler does */
+void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
+    void *arg);
+
+/* similar.c. The path of another file in the same directory, or in the directories of a PATH; NULL: none is similar. New
+ * strings. */
+char *conf_similar_path(const char *path);
+char *conf_similar_in_path(const char *dirs, const char *name);
 
 /* script.c: the program that "#!/usr/bin/env ARGUMENT" looks for: the whole rest of the line, unless it begins with -S.
  * NULL: not known */

@@ -1,13 +1,12 @@
 /*
  * Judges whether the user of a queue can execute the handler, by the files that it needs: the program, its interpreter,
- * the loader of that, and the files that an interpreter reads. A table of checks says what each use of a file asks for.
- * quredisd -t, a start, a reload and quredis doctor show these judgements.
+ * the loader of that, and the files that an interpreter reads. They must exist, and a table of checks says what each use
+ * of a file asks for. quredisd -t, a start, a reload and quredis doctor show these judgements.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +23,6 @@
 #define LINE_MAX_KERNEL 255	/* bytes of the first line that the kernel reads (BINPRM_BUF_SIZE - 1) */
 #define BOM "\357\273\277"
 #define DEPTH_MAX 5		/* interpreters of interpreters that the kernel follows */
-#define NAMES_MAX 8192		/* of a directory in which a similar name is looked for */
 
 /* How the handler uses a file. */
 #define USE_EXEC 1u		/* by execve(2) */
@@ -92,6 +90,12 @@ static bool is_regular(const struct file *f, const struct stat *st, struct flaw 
 	    alloc_format("name a file instead of %s", f->path));
 }
 
+static bool is_directory(const struct file *f, const struct stat *st, struct flaw *flaw)
+{
+	return S_ISDIR(st->st_mode) || is_flawed(flaw, alloc_string("it is not a directory"),
+	    alloc_format("name a directory instead of %s", f->path));
+}
+
 static bool is_executable(const struct file *f, const struct stat *st, struct flaw *flaw)
 {
 	return user_may(&f->q->run_as, f->path, st, S_IXOTH) || is_flawed(flaw,
@@ -118,35 +122,27 @@ static bool has_exec_mount(const struct file *f, const struct stat *st, struct f
 
 /* ---- files that it leads to ---- */
 
-/* "/usr/bin/python3" for "/usr/bin/pyhton3": a new string; NULL: the directory has no similar name. */
-static char *nearest_in(const char *dir, const char *name)
-{
-	const char **names = alloc_zero(NAMES_MAX, sizeof(*names)), *found;
-	DIR *d = opendir(dir);
-	struct dirent *e;
-	char *path;
-	size_t n = 0;
-
-	while (d != NULL && n < NAMES_MAX && (e = readdir(d)) != NULL)
-		names[n++] = alloc_string(e->d_name);
-	if (d != NULL)
-		closedir(d);
-	found = nearest(name, names, n);
-	path = found == NULL ? NULL : alloc_format("%s/%s", dir, found);
-	for (size_t i = 0; i < n; i++)
-		free((void *)(uintptr_t)names[i]);
-	free(names);
-	return path;
-}
-
 /* Frees near. */
-static bool is_missing(const struct file *f, struct flaw *flaw, char *text, char *near)
+static bool lacks_program(const struct file *f, struct flaw *flaw, char *text, char *near)
 {
 	is_flawed(flaw, text, near != NULL
 	    ? alloc_format("did you mean %s? Correct the first line of %s", near, f->path)
 	    : alloc_format("install it, or correct the first line of %s", f->path));
 	free(near);
 	return false;
+}
+
+/* Why nothing is there. Static; NULL: a file is there, or it is not known, as in a directory that is closed to this
+ * process. */
+static const char *why_missing(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		return NULL;
+	if (errno == ELOOP)
+		return "is a link that leads to itself";
+	return errno == ENOENT || errno == ENOTDIR ? "does not exist" : NULL;
 }
 
 /* what: "its interpreter" */
@@ -164,26 +160,20 @@ static bool leads_to(const struct file *f, const char *what, const char *path, u
 
 static bool has_interpreter(const struct file *f, const char *path, struct flaw *flaw)
 {
-	const char *slash = strrchr(path, '/');
-	struct stat st;
-	char *dir;
+	const char *why = why_missing(path);
 
-	if (stat(path, &st) == 0 || errno != ENOENT)
-		return leads_to(f, "its interpreter", path, USE_EXEC, flaw);
-	dir = alloc_copy(path, slash == path ? 1 : (size_t)(slash - path));
-	is_missing(f, flaw, alloc_format("its interpreter %s does not exist", path), nearest_in(dir, slash + 1));
-	free(dir);
-	return false;
+	return why == NULL ? leads_to(f, "its interpreter", path, USE_EXEC, flaw)
+	    : lacks_program(f, flaw, alloc_format("its interpreter %s %s", path, why), conf_similar_path(path));
 }
 
 static bool has_loader(const struct file *f, const char *path, struct flaw *flaw)
 {
-	struct stat st;
+	const char *why = path[0] == '/' ? why_missing(path) : NULL;
 
-	if (path[0] != '/' || stat(path, &st) == 0 || errno != ENOENT)
-		return path[0] != '/' || leads_to(f, "its loader", path, USE_EXEC, flaw);
-	return is_flawed(flaw, alloc_format("its loader %s does not exist", path),
-	    alloc_format("install the C library for which %s was built, or build it for this host", f->path));
+	if (why != NULL)
+		return is_flawed(flaw, alloc_format("its loader %s %s", path, why),
+		    alloc_format("install the C library for which %s was built, or build it for this host", f->path));
+	return path[0] != '/' || leads_to(f, "its loader", path, USE_EXEC, flaw);
 }
 
 /* ---- the first line ---- */
@@ -228,16 +218,6 @@ static bool finds_in_path(const struct file *f, const char *path, const char *na
 	return found;
 }
 
-static char *nearest_in_path(const char *path, const char *name)
-{
-	char *copy = alloc_string(path), *rest = copy, *dir, *near = NULL;
-
-	while (near == NULL && (dir = strsep(&rest, ":")) != NULL)
-		near = nearest_in(dir, name);
-	free(copy);
-	return near;
-}
-
 static bool has_program_of_env(const struct file *f, char *argument, struct flaw *flaw)
 {
 	const char *name = conf_env_program(argument), *path = conf_handler_path(f->q, getenv("PATH"));
@@ -249,8 +229,8 @@ static bool has_program_of_env(const struct file *f, char *argument, struct flaw
 		return true;
 	}
 	if (first.text == NULL)
-		return is_missing(f, flaw, alloc_format("its first line asks env for %s, which is not in %s", name,
-		    path), nearest_in_path(path, name));
+		return lacks_program(f, flaw, alloc_format("its first line asks env for %s, which is not in %s", name,
+		    path), conf_similar_in_path(path, name));
 	*flaw = first;
 	return false;
 }
@@ -358,6 +338,7 @@ static const struct check {
 	bool (*is_met)(const struct file *, const struct stat *, struct flaw *);
 } checks[] = {
 	{ USE_EXEC | USE_READ, is_regular },
+	{ USE_ENTER, is_directory },
 	{ USE_EXEC, is_executable },
 	{ USE_EXEC, has_exec_mount },
 	{ USE_READ, is_readable },
@@ -387,20 +368,41 @@ struct judgement {
 	void *arg;
 };
 
-/* check_programs.c reports a file that is missing, and a path that is not absolute. */
-static void judge_named(const struct judgement *j, const char *path, unsigned uses)
+/* Of one that is missing. remedy: NULL: another name. Frees remedy. */
+static char *advice_of_missing(const char *path, char *remedy)
 {
-	const struct file f = { j->q, path, uses, 0 };
-	struct flaw flaw = {0};
+	char *near = remedy == NULL ? conf_similar_path(path) : NULL, *advice;
 
-	if (path[0] != '/' || judge_file(&f, &flaw))
-		return;
-	j->found(j->arg, path, flaw.text, flaw.advice);
-	free(flaw.text);
-	free(flaw.advice);
+	if (remedy != NULL)
+		return remedy;
+	advice = near == NULL ? alloc_string("put it there, or correct the path")
+	    : alloc_format("did you mean %s?", near);
+	free(near);
+	return advice;
 }
 
-static void judge_script(const struct judgement *j, char *const *argv)
+/* check_programs.c reports a path that is not absolute. remedy: if it is missing; NULL: another name. Frees it. */
+static void judge_named(const struct judgement *j, const char *key, const char *path, unsigned uses, char *remedy)
+{
+	const struct file f = { j->q, path, uses, 0 };
+	const char *missing = path[0] == '/' ? why_missing(path) : NULL;
+	struct flaw flaw = {0};
+
+	if (missing != NULL) {
+		flaw.text = alloc_format("it %s", missing);
+		flaw.advice = advice_of_missing(path, remedy);
+		remedy = NULL;
+	} else if (path[0] == '/') {
+		judge_file(&f, &flaw);
+	}
+	if (flaw.text != NULL)
+		j->found(j->arg, &(struct conf_flaw){ key, path, flaw.text, flaw.advice });
+	free(flaw.text);
+	free(flaw.advice);
+	free(remedy);
+}
+
+static void judge_script(const struct judgement *j, const char *key, char *const *argv)
 {
 	struct conf_script script;
 	char *path;
@@ -408,16 +410,30 @@ static void judge_script(const struct judgement *j, char *const *argv)
 	if (!conf_find_script(argv, &script))
 		return;
 	path = conf_script_path(j->q, &script);
-	judge_named(j, path, script.may == R_OK ? USE_READ : USE_EXEC);
+	judge_named(j, key, path, script.may == R_OK ? USE_READ : USE_EXEC, NULL);
 	free(path);
 }
 
-void conf_command_check(const struct conf_queue *q, char *const *argv, conf_flaw_found *found, void *arg)
+void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
+    void *arg)
 {
 	const struct judgement j = { q, found, arg };
 
-	judge_named(&j, argv[0], USE_EXEC);
-	judge_script(&j, argv);
+	judge_named(&j, key, argv[0], USE_EXEC, NULL);
+	judge_script(&j, key, argv);
+}
+
+static void judge_function(const struct judgement *j)
+{
+	const char *key = j->q->interpreter != NULL ? "interpreter" : "function";
+	struct conf_function_parts parts;
+
+	conf_function_parts(j->q, &parts);
+	judge_named(j, key, j->q->handler[0], USE_EXEC, j->q->interpreter != NULL ? NULL
+	    : alloc_format("install it (Debian: apt install %s), or set interpreter", parts.package));
+	judge_named(j, "function", parts.runner, USE_READ, alloc_string("make install copies it"));
+	judge_named(j, "function", parts.file, USE_READ, NULL);
+	free(parts.file);
 }
 
 void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg)
@@ -427,16 +443,9 @@ void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void
 	if (q->handler == NULL)
 		return;
 	if (q->run_as.directory != NULL)
-		judge_named(&j, q->run_as.directory, USE_ENTER);
-	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED) {
-		struct conf_function_parts parts;
-
-		conf_function_parts(q, &parts);
-		judge_named(&j, q->handler[0], USE_EXEC);
-		judge_named(&j, parts.runner, USE_READ);
-		judge_named(&j, parts.file, USE_READ);
-		free(parts.file);
-	} else {
-		conf_command_check(q, q->handler, found, arg);
-	}
+		judge_named(&j, "run_as.directory", q->run_as.directory, USE_ENTER, NULL);
+	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED)
+		judge_function(&j);
+	else
+		conf_command_check(q, "handler", q->handler, found, arg);
 }

@@ -119,6 +119,6 @@ void conf_report_print(const struct conf_report *report, FILE *out)
 	for (size_t i = 0; i < report->n; i++) {
 		const struct conf_problem *p = &report->problems[i];
 
-		fprintf(out, "%s%s\n", p->warning && !p->blocks ? "warning: " : "", p->text);
+		fprintf(out, "%s%s\n", p->blocks ? "queue held: " : p->warning ? "warning: " : "", p->text);
 	}
 }

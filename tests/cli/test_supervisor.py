@@ -183,9 +183,9 @@ def test_reload_shows_what_is_wrong(quredisd, redis, handler, tmp):
     # the command line can still find the supervisor; the supervisor's own file has two errors
     other = tmp / "other.conf"
     other.write_text(good)
-    d.write_conf(queues=[queue("mail", "/no/such/handler", wrokers=3)])
+    d.write_conf(queues=[queue("mail", "such/handler", wrokers=3)])
     r = subprocess.run([QUREDIS, "-c", other, "reload"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert r.returncode == 78 and r.stdout == "" and "wrokers" in r.stderr and "/no/such/handler" in r.stderr
+    assert r.returncode == 78 and r.stdout == "" and "wrokers" in r.stderr and "such/handler" in r.stderr
     assert d.running() and len(d.workers()) == 1
 
 
@@ -364,7 +364,7 @@ def test_run_is_not_refused_because_of_another_queue(quredis, redis, handler, tm
     os.unlink(bad)
     assert quredis("run", "mail", "message", conf=conf).code == 0
     r = quredis("run", "fax", "message", conf=conf)
-    assert r.code == 78 and "does not exist" in r.err and "nobody-of" not in r.err
+    assert r.code == 78 and f"execve {bad}: No such file or directory" in r.out + r.err and "nobody-of" not in r.err
     r = quredis("run", "tube", "message", conf=conf)
     assert r.code == 78 and "nobody-of-that-name" in r.err
 
@@ -535,7 +535,7 @@ def test_run_refused(quredis, redis, handler, tmp):
         assert r.code == 64 and "requires --from escape" in r.err
     conf = write_conf(tmp, redis, queue("mail", "/no/such/handler"))
     r = quredis("run", "mail", "x", conf=conf)
-    assert r.code == 78 and "/no/such/handler" in r.err
+    assert r.code == 78 and "/no/such/handler" in r.out
 
 
 def test_run_leaves_no_process(quredis, redis, handler, tmp):

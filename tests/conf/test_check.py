@@ -96,8 +96,9 @@ def test_the_files_of_functions_are_looked_for(tmp):
     {{ name = "d"; function = "{tmp}/jobs.js"; isolate = true; }} );\n""")
     said = call("-t", conf).stderr.replace(f"{tmp}/etc/", "").splitlines()
     assert [line for line in said if ":2:" in line and not line.startswith("warning: ")] == []
-    assert f"quredis.conf:3: function: {tmp}/nothing.py does not exist" in said
-    assert "quredis.conf:4: interpreter: /nowhere/python does not exist" in said
+    assert f"queue held: quredis.conf:3: function: {tmp}/nothing.py: it does not exist: put it there, or correct the path" in said
+    assert "queue held: quredis.conf:4: interpreter: /nowhere/python: it does not exist: put it there, or correct the path" in said
+    assert "and quredisd does not start with it, because of the lines without \"warning\" or \"queue held\"" in said[-1]
     assert [line for line in said if line.startswith("quredis.conf:5: queue d: isolate: Node cannot fork")], said
 
 

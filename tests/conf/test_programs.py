@@ -224,3 +224,50 @@ def test_the_other_queues_run(quredisd, redis, tmp):
     d.reload(queues=[bad, good, queue("more", "/bin/true")])
     redis.client().lpush("ingress:more", "1")
     wait_for(lambda: status(d, "more")["counters"]["done"] == 1)
+
+
+REASONS = {"program": "execve {name}/x: No such file", "script": "script {name}/x: No such file", "function": "{name}/x.py: no such file",
+           "interpreter": "execve {name}/python: No such file", "directory": "chdir: No such file"}
+
+
+@pytest.mark.parametrize("kind", REASONS)
+def test_a_missing_file_holds_its_queue_alone(quredisd, redis, tmp, kind):
+    """As a link of a deploy that leads nowhere, or a mount that is late: the others run, and it runs when the file is there."""
+    c, name = redis.client(), tmp / "current"
+    (tmp / "release").mkdir()
+    script(tmp / "release", "#!/bin/sh\ncat >/dev/null\n", name="x")
+    (tmp / "release/x.py").write_text("def handle(message): pass\n")
+    (tmp / "release/python").symlink_to("/usr/bin/python3")
+    bad = {"program": queue("bad", name / "x"), "script": queue("bad", "/bin/sh", name / "x"), "function": {"name": "bad", "function": f"{name}/x.py"},
+           "interpreter": {"name": "bad", "function": f"{tmp}/release/x.py", "interpreter": [f"{name}/python"]},
+           "directory": queue("bad", "/bin/cat", run_as={"directory": str(name)})}[kind]
+    d = quredisd(queues=[bad, queue("good", "/bin/true")])
+    done = d.check()
+    assert done.returncode == EX_CONFIG and "queue held: " in done.stderr and f": {name}" in done.stderr and "it does not exist" in done.stderr, done.stderr
+    assert "quredisd starts with it" in done.stderr
+    assert any("it does not exist" in e["reason"] for e in d.events("config_problem", level="warning"))
+    c.lpush("ingress:bad", "1")
+    c.lpush("ingress:good", "1")
+    wait_for(lambda: status(d, "good")["counters"]["done"] == 1)
+    wait_for(lambda: status(d, "bad")["state"] == "breaker" and REASONS[kind].format(name=name) in status(d, "bad")["reason"], 60)
+    d.reload(queues=[bad, queue("good", "/bin/true"), queue("more", "/bin/true")])
+    c.lpush("ingress:more", "1")
+    wait_for(lambda: status(d, "more")["counters"]["done"] == 1)
+    name.symlink_to("release")
+    wait_for(lambda: status(d, "bad")["counters"]["done"] == 1, 90)
+    assert c.llen("escape:bad") == 0 and d.check().returncode == 0 and d.stop() == 0
+
+
+def test_a_file_that_goes_away_is_not_reloaded(quredisd, redis, tmp):
+    """A deploy hears that the new release lacks the function, and the old worker goes on."""
+    path = tmp / "x.py"
+    path.write_text("def handle(message): pass\n")
+    d = quredisd(queues=[{"name": "mail", "function": str(path), "workers": 1}])
+    redis.client().lpush("ingress:mail", "1")
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1, 30)
+    path.unlink()
+    r = d.quredis("reload")
+    assert r.code == EX_CONFIG and f"{path}: no such file" in r.err, r
+    redis.client().lpush("ingress:mail", "2")
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 2, 30)
+    assert d.stop() == 0

@@ -178,7 +178,7 @@ def test_configuration_that_is_not_there(clinic):
 def test_configuration_as_the_supervisor_reads_it(clinic):
     clinic.configure(clinic.queue(handler="/no/such/program"))
     r = clinic.doctor()
-    assert r.code == 2 and "/no/such/program does not exist" in r.one("configuration", "error", where="quredis.conf:")["what"]
+    assert r.code == 2 and "it does not exist" in r.one("handlers", "error", where="/no/such/program")["what"]
 
 
 def test_configuration_with_warnings(clinic):
@@ -198,9 +198,9 @@ def test_configuration_of_another_user(clinic, tmp):
     os.chown(clinic.daemon.sections["supervisor"]["control_socket"], 1, 1)
     s.close()
     (tmp / "none").mkdir()
-    clinic.configure(clinic.queue(handler="/no/such/program"), supervisor={"control_socket": clinic.daemon.dir / "c"})
+    clinic.configure(clinic.queue(run_as={"user": "no-such-user"}), supervisor={"control_socket": clinic.daemon.dir / "c"})
     rows = clinic.doctor().bad("configuration")
-    row, = [row for row in rows if "/no/such/program does not exist" in row["what"]]
+    row, = [row for row in rows if "\"no-such-user\" does not exist" in row["what"]]
     assert {row["severity"] for row in rows} == {"note"}
     assert "runuser -u daemon" in row["advice"] and "checked as root, but quredisd runs as daemon" in row["advice"]
 

@@ -53,7 +53,7 @@ def test_an_unreadable_file(redis, quredisd, handler, tmp):
 
 
 @pytest.mark.parametrize("path, words", [
-    ("/nonexistent/handler", ["/nonexistent/handler does not exist"]),
+    ("/nonexistent/handler", ["queue held: ", "/nonexistent/handler: it does not exist"]),
     ("@plain", ["handler"]), ("@dir", ["handler"]), ("relative", ["relative", "absolute"]),
 ])
 def test_handler_paths(redis, quredisd, tmp, path, words):
@@ -65,17 +65,17 @@ def test_handler_paths(redis, quredisd, tmp, path, words):
 
 @pytest.mark.parametrize("command", [["/bin/sh", "-eu"], ["/usr/bin/env", "A=/b", "python3"], ["/usr/bin/env"], ["/usr/bin/env", "-S", "python3 -u"]])
 def test_a_missing_script(redis, quredisd, tmp, command):
-    """It is reported as a missing program is. Where an argument may be another thing than a script, it is not looked for."""
+    """quredisd -t reports it as a missing program. Where an argument may be another thing than a script, it is not looked for."""
     d = quredisd(start=False, queues=[queue("mail", [*command, f"{tmp}/gone.x"])])
     line = next(i for i, text in enumerate(d.conf.read_text().split("\n"), 1) if "gone.x" in text)
-    refused(d, f"{d.conf}:{line}", f"handler: {tmp}/gone.x does not exist")
+    refused(d, f"{d.conf}:{line}", f"handler: {tmp}/gone.x: it does not exist")
     quredisd(queues=[queue("mail", ["/bin/sh", "-c", f"{tmp}/gone.x"])])
 
 
 def test_a_missing_script_counts_from_the_directory_of_the_handler(redis, quredisd, tmp):
     (tmp / "there.sh").write_text("")
     d = quredisd(start=False, queues=[queue("mail", ["/bin/sh", "./gone.sh"], run_as={"directory": str(tmp)})])
-    refused(d, f"{tmp}/./gone.sh does not exist")
+    refused(d, f"{tmp}/./gone.sh: it does not exist")
     quredisd(queues=[queue("mail", ["/bin/sh", "./there.sh"], run_as={"directory": str(tmp)})])
 
 
@@ -99,7 +99,7 @@ def test_a_password_file_that_others_read(redis_server, quredisd, handler, tmp):
 
 BROKEN = [("queues = (", "syntax"),
           ("nonsense = 1;\n", "nonsense"), ("supervisor : { drain_timeout = 3; };\n", "drain_timeout"),
-          ('queues = ( { name = "mail"; handler = ["/nonexistent"]; } );\n', "/nonexistent"), (None, "")]
+          ('queues = ( { name = "mail"; handler = ["relative"]; } );\n', "relative"), (None, "")]
 
 
 def test_a_broken_configuration_keeps_the_old_one(redis, quredisd, handler, ledger):

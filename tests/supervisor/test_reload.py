@@ -157,7 +157,7 @@ def test_other_keys_are_recovered_and_old_ones_left_clean(redis, quredisd, handl
     assert c.keys("transit:mail:in*") == []
 
 
-@pytest.mark.parametrize("what", ["syntax", "unknown key", "absent handler", "missing file"])
+@pytest.mark.parametrize("what", ["syntax", "unknown key", "relative handler", "missing file"])
 def test_an_error_keeps_what_runs(quredisd, what):
     d = quredisd(queues=[queue("mail", "/bin/cat", workers=2)])
     before = d.children()
@@ -166,8 +166,8 @@ def test_an_error_keeps_what_runs(quredisd, what):
         d.conf.write_text(d.conf.read_text() + "queues = = ;")
     elif what == "unknown key":
         d.write_conf(queues=[queue("mail", "/bin/cat", wrokers=2)])
-    elif what == "absent handler":
-        d.write_conf(queues=[queue("mail", "/no/such/handler")])
+    elif what == "relative handler":
+        d.write_conf(queues=[queue("mail", "such/handler")])
     else:
         d.conf.unlink()
     answer = ask(d, "reload")

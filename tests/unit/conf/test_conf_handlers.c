@@ -47,16 +47,22 @@ TEST(handlers, conf_fixture_setup, conf_fixture_teardown)
 	assert_refused(f, "handler: every user can write run (mode 0757): chmod go-w ");
 	assert_int_equal(unlink(path), 0);
 	read_handler(f, path, "");
-	assert_refused(f, "handler: run does not exist");
+	assert_loaded(f);
+	assert_said(f, "queue held: quredis.conf:1: handler: run: it does not exist: put it there, or correct the path\n");
+	conf_write_bytes(f, "rum", "#!/bin/sh\n", 10, 0755);
+	read_handler(f, path, "");
+	assert_said(f, "handler: run: it does not exist: did you mean rum?\n");
 	read_handler(f, f->dir, "");
 	assert_loaded(f);
 	assert_said(f, "it is not a regular file");
 	read_handler(f, "true", "");
 	assert_refused(f, "handler: expected an absolute path as the first element, not \"true\"");
 	read_handler(f, "/bin/true", "run_as = { directory = \"/nowhere\"; };");
-	assert_refused(f, "run_as.directory: /nowhere: No such file or directory");
+	assert_loaded(f);
+	assert_said(f, "queue held: quredis.conf:1: run_as.directory: /nowhere: it does not exist: ");
 	read_handler(f, "/bin/true", "run_as = { directory = \"/bin/true\"; };");
-	assert_refused(f, "run_as.directory: /bin/true is not a directory");
+	assert_loaded(f);
+	assert_said(f, "queue held: quredis.conf:1: run_as.directory: /bin/true: it is not a directory: ");
 }
 
 /* They may come until they are needed. */
@@ -94,6 +100,15 @@ TEST(the_files_of_a_handler_that_stays, conf_fixture_setup, conf_fixture_teardow
 	assert_true(files_of(f, text) != linked);		/* written again, as it was */
 	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"%s\"]; } );", run);
 	assert_true(files_of(f, text) == 0);		/* one process for each message */
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; mode = \"persistent\"; ready = %s; "
+	    "handler = [\"%s\"]; } );", "false", run);
+	first = files_of(f, text);
+	assert_int_equal(unlink(run), 0);
+	assert_true(first != 0 && files_of(f, text) == 0);	/* nothing follows: the old handler would end */
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; mode = \"persistent\"; ready = %s; "
+	    "handler = [\"%s\"]; } );", "true", run);
+	linked = files_of(f, text);
+	assert_true(linked != 0 && linked != first);		/* it is tried, and the old one goes on */
 }
 
 TEST(what_is_needed_later, conf_fixture_setup, conf_fixture_teardown)
@@ -126,7 +141,7 @@ TEST(checks_of_purge, conf_fixture_setup, conf_fixture_teardown)
 	conf_read(f, 0);
 	assert_refused(f, "quredis.conf:1: purge.check: ");
 	assert_said(f, " it is not a regular file: name a file instead of ");
-	assert_said(f, "quredis.conf:3: purge.check: /nowhere/check does not exist\n");
+	assert_said(f, "queue held: quredis.conf:3: purge.check: /nowhere/check: it does not exist: ");
 	assert_said(f, "quredis.conf:4: purge.check: expected an absolute path as the first element, not \"check\"\n");
 	conf_read(f, CONF_LENIENT_HANDLERS);
 	assert_refused(f, "quredis.conf:4: purge.check: expected an absolute path as the first element");
