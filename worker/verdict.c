@@ -223,7 +223,7 @@ static bool cannot_start(struct worker *w, struct place p, const struct handler_
 {
 	if (!is_cause_itself(w, p) && result->end == HANDLER_EXITED && (result->code == 126 || result->code == 127) &&
 	    result->duration_ms <= FIRST_MOMENT_MS && outcome_of(w, result) == CONF_OUTCOME_FAIL)
-		conf_program_check(w->env->conf, keep_first_flaw, why);
+		conf_program_check(w->env->conf, getenv("PATH"), keep_first_flaw, why);
 	return why->len > 0;
 }
 

@@ -1,4 +1,4 @@
-/* Whether the user of each handler can execute it, as quredisd -t judges it (common/conf/program.c). */
+/* Whether the user of each handler can execute it, as quredisd -t judges it (common/conf/command.c). */
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
@@ -21,7 +21,7 @@ int check_handlers(struct doctor *d)
 	for (size_t i = 0; i < d->a->conf->nqueues; i++) {
 		struct handler h = { d, d->a->conf->queues[i] };
 
-		conf_program_check(h.q, add_handler_flaw, &h);
+		conf_program_check(h.q, NULL, add_handler_flaw, &h);
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * Checks the programs of queues against this host, at load time only: whether others can change them, which is an
- * error. program.c judges whether they exist and can be executed, which blocks their queue alone.
+ * error. command.c judges whether they exist and can be executed, which blocks their queue alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "common/base/base.h"
 #include "common/conf/load.h"
 
-/* One that does not exist, or that cannot be executed, blocks its queue alone: program.c finds that. */
+/* A program that is missing, or cannot be executed, blocks its queue alone: command.c finds that. */
 static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where,
     const char *key, const char *path)
 {
@@ -27,7 +27,7 @@ static void check_script(struct conf_loading *l, const struct conf_queue *q)
 
 	if (!conf_find_script(q->handler, &script))
 		return;
-	path = conf_script_path(q, &script);
+	path = conf_run_path(q, script.path);
 	conf_check_path(l, conf_queue_origin(q, "handler"), "handler", path, q->run_as.uid, q->run_as.uid == 0);
 	free(path);
 }
@@ -99,6 +99,6 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
 	}
-	conf_program_check(q, report_blocked, &(struct blocking){ l, q, NULL });
+	conf_program_check(q, getenv("PATH"), report_blocked, &(struct blocking){ l, q, NULL });
 	check_purge_program(l, q);
 }

@@ -262,7 +262,8 @@ struct conf_flaw {
 	const char *text, *advice;	/* what the flaw is, and what to do */
 };
 typedef void conf_flaw_found(void *arg, const struct conf_flaw *flaw);
-void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg);
+/* path: the PATH that the supervisor has inherited; NULL: not known, and then nothing is said of it */
+void conf_program_check(const struct conf_queue *q, const char *path, conf_flaw_found *found, void *arg);
 /* The PATH that the handler gets, where the supervisor has inherited this one (NULL: none). */
 const char *conf_handler_path(const struct conf_queue *q, const char *inherited);
 /*
@@ -330,10 +331,9 @@ bool conf_run_as_same_ids(const struct conf_run_as *a, const struct conf_run_as 
 struct conf_script {
 	char path[CONF_SCRIPT_MAX];
 	int may;		/* as access(2): R_OK: an interpreter reads it; X_OK: env executes it */
+	const char *main;	/* if it is a directory, the file in it that runs. Static; NULL: none; "": not known */
 };
 bool conf_find_script(char *const *argv, struct conf_script *script);
-/* Its absolute path, a new string: a relative one counts from the directory in which handlers run. */
-char *conf_script_path(const struct conf_queue *q, const struct conf_script *script);
 /* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of
  * the file. Async-signal-safe */
 bool conf_runs_by_script(const char *head, size_t len, const char *path);

@@ -20,6 +20,7 @@
 #include "common/base/base.h"
 #include "common/conf/load.h"
 
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define REPLY_FD 3	/* what the function prints stays apart from the answers of its runner */
 
 static const struct language {
@@ -236,7 +237,7 @@ static bool add_command(uint64_t *hash, const struct conf_queue *q)
 
 	if (!known || !conf_find_script(q->handler, &script))
 		return known;
-	path = conf_script_path(q, &script);
+	path = conf_run_path(q, script.path);
 	known = add_file(hash, path);
 	free(path);
 	return known;
@@ -274,4 +275,17 @@ void conf_function_parts(const struct conf_queue *q, struct conf_function_parts 
 		.runner = q->handler[q->interpreter == NULL ? 1 : count(q->interpreter)],
 		.package = language_of(q->function)->package,
 	};
+}
+
+const char *conf_handler_path(const struct conf_queue *q, const char *inherited)
+{
+	const char *path = q->run_as.switch_user || q->run_as.login != NULL || inherited == NULL ? DEFAULT_PATH
+	    : inherited;
+
+	for (char **var = q->env; var != NULL && *var != NULL; var++)
+		if (strncmp(*var, "PATH=", 5) == 0)
+			path = *var + 5;
+		else if (strcmp(*var, "PATH") == 0 && inherited != NULL)
+			path = inherited;
+	return path;
 }

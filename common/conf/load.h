@@ -27,10 +27,11 @@
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
  *	start.c		whether this user can open what a start opens
- *	program.c	whether the user of a queue can execute its handler; elf.c: of a file that is no script
+ *	command.c	whether the user of a queue can execute its handler; program.c: each file of it; first_line.c: a
+ *			script; elf.c: another program
  *	similar.c	a file whose name is similar to that of one that is missing
  *	function.c	the handler that follows from a function
- *	script.c	which file of a command line its interpreter runs
+ *	script.c	which file of a command line its interpreter runs, also behind env(1)
  *	conf.c		the life of a struct conf
  */
 
@@ -126,18 +127,43 @@ struct conf_function_parts {
 };
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts);
 
-/* program.c: of another command, which a key of q names, and which runs as the handler does */
+/* command.c: of another command, which a key of q names, and which runs as the handler does */
 void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
     void *arg);
 
-/* similar.c. The path of another file in the same directory, or in the directories of a PATH; NULL: none is similar. New
- * strings. */
+/* similar.c. The path of another file in the same directory, or in the directories of a PATH; NULL: none is similar.
+ * New strings. */
 char *conf_similar_path(const char *path);
 char *conf_similar_in_path(const char *dirs, const char *name);
 
-/* script.c: the program that "#!/usr/bin/env ARGUMENT" looks for: the whole rest of the line, unless it begins with -S.
- * NULL: not known */
-const char *conf_env_program(char *argument);
+/* script.c. A relative path counts from the directory in which handlers run. A new string. */
+char *conf_run_path(const struct conf_queue *q, const char *path);
+bool conf_is_env(const char *path);		/* its first argument is no file, but the words of env(1) */
+/* The program that env(1) runs. argv: of env itself. False: not known, or none. */
+struct conf_env_command {
+	char *program;		/* new */
+	char *path;		/* the PATH in which env looks for it, new; NULL: as env has inherited it */
+};
+bool conf_env_find(char *const *argv, struct conf_env_command *e);
+
+/*
+ * first_line.c: the command in the first line of a script, as the kernel reads it. head: of the file, begins with "#!",
+ * ends with NUL, and is changed.
+ */
+struct conf_first_line {
+	char *interpreter, *argument;	/* of head; argument: the rest of the line; "": none */
+	bool is_cut;			/* the kernel reads no more of it, and the interpreter's name goes on */
+};
+void conf_first_line_read(char *head, struct conf_first_line *line);
+/* Why it runs nothing; NULL: it may. Static. before, after: what to do, around the path of the script. is_env: of its
+ * interpreter */
+struct conf_first_line_flaw {
+	const char *text, *before, *after;
+	bool is_no_script;	/* for the kernel: ENOEXEC */
+};
+const struct conf_first_line_flaw *conf_first_line_flaw(const struct conf_first_line *line, bool is_env);
+/* The command of the kernel for the script of this path: the interpreter, the argument if there is one, the path. */
+void conf_first_line_command(const struct conf_first_line *line, char *path, char *argv[4]);
 
 /* elf.c. Static text; NULL: none. loader: the path of the program that loads it; "": none. */
 const char *conf_elf_flaw(int fd, off_t size, char loader[PATH_MAX]);

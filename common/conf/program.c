@@ -1,7 +1,6 @@
 /*
- * Judges whether the user of a queue can execute the handler, by the files that it needs: the program, its interpreter,
- * the loader of that, and the files that an interpreter reads. They must exist, and a table of checks says what each use
- * of a file asks for. quredisd -t, a start, a reload and quredis doctor show these judgements.
+ * Judges whether the user of a queue can execute or read a file, and what that file leads to: its interpreter, what env
+ * runs, the loader of a program. A table of checks says what each use of a file asks for.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -17,36 +16,16 @@
 #include "common/conf/conf.h"
 
 #include "common/base/base.h"
-#include "common/conf/load.h"
+#include "common/conf/program.h"
 
 #define HEAD_SIZE 512
-#define LINE_MAX_KERNEL 255	/* bytes of the first line that the kernel reads (BINPRM_BUF_SIZE - 1) */
 #define BOM "\357\273\277"
-#define DEPTH_MAX 5		/* interpreters of interpreters that the kernel follows */
+#define DEPTH_MAX 5		/* scripts whose interpreters are scripts: the kernel follows no more */
+#define CHAIN_MAX 32		/* files that lead from one to the next: of more, nothing is known */
 
-/* How the handler uses a file. */
-#define USE_EXEC 1u		/* by execve(2) */
-#define USE_SEARCH 2u		/* by execvp(3), which gives a file that begins with no #! to /bin/sh */
-#define USE_READ 4u		/* by an interpreter */
-#define USE_ENTER 8u		/* as its directory */
-
-struct file {
-	const struct conf_queue *q;
-	const char *path;	/* absolute */
-	unsigned uses;
-	int depth;		/* 0: the command line names it */
-};
-
-struct flaw {
-	char *text, *advice;	/* new strings */
-};
-
-static bool judge_file(const struct file *f, struct flaw *flaw);
-
-/* For the ends of checks: false. */
-static bool is_flawed(struct flaw *flaw, char *text, char *advice)
+bool conf_deny(struct conf_file_flaw *flaw, char *text, char *advice)
 {
-	*flaw = (struct flaw){ text, advice };
+	*flaw = (struct conf_file_flaw){ text, advice };
 	return false;
 }
 
@@ -71,70 +50,58 @@ static bool may_enter(void *arg, const char *dir, const struct stat *st)
 	return user_may(arg, dir, st, S_IXOTH);
 }
 
-static bool has_open_way(const struct file *f, struct flaw *flaw)
+static bool has_open_way(const struct conf_file *f, struct conf_file_flaw *flaw)
 {
-	struct conf_run_as user = f->q->run_as;
+	struct conf_run_as user = f->j->q->run_as;
 	char *closed = file_closed_directory(f->path, may_enter, &user);
 
 	if (closed == NULL)
 		return true;
-	is_flawed(flaw, alloc_format("%s may not enter %s", user_of(f->q), closed),
+	conf_deny(flaw, alloc_format("%s may not enter %s", user_of(f->j->q), closed),
 	    alloc_format("chmod o+x %s, or move the handler elsewhere", closed));
 	free(closed);
 	return false;
 }
 
-static bool is_regular(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool is_regular(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
-	return S_ISREG(st->st_mode) || is_flawed(flaw, alloc_string("it is not a regular file"),
+	return S_ISREG(st->st_mode) || conf_deny(flaw, alloc_string("it is not a regular file"),
 	    alloc_format("name a file instead of %s", f->path));
 }
 
-static bool is_directory(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool is_directory(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
-	return S_ISDIR(st->st_mode) || is_flawed(flaw, alloc_string("it is not a directory"),
+	return S_ISDIR(st->st_mode) || conf_deny(flaw, alloc_string("it is not a directory"),
 	    alloc_format("name a directory instead of %s", f->path));
 }
 
-static bool is_executable(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool is_executable(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
-	return user_may(&f->q->run_as, f->path, st, S_IXOTH) || is_flawed(flaw,
-	    alloc_format("%s may not execute it (mode %04o)", user_of(f->q), st->st_mode & 07777),
+	return user_may(&f->j->q->run_as, f->path, st, S_IXOTH) || conf_deny(flaw,
+	    alloc_format("%s may not execute it (mode %04o)", user_of(f->j->q), st->st_mode & 07777),
 	    alloc_format("chmod +x %s", f->path));
 }
 
-static bool is_readable(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool is_readable(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
-	return user_may(&f->q->run_as, f->path, st, S_IROTH) || is_flawed(flaw,
-	    alloc_format("%s may not read it, but its interpreter has to", user_of(f->q)),
+	return user_may(&f->j->q->run_as, f->path, st, S_IROTH) || conf_deny(flaw,
+	    alloc_format("%s may not read it, but its interpreter has to", user_of(f->j->q)),
 	    alloc_format("chmod o+r %s", f->path));
 }
 
-static bool has_exec_mount(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool has_exec_mount(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
 	struct statvfs fs;
 
 	(void)st;
-	return statvfs(f->path, &fs) == -1 || (fs.f_flag & ST_NOEXEC) == 0 || is_flawed(flaw,
+	return statvfs(f->path, &fs) == -1 || (fs.f_flag & ST_NOEXEC) == 0 || conf_deny(flaw,
 	    alloc_string("its file system is mounted noexec"),
 	    alloc_format("move %s elsewhere, or mount its file system with exec", f->path));
 }
 
 /* ---- files that it leads to ---- */
 
-/* Frees near. */
-static bool lacks_program(const struct file *f, struct flaw *flaw, char *text, char *near)
-{
-	is_flawed(flaw, text, near != NULL
-	    ? alloc_format("did you mean %s? Correct the first line of %s", near, f->path)
-	    : alloc_format("install it, or correct the first line of %s", f->path));
-	free(near);
-	return false;
-}
-
-/* Why nothing is there. Static; NULL: a file is there, or it is not known, as in a directory that is closed to this
- * process. */
-static const char *why_missing(const char *path)
+const char *conf_file_why_missing(const char *path)
 {
 	struct stat st;
 
@@ -145,49 +112,63 @@ static const char *why_missing(const char *path)
 	return errno == ENOENT || errno == ENOTDIR ? "does not exist" : NULL;
 }
 
-/* what: "its interpreter" */
-static bool leads_to(const struct file *f, const char *what, const char *path, unsigned uses, struct flaw *flaw)
+/* f names a program that is missing. where: "the first line of /opt/mail". Frees near. */
+static bool deny_missing(struct conf_file_flaw *flaw, char *text, char *near, const char *where)
 {
-	const struct file next = { f->q, path, uses, f->depth + 1 };
-	struct flaw inner = {0};
+	conf_deny(flaw, text, near != NULL ? alloc_format("did you mean %s? Correct %s", near, where)
+	    : alloc_format("install it, or correct %s", where));
+	free(near);
+	return false;
+}
 
-	if (next.depth > DEPTH_MAX || judge_file(&next, &inner))
+/* A first line names its interpreter, or what env runs, each time anew. */
+static bool runs_itself(const struct conf_file *f, const struct stat *st)
+{
+	struct stat earlier;
+
+	for (f = f->from; f != NULL; f = f->from)
+		if (stat(f->path, &earlier) == 0 && earlier.st_dev == st->st_dev && earlier.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+static int chain_length(const struct conf_file *f)
+{
+	int n = 0;
+
+	for (; f != NULL; f = f->from)
+		n++;
+	return n;
+}
+
+/* what: "its interpreter". depth: of the other file */
+static bool leads_to(const struct conf_file *f, const char *what, const char *path, unsigned uses, int depth,
+    struct conf_file_flaw *flaw)
+{
+	const struct conf_file next = { f->j, path, uses, depth, f };
+	struct conf_file_flaw inner = {0};
+
+	if (chain_length(f) >= CHAIN_MAX || conf_file_judge(&next, &inner))
 		return true;
-	is_flawed(flaw, alloc_format("%s %s: %s", what, path, inner.text), inner.advice);
+	conf_deny(flaw, alloc_format("%s %s: %s", what, path, inner.text), inner.advice);
 	free(inner.text);
 	return false;
 }
 
-static bool has_interpreter(const struct file *f, const char *path, struct flaw *flaw)
+static bool has_loader(const struct conf_file *f, const char *path, struct conf_file_flaw *flaw)
 {
-	const char *why = why_missing(path);
-
-	return why == NULL ? leads_to(f, "its interpreter", path, USE_EXEC, flaw)
-	    : lacks_program(f, flaw, alloc_format("its interpreter %s %s", path, why), conf_similar_path(path));
-}
-
-static bool has_loader(const struct file *f, const char *path, struct flaw *flaw)
-{
-	const char *why = path[0] == '/' ? why_missing(path) : NULL;
+	const char *why = path[0] == '/' ? conf_file_why_missing(path) : NULL;
 
 	if (why != NULL)
-		return is_flawed(flaw, alloc_format("its loader %s %s", path, why),
+		return conf_deny(flaw, alloc_format("its loader %s %s", path, why),
 		    alloc_format("install the C library for which %s was built, or build it for this host", f->path));
-	return path[0] != '/' || leads_to(f, "its loader", path, USE_EXEC, flaw);
+	return path[0] != '/' || leads_to(f, "its loader", path, USE_EXEC, f->depth, flaw);
 }
 
-/* ---- the first line ---- */
-
-/* A relative directory of PATH counts from the one in which the handler runs; an empty one is that. A new string. */
-static char *in_directory(const struct conf_queue *q, const char *dir, const char *name)
-{
-	const char *here = dir[0] == '/' ? "" : q->run_as.directory == NULL ? "/" : q->run_as.directory;
-
-	return alloc_format("%s%s%s/%s", here, dir[0] == '/' ? "" : "/", dir, name);
-}
+/* ---- what env runs ---- */
 
 /* Frees the flaw if another one was found first. */
-static void keep_first(struct flaw *first, const struct flaw *next)
+static void keep_first(struct conf_file_flaw *first, const struct conf_file_flaw *next)
 {
 	if (first->text == NULL) {
 		*first = *next;
@@ -197,109 +178,147 @@ static void keep_first(struct flaw *first, const struct flaw *next)
 	free(next->advice);
 }
 
-/* Takes the first file that can be executed, as execvp(3) of env does. *first: why the first of this name cannot. */
-static bool finds_in_path(const struct file *f, const char *path, const char *name, struct flaw *first)
+/*
+ * Takes the first file that can be executed, as execvp(3) does. *first: why the first of this name cannot. A relative
+ * directory of PATH counts from the one in which the handler runs; an empty one is that.
+ */
+static bool finds_in_path(const struct conf_file *f, const char *dirs, const char *name, const char *what,
+    struct conf_file_flaw *first)
 {
-	char *what = alloc_format("its first line asks env for %s, which is", name);
-	char *copy = alloc_string(path), *rest = copy, *dir;
-	bool found = false;
+	char *copy = alloc_string(dirs), *rest = copy, *dir;
+	bool is_found = false;
 
-	while (!found && (dir = strsep(&rest, ":")) != NULL) {
-		char *file = in_directory(f->q, dir, name);
-		struct flaw next = {0};
-		struct stat st;
+	while (!is_found && (dir = strsep(&rest, ":")) != NULL) {
+		char *relative = alloc_format("%s/%s", dir[0] == '\0' ? "." : dir, name);
+		char *path = conf_run_path(f->j->q, relative);
+		struct conf_file_flaw next = {0};
 
-		found = stat(file, &st) == 0 && leads_to(f, what, file, USE_EXEC | USE_SEARCH, &next);
+		/* true also of one that cannot be looked at: then nothing is known */
+		is_found = conf_file_why_missing(path) == NULL &&
+		    leads_to(f, what, path, USE_EXEC | USE_SEARCH, 0, &next);
 		keep_first(first, &next);
-		free(file);
+		free(path);
+		free(relative);
 	}
 	free(copy);
-	free(what);
-	return found;
+	return is_found;
 }
 
-static bool has_program_of_env(const struct file *f, char *argument, struct flaw *flaw)
+static bool has_in_path(const struct conf_file *f, const struct conf_env_command *e, const struct conf_words *w,
+    struct conf_file_flaw *flaw)
 {
-	const char *name = conf_env_program(argument), *path = conf_handler_path(f->q, getenv("PATH"));
-	struct flaw first = {0};
+	static const char unknown[] = "";
+	const char *dirs = e->path != NULL ? e->path
+	    : conf_handler_path(f->j->q, f->j->path == NULL ? unknown : f->j->path);
+	char *what = alloc_format("%s asks env for %s, which is", w->what, e->program);
+	struct conf_file_flaw first = {0};
+	bool good = dirs == unknown || finds_in_path(f, dirs, e->program, what, &first);
 
-	if (name == NULL || finds_in_path(f, path, name, &first)) {
-		free(first.text);
-		free(first.advice);
-		return true;
+	free(what);
+	if (!good && first.text == NULL)
+		return deny_missing(flaw, alloc_format("%s asks env for %s, which is not in %s", w->what, e->program,
+		    dirs), conf_similar_in_path(dirs, e->program), w->where);
+	if (!good) {
+		*flaw = first;
+		return false;
 	}
-	if (first.text == NULL)
-		return lacks_program(f, flaw, alloc_format("its first line asks env for %s, which is not in %s", name,
-		    path), conf_similar_in_path(path, name));
-	*flaw = first;
+	free(first.text);
+	free(first.advice);
+	return true;
+}
+
+static bool has_at_path(const struct conf_file *f, const struct conf_env_command *e, const struct conf_words *w,
+    struct conf_file_flaw *flaw)
+{
+	char *path = conf_run_path(f->j->q, e->program), *what = alloc_format("%s asks env for", w->what);
+	const char *why = conf_file_why_missing(path);
+	bool good = why == NULL ? leads_to(f, what, path, USE_EXEC | USE_SEARCH, 0, flaw)
+	    : deny_missing(flaw, alloc_format("%s %s, which %s", what, path, why), conf_similar_path(path), w->where);
+
+	free(what);
+	free(path);
+	return good;
+}
+
+bool conf_file_has_program_of_env(const struct conf_file *f, const struct conf_words *w, struct conf_file_flaw *flaw)
+{
+	struct conf_env_command e;
+	bool good;
+
+	if (!conf_env_find(w->argv, &e))
+		return true;
+	good = (strchr(e.program, '/') != NULL ? has_at_path : has_in_path)(f, &e, w, flaw);
+	free(e.program);
+	free(e.path);
+	return good;
+}
+
+/* ---- the first line ---- */
+
+static bool has_interpreter(const struct conf_file *f, const char *named, const char *path, struct conf_file_flaw *flaw)
+{
+	const char *why = conf_file_why_missing(path), *dir = f->j->q->run_as.directory;
+	char *where;
+
+	if (why == NULL)
+		return leads_to(f, "its interpreter", path, USE_EXEC, f->depth + 1, flaw);
+	if (named[0] != '/')
+		return conf_deny(flaw, alloc_format("its interpreter %s is not in %s, where the handler runs", named,
+		    dir == NULL ? "/" : dir),
+		    alloc_format("begin %s with the whole path of the interpreter", f->path));
+	where = alloc_format("the first line of %s", f->path);
+	deny_missing(flaw, alloc_format("its interpreter %s %s", path, why), conf_similar_path(path), where);
+	free(where);
 	return false;
 }
 
-/* By its name, since one program may be many commands, and by its file, which other paths lead to, too. */
-static bool is_env(const char *path)
+static bool has_command(const struct conf_file *f, const struct conf_first_line *line, struct conf_file_flaw *flaw)
 {
-	struct stat st, env;
+	char *interpreter = conf_run_path(f->j->q, line->interpreter), *path = alloc_string(f->path), *argv[4];
+	char *where = alloc_format("the first line of %s", f->path);
+	const struct conf_words words = { argv, "its first line", where };
+	bool is_env = conf_is_env(interpreter), good;
+	const struct conf_first_line_flaw *wrong = conf_first_line_flaw(line, is_env);
 
-	return strcmp(strrchr(path, '/'), "/env") == 0 && stat(path, &st) == 0 && stat("/usr/bin/env", &env) == 0 &&
-	    env.st_dev == st.st_dev && env.st_ino == st.st_ino;
+	conf_first_line_command(line, path, argv);
+	/* execvp(3) gives a file that the kernel takes for no script to /bin/sh */
+	if (wrong != NULL)
+		good = ((f->uses & USE_SEARCH) != 0 && wrong->is_no_script) || conf_deny(flaw,
+		    alloc_string(wrong->text), alloc_format("%s%s%s", wrong->before, f->path, wrong->after));
+	else
+		good = has_interpreter(f, line->interpreter, interpreter, flaw) &&
+		    (!is_env || conf_file_has_program_of_env(f, &words, flaw));
+	free(interpreter);
+	free(path);
+	free(where);
+	return good;
 }
 
-static bool ends_with_cr(const char *word)
+static bool has_first_line(const struct conf_file *f, const struct stat *st, char *head, struct conf_file_flaw *flaw)
 {
-	return word[0] != '\0' && word[strlen(word) - 1] == '\r';
-}
+	struct conf_first_line line;
 
-/* line: behind "#!". is_cut: the kernel sees no more of it. What is said of an argument has to be sure, since
- * interpreters read theirs as they like: env takes a CR for a blank behind -S. */
-static bool has_command(const struct file *f, char *line, bool is_cut, struct flaw *flaw)
-{
-	char *interpreter, *argument;
-
-	line += strspn(line, " \t");
-	interpreter = strsep(&line, " \t");
-	argument = line == NULL ? interpreter + strlen(interpreter) : line + strspn(line, " \t");
-	if (interpreter[0] != '/')
-		return is_flawed(flaw, alloc_string("its first line names no interpreter with its path"),
-		    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));
-	if (is_cut && line == NULL)
-		return is_flawed(flaw, alloc_format("its interpreter's name does not end within %d bytes, and the "
-		    "kernel reads no more of the first line", LINE_MAX_KERNEL),
-		    alloc_format("shorten the first line of %s", f->path));
-	if (ends_with_cr(interpreter) || (is_env(interpreter) && argument[0] != '-' && ends_with_cr(argument)))
-		return is_flawed(flaw, alloc_string("its lines end with CR LF, and the kernel takes the CR for a "
-		    "part of the interpreter's name"), alloc_format("save it with LF line ends: dos2unix %s", f->path));
-	return has_interpreter(f, interpreter, flaw) &&
-	    (!is_env(interpreter) || has_program_of_env(f, argument, flaw));
-}
-
-static bool has_first_line(const struct file *f, const struct stat *st, char *head, struct flaw *flaw)
-{
-	char *line = head;
-	size_t len = strcspn(line, "\n");
-	bool is_cut = len > LINE_MAX_KERNEL;
-
-	if (is_cut)
-		len = LINE_MAX_KERNEL;
-	line[len] = '\0';
-	while (!is_cut && strchr(" \t", line[len - 1]) != NULL)
-		line[--len] = '\0';		/* the kernel does the same */
-	return has_command(f, line + 2, is_cut, flaw) && is_readable(f, st, flaw);
+	if (f->depth >= DEPTH_MAX)
+		return conf_deny(flaw, alloc_format("the kernel follows no more than %d scripts whose interpreters are "
+		    "scripts", DEPTH_MAX), alloc_format("let a program be the interpreter of %s", f->from->path));
+	conf_first_line_read(head, &line);
+	return has_command(f, &line, flaw) && is_readable(f, st, flaw);
 }
 
 /* ---- the whole ---- */
 
-static bool has_good_elf(const struct file *f, int fd, const struct stat *st, struct flaw *flaw)
+static bool has_good_elf(const struct conf_file *f, int fd, const struct stat *st, struct conf_file_flaw *flaw)
 {
 	char loader[PATH_MAX];
 	const char *text = conf_elf_flaw(fd, st->st_size, loader);
 
 	if (text != NULL)
-		return is_flawed(flaw, alloc_string(text), alloc_format("build or install %s again for this host",
+		return conf_deny(flaw, alloc_string(text), alloc_format("build or install %s again for this host",
 		    f->path));
 	return loader[0] == '\0' || has_loader(f, loader, flaw);
 }
 
-static bool has_beginning(const struct file *f, int fd, const struct stat *st, struct flaw *flaw)
+static bool has_beginning(const struct conf_file *f, int fd, const struct stat *st, struct conf_file_flaw *flaw)
 {
 	char head[HEAD_SIZE + 1];
 	ssize_t n = pread(fd, head, HEAD_SIZE, 0);
@@ -312,9 +331,9 @@ static bool has_beginning(const struct file *f, int fd, const struct stat *st, s
 	if (strncmp(head, "\177ELF", 4) == 0)
 		return has_good_elf(f, fd, st, flaw);
 	if (strncmp(head, BOM "#!", strlen(BOM "#!")) == 0)
-		return is_flawed(flaw, alloc_string("a byte order mark (UTF-8 BOM) stands before its #!"),
+		return conf_deny(flaw, alloc_string("a byte order mark (UTF-8 BOM) stands before its #!"),
 		    alloc_format("save it without one: sed -i '1s/^\\xEF\\xBB\\xBF//' %s", f->path));
-	return (f->uses & USE_SEARCH) != 0 || memchr(head, '\0', (size_t)n) != NULL || is_flawed(flaw,
+	return (f->uses & USE_SEARCH) != 0 || memchr(head, '\0', (size_t)n) != NULL || conf_deny(flaw,
 	    alloc_string("it is neither a program nor a script that begins with #!"),
 	    alloc_format("begin %s with #!/bin/sh or another interpreter", f->path));
 }
@@ -323,7 +342,7 @@ static bool has_beginning(const struct file *f, int fd, const struct stat *st, s
  * A program that is only executed need not be readable, and is not judged then. Nothing is said of a file with zero
  * bytes that is no ELF program: the kernel may know a loader for it (binfmt_misc), as for a jar.
  */
-static bool has_good_contents(const struct file *f, const struct stat *st, struct flaw *flaw)
+static bool has_good_contents(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
 {
 	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	bool good = fd == -1 || has_beginning(f, fd, st, flaw);
@@ -335,7 +354,7 @@ static bool has_good_contents(const struct file *f, const struct stat *st, struc
 
 static const struct check {
 	unsigned uses;		/* that ask for it */
-	bool (*is_met)(const struct file *, const struct stat *, struct flaw *);
+	bool (*is_met)(const struct conf_file *, const struct stat *, struct conf_file_flaw *);
 } checks[] = {
 	{ USE_EXEC | USE_READ, is_regular },
 	{ USE_ENTER, is_directory },
@@ -346,7 +365,7 @@ static const struct check {
 };
 
 /* The first flaw of a file makes the others pointless. True also if nothing can be known of the file. */
-static bool judge_file(const struct file *f, struct flaw *flaw)
+bool conf_file_judge(const struct conf_file *f, struct conf_file_flaw *flaw)
 {
 	struct stat st;
 
@@ -354,98 +373,11 @@ static bool judge_file(const struct file *f, struct flaw *flaw)
 		return false;
 	if (stat(f->path, &st) == -1)
 		return true;
+	if (runs_itself(f, &st))
+		return conf_deny(flaw, alloc_string("it would run itself again and again"),
+		    alloc_format("correct the first line of %s", f->from->path));
 	for (size_t i = 0; i < nitems(checks); i++)
 		if ((checks[i].uses & f->uses) != 0 && !checks[i].is_met(f, &st, flaw))
 			return false;
 	return true;
-}
-
-/* ---- the files of a command line ---- */
-
-struct judgement {
-	const struct conf_queue *q;
-	conf_flaw_found *found;
-	void *arg;
-};
-
-/* Of one that is missing. remedy: NULL: another name. Frees remedy. */
-static char *advice_of_missing(const char *path, char *remedy)
-{
-	char *near = remedy == NULL ? conf_similar_path(path) : NULL, *advice;
-
-	if (remedy != NULL)
-		return remedy;
-	advice = near == NULL ? alloc_string("put it there, or correct the path")
-	    : alloc_format("did you mean %s?", near);
-	free(near);
-	return advice;
-}
-
-/* check_programs.c reports a path that is not absolute. remedy: if it is missing; NULL: another name. Frees it. */
-static void judge_named(const struct judgement *j, const char *key, const char *path, unsigned uses, char *remedy)
-{
-	const struct file f = { j->q, path, uses, 0 };
-	const char *missing = path[0] == '/' ? why_missing(path) : NULL;
-	struct flaw flaw = {0};
-
-	if (missing != NULL) {
-		flaw.text = alloc_format("it %s", missing);
-		flaw.advice = advice_of_missing(path, remedy);
-		remedy = NULL;
-	} else if (path[0] == '/') {
-		judge_file(&f, &flaw);
-	}
-	if (flaw.text != NULL)
-		j->found(j->arg, &(struct conf_flaw){ key, path, flaw.text, flaw.advice });
-	free(flaw.text);
-	free(flaw.advice);
-	free(remedy);
-}
-
-static void judge_script(const struct judgement *j, const char *key, char *const *argv)
-{
-	struct conf_script script;
-	char *path;
-
-	if (!conf_find_script(argv, &script))
-		return;
-	path = conf_script_path(j->q, &script);
-	judge_named(j, key, path, script.may == R_OK ? USE_READ : USE_EXEC, NULL);
-	free(path);
-}
-
-void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
-    void *arg)
-{
-	const struct judgement j = { q, found, arg };
-
-	judge_named(&j, key, argv[0], USE_EXEC, NULL);
-	judge_script(&j, key, argv);
-}
-
-static void judge_function(const struct judgement *j)
-{
-	const char *key = j->q->interpreter != NULL ? "interpreter" : "function";
-	struct conf_function_parts parts;
-
-	conf_function_parts(j->q, &parts);
-	judge_named(j, key, j->q->handler[0], USE_EXEC, j->q->interpreter != NULL ? NULL
-	    : alloc_format("install it (Debian: apt install %s), or set interpreter", parts.package));
-	judge_named(j, "function", parts.runner, USE_READ, alloc_string("make install copies it"));
-	judge_named(j, "function", parts.file, USE_READ, NULL);
-	free(parts.file);
-}
-
-void conf_program_check(const struct conf_queue *q, conf_flaw_found *found, void *arg)
-{
-	const struct judgement j = { q, found, arg };
-
-	if (q->handler == NULL)
-		return;
-	if (q->run_as.directory != NULL)
-		judge_named(&j, "run_as.directory", q->run_as.directory, USE_ENTER, NULL);
-	if (conf_queue_origin(q, "handler")->kind == CONF_ORIGIN_DERIVED)
-		judge_function(&j);
-	else
-		conf_command_check(q, "handler", q->handler, found, arg);
 }

@@ -2,8 +2,11 @@
  * Finds the file that a command line gives to an interpreter, also behind env(1). An interpreter that cannot open its
  * script exits with a status, as any handler does, so the script is looked at before: when the configuration is loaded,
  * and by the child before exec. A wrong guess would stop a queue whose handler is in order: where it is not certain
- * which file it is, none is found. Async-signal-safe, but for the last two functions.
+ * which file it is, none is found. Async-signal-safe, but for the functions at the end.
  */
+#include <sys/stat.h>
+
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,15 +24,17 @@
 static const struct interpreter {
 	const char *name;	/* without its version: python3.11 is python */
 	const char *flags, *valued;
+	const char *main;	/* the file that it runs in a directory; NULL: none; "": others may be it */
 } INTERPRETERS[] = {
-	{ "bash", "efuvx", "" }, { "dash", "efuvx", "" }, { "ksh", "efuvx", "" }, { "lua", "EW", "l" },
-	{ "node", "", "r" }, { "nodejs", "", "r" },
-	{ "perl", "TWUtw", "I" }, { "php", "n", "cd" }, { "pypy", "BEOqsSuv", "WX" }, { "python", "BEIOPqsSuv", "WX" },
-	{ "ruby", "vw", "Ir" },
-	{ "sh", "efuvx", "" }, { "tclsh", "", "" }, { "zsh", "efuvx", "" },
+	{ "bash", "efuvx", "", NULL }, { "dash", "efuvx", "", NULL }, { "ksh", "efuvx", "", NULL },
+	{ "lua", "EW", "l", NULL }, { "node", "", "r", "" }, { "nodejs", "", "r", "" },
+	{ "perl", "TWUtw", "I", NULL }, { "php", "n", "cd", NULL }, { "pypy", "BEOqsSuv", "WX", "__main__.py" },
+	{ "python", "BEIOPqsSuv", "WX", "__main__.py" }, { "ruby", "vw", "Ir", NULL },
+	{ "sh", "efuvx", "", NULL }, { "tclsh", "", "", NULL }, { "zsh", "efuvx", "", NULL },
 };
 
-#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define ENV_DEFAULT_PATH "/bin:/usr/bin"	/* of execvp(3) if env has removed PATH */
+#define BLANKS " \t\n\v\f\r"	/* between the words of env -S */
 #define WORDS_MAX 32		/* of a command line behind env; the script of a longer one is not known */
 
 /* The command line that env runs. A word is a part of an argument, or of `room`. */
@@ -98,10 +103,10 @@ static bool split_words(struct command *c, const char *text)
 	if (c->room[0] != '\0' || strpbrk(text, "\"'\\$#") != NULL ||
 	    strlcpy(c->room, text, sizeof(c->room)) >= sizeof(c->room))
 		return false;
-	for (p += strspn(p, " \t"); *p != '\0'; p += strspn(p, " \t")) {
+	for (p += strspn(p, BLANKS); *p != '\0'; p += strspn(p, BLANKS)) {
 		if (!add_word(c, p))
 			return false;
-		p += strcspn(p, " \t");
+		p += strcspn(p, BLANKS);
 		if (*p != '\0')
 			*p++ = '\0';
 	}
@@ -127,59 +132,53 @@ static bool expand_words(struct command *c, char *const *argv)
 	return true;
 }
 
-/* The first word that is the program: behind assignments and the options that do not change where a file is found.
- * NULL: not known */
-static const char *const *program_of(const struct command *c)
+/* Takes the options that do not change where a file is found, and assignments. Returns the word that is the program; of
+ * the NULL at the end: env runs none. NULL: not known. path: the PATH that they set; not changed if they set none */
+static const char *const *program_of(const struct command *c, const char **path)
 {
 	const char *const *w = c->words;
 
-	for (; *w != NULL; w++) {
+	for (; *w != NULL && ((*w)[0] == '-' || strchr(*w, '=') != NULL); w++)
 		if (strcmp(*w, "-i") == 0 || strcmp(*w, "-") == 0 || strcmp(*w, "--ignore-environment") == 0 ||
-		    strncmp(*w, "--unset=", 8) == 0)
-			continue;
-		if (strcmp(*w, "-u") == 0 && w[1] != NULL)
-			w++;
-		else if ((*w)[0] == '-' || strchr(*w, '=') == *w)
+		    strcmp(*w, "--unset=PATH") == 0)
+			*path = ENV_DEFAULT_PATH;
+		else if (strcmp(*w, "-u") == 0 && w[1] != NULL)
+			*path = strcmp(*++w, "PATH") == 0 ? ENV_DEFAULT_PATH : *path;
+		else if (strncmp(*w, "PATH=", 5) == 0)
+			*path = *w + 5;
+		else if (((*w)[0] == '-' && strncmp(*w, "--unset=", 8) != 0) || (*w)[0] == '=')
 			return NULL;
-		else if (strchr(*w, '=') == NULL)
-			return w;
-	}
-	return NULL;
+	return w;
 }
 
-static bool found(struct conf_script *s, const char *path, int may)
+static bool set_script(struct conf_script *s, const struct interpreter *i, const char *path)
 {
-	s->may = may;
+	s->may = i == NULL ? X_OK : R_OK;
+	s->main = i == NULL ? NULL : i->main;
 	return path != NULL && strlcpy(s->path, path, sizeof(s->path)) < sizeof(s->path);
 }
 
-bool conf_find_script(char *const *argv, struct conf_script *s)
+static bool find_script(char *const *argv, struct conf_script *s)
 {
 	const struct interpreter *i = interpreter_of(argv[0]);
 	struct command c = { .n = 0 };
-	const char *const *program;
+	const char *const *program, *path = NULL;
 
 	if (i != NULL)
-		return found(s, script_of(i, (const char *const *)argv), R_OK);
-	if (strcmp(name_of(argv[0]), "env") != 0 || !expand_words(&c, argv) || (program = program_of(&c)) == NULL ||
-	    strcmp(name_of(*program), "env") == 0)
+		return set_script(s, i, script_of(i, (const char *const *)argv));
+	if (strcmp(name_of(argv[0]), "env") != 0 || !expand_words(&c, argv) ||
+	    (program = program_of(&c, &path)) == NULL || *program == NULL || strcmp(name_of(*program), "env") == 0)
 		return false;
 	i = interpreter_of(*program);
 	if (i != NULL)
-		return found(s, script_of(i, program), R_OK);
-	return strchr(*program, '/') != NULL && found(s, *program, X_OK);
+		return set_script(s, i, script_of(i, program));
+	return strchr(*program, '/') != NULL && set_script(s, NULL, *program);
 }
 
-const char *conf_env_program(char *argument)
+/* Node may run mail.js, or a file of a directory, for "mail". */
+bool conf_find_script(char *const *argv, struct conf_script *s)
 {
-	char *name = argument;
-
-	if (strncmp(name, "-S", 2) == 0) {
-		name += 2;
-		name += strspn(name, " \t");
-		name[strcspn(name, " \t")] = '\0';
-	}
-	return name[0] == '-' || name[0] == '\0' || strpbrk(name, "=/\"'\\$") != NULL ? NULL : name;
+	return find_script(argv, s) && (s->main == NULL || s->main[0] != '\0' || strchr(name_of(s->path), '.') != NULL);
 }
 
 bool conf_runs_by_script(const char *head, size_t len, const char *path)
@@ -200,27 +199,38 @@ bool conf_runs_by_script(const char *head, size_t len, const char *path)
 	argument += strspn(argument, " \t");
 	argv[1] = *argument == '\0' ? own : argument;
 	argv[2] = *argument == '\0' ? NULL : own;
-	return conf_find_script(argv, &s) && strcmp(s.path, path) == 0;
+	return find_script(argv, &s) && strcmp(s.path, path) == 0;
 }
 
-char *conf_script_path(const struct conf_queue *q, const struct conf_script *script)
+/* ---- for checks ---- */
+
+char *conf_run_path(const struct conf_queue *q, const char *path)
 {
 	const char *dir = q->run_as.directory;
 
-	if (script->path[0] == '/')
-		return alloc_string(script->path);
-	return alloc_format("%s/%s", dir == NULL ? "" : dir, script->path);
+	return path[0] == '/' ? alloc_string(path) : alloc_format("%s/%s", dir == NULL ? "" : dir, path);
 }
 
-const char *conf_handler_path(const struct conf_queue *q, const char *inherited)
+/* One program may be many commands, and then its name decides, as with busybox. */
+bool conf_is_env(const char *path)
 {
-	const char *path = q->run_as.switch_user || q->run_as.login != NULL || inherited == NULL ? DEFAULT_PATH
-	    : inherited;
+	char *real = realpath(path, NULL);
+	struct stat st, env;
+	bool is = real != NULL && stat(real, &st) == 0 && stat("/usr/bin/env", &env) == 0 && env.st_dev == st.st_dev &&
+	    env.st_ino == st.st_ino &&
+	    (strcmp(name_of(path), "env") == 0 || (strcmp(name_of(real), "env") == 0 && st.st_nlink == 1));
 
-	for (char **var = q->env; var != NULL && *var != NULL; var++)
-		if (strncmp(*var, "PATH=", 5) == 0)
-			path = *var + 5;
-		else if (strcmp(*var, "PATH") == 0 && inherited != NULL)
-			path = inherited;
-	return path;
+	free(real);
+	return is;
+}
+
+bool conf_env_find(char *const *argv, struct conf_env_command *e)
+{
+	struct command c = { .n = 0 };
+	const char *path = NULL, *const *program;
+
+	if (!expand_words(&c, argv) || (program = program_of(&c, &path)) == NULL || *program == NULL)
+		return false;
+	*e = (struct conf_env_command){ alloc_string(*program), path == NULL ? NULL : alloc_string(path) };
+	return true;
 }

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pwd
+import resource
 import shutil
 import subprocess
 
@@ -271,3 +272,89 @@ def test_a_file_that_goes_away_is_not_reloaded(quredisd, redis, tmp):
     redis.client().lpush("ingress:mail", "2")
     wait_for(lambda: status(d, "mail")["counters"]["done"] == 2, 30)
     assert d.stop() == 0
+
+
+def of_line(first, body="echo ran", name="x"):
+    """A script with this first line, in the directory in which it runs."""
+    return lambda tmp: [script(tmp, f"{first}\n{body}\n", name=name)]
+
+
+def tree(name, command, **files):
+    """A command that gets a directory."""
+    def make(tmp):
+        (tmp / name).mkdir()
+        for file, text in files.items():
+            (tmp / name / file.replace("_js", ".js").replace("main_py", "__main__.py")).write_text(text)
+        return [*command, tmp / name]
+    return make
+
+
+def link(target, name, then):
+    def make(tmp):
+        (tmp / name).parent.mkdir(exist_ok=True)
+        (tmp / name).symlink_to(target)
+        return then(tmp)
+    return make
+
+
+def scripts(n):
+    """Each is the interpreter of the next."""
+    def make(tmp):
+        path = "/bin/sh"
+        for i in range(n):
+            path = script(tmp, f"#!{path}\necho ran\n", name=f"s{i}")
+        return [path]
+    return make
+
+
+def given(*command):
+    """To a Python program."""
+    return lambda tmp: [*command, script(tmp, "#!/usr/bin/python3\nprint('ran')\n", name="x.py")]
+
+
+PRINT, ENV = "print('ran')", "#!/usr/bin/env "
+ODD = {
+    "python-dir": tree("d", ["/usr/bin/python3"], main_py=PRINT), "python-dir-without-main": tree("d", ["/usr/bin/python3"]),
+    "env-python-dir": tree("d", ["/usr/bin/env", "python3"], main_py=PRINT), "sh-dir": tree("d", ["/bin/sh"]),
+    "node-dir": tree("d", ["/usr/bin/node"], index_js="console.log('ran')"), "node-dir-with-dot": tree("d.1", ["/usr/bin/node"], index_js="console.log('ran')"),
+    "node-no-extension": lambda tmp: [*tree("d", ["/usr/bin/node"], index_js="console.log('ran')")(tmp)[:1], tmp / "d" / "index"],
+    "relative": link("/bin/sh", "bin/sh", of_line("#!bin/sh")),
+    "relative-dot": link("/bin/sh", "tool", of_line("#!./tool")),
+    "relative-missing": of_line("#!no/sh"),
+    "env-relative": link("/bin/sh", "tool", of_line(ENV + "./tool")), "name-alone": of_line("#!python3", PRINT),
+    "env": given("/usr/bin/env", "python3"), "env-typo": given("/usr/bin/env", "pyhton3"),
+    "env-S-typo": given("/usr/bin/env", "-S", "pyhton3"),
+    "env-i": given("/usr/bin/env", "-i", "python3"),
+    "env-i-typo": given("/usr/bin/env", "-i", "A=b", "pyhton3"),
+    "env-path": given("/usr/bin/env", "PATH=/nowhere", "python3"),
+    "env-executes": lambda tmp: ["/usr/bin/env", script(tmp, "echo ran\n")], "env-whole-typo": given("/usr/bin/env", "/usr/bin/pyhton3"),
+    "line-i": of_line(ENV + "-i python3", PRINT), "line-S-i": of_line(ENV + "-S -i python3", PRINT), "line-S-i-typo": of_line(ENV + "-S -i pyhton3", PRINT),
+    "line-S-A": of_line(ENV + "-S A=b python3", PRINT), "line-S-A-typo": of_line(ENV + "-S A=b pyhton3", PRINT), "line-A": of_line(ENV + "A=b"),
+    "line-S-path": of_line(ENV + "-S PATH=/nowhere python3", PRINT), "line-S-u": of_line(ENV + "-S -u PATH python3", PRINT),
+    "bare-env": of_line("#!/usr/bin/env"), "other-name-of-env": lambda tmp: link("/usr/bin/env", "e", of_line(f"#!{tmp}/e python3", PRINT))(tmp),
+    "other-name-of-env-typo": lambda tmp: link("/usr/bin/env", "e", of_line(f"#!{tmp}/e pyhton3", PRINT))(tmp),
+    "itself": of_line("#!./x"),
+    "itself-by-env": of_line(ENV + "./x"),
+    "five-scripts": scripts(5), "six-scripts": scripts(6),
+    "loop-of-links": link("l", "l", of_line("#!./l")),
+    "perl-w-cr": of_line("#!/usr/bin/perl -w\r", "print \"ran\\n\";"),
+    "empty-behind-env": lambda tmp: ["/usr/bin/env", script(tmp, "#!\necho ran\n")],
+    "empty": of_line("#! "),
+    "S-cr": of_line(ENV + "-S sh\r"), "good": of_line("#!/bin/sh"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_said_is_what_happens(quredisd, tmp, name):
+    """The judge and the kernel, with env and the interpreters of this host, agree."""
+    argv = [str(word) for word in ODD[name](tmp)]
+    if not os.path.exists(argv[0]):
+        pytest.skip(f"{argv[0]} is not installed")
+    how = {"cwd": tmp, "env": {"PATH": os.environ["PATH"]}, "stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 60,
+           "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CPU, (2, 2))}        # for a script that runs itself
+    try:
+        ran = b"ran\n" in subprocess.run(argv, check=False, **how).stdout
+    except OSError:
+        ran = False
+    done = quredisd(queues=[queue("mail", *argv, run_as={"directory": str(tmp)})], start=False).check()
+    assert (done.returncode == 0) == ran, (ran, done.stderr)

@@ -26,7 +26,7 @@ def script(clinic, text, mode=0o755, name="script"):
 @pytest.mark.parametrize("text, said, advice", [
     ("#!/bin/sh\r\nexit 0\r\n", "end with CR LF", "dos2unix"),
     ("#! /no/such/sh -e\n", "its interpreter /no/such/sh does not exist", "install it"),
-    ("#!sh\n", "names no interpreter with its path", "#!/bin/sh"),
+    ("#!sh\n", "its interpreter sh is not in /, where the handler runs", "with the whole path of the interpreter"),
     ("#!/usr/bin/env no-such-program\n", "asks env for no-such-program", "install it"),
     ("exit 0\n", "neither a program nor a script", "#!/bin/sh"),
     ("", "neither a program nor a script", "#!/bin/sh"),

@@ -68,7 +68,7 @@ def test_a_missing_script(redis, quredisd, tmp, command):
     """quredisd -t reports it as a missing program. Where an argument may be another thing than a script, it is not looked for."""
     d = quredisd(start=False, queues=[queue("mail", [*command, f"{tmp}/gone.x"])])
     line = next(i for i, text in enumerate(d.conf.read_text().split("\n"), 1) if "gone.x" in text)
-    refused(d, f"{d.conf}:{line}", f"handler: {tmp}/gone.x: it does not exist")
+    refused(d, f"queue held: {d.conf}:{line}: handler: ", f"{tmp}/gone.x", " does not exist: ")
     quredisd(queues=[queue("mail", ["/bin/sh", "-c", f"{tmp}/gone.x"])])
 
 
