@@ -3,7 +3,9 @@
  * hand-back. The input is an exit status, a signal, a timeout, or the error that prevented the start. settle.c decides
  * what follows from a verdict. A run whose claim was lost changes nothing in Redis, whatever its end.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/worker.h"
@@ -35,6 +37,32 @@ static const char *end_reason(const struct persistent_end *e)
 	return reasons[e->how];
 }
 
+struct noted_flaw {
+	const char *program;
+	struct buffer text;
+};
+
+static void note_first_flaw(void *arg, const struct conf_flaw *flaw)
+{
+	struct noted_flaw *noted = arg;
+	bool is_program = strcmp(flaw->path, noted->program) == 0;
+
+	if (noted->text.len == 0)
+		buffer_format(&noted->text, "%s%s%s", is_program ? "" : flaw->path, is_program ? "" : ": ", flaw->text);
+}
+
+/* The error of the start names neither the interpreter nor the directory that is closed: quredisd -t does. */
+static void note_flaw(struct worker *w, const char *stage, int error, int64_t now_ms)
+{
+	struct noted_flaw noted = { w->env->conf->handler[0], {0} };
+	bool names_file = strcmp(stage, "execve") == 0 || strcmp(stage, "script") == 0;
+
+	if (error != E2BIG && (error != ENOENT || !names_file))
+		conf_program_check(w->env->conf, getenv("PATH"), note_first_flaw, &noted);
+	slot_note_failure(w->env->slot, noted.text.len > 0 ? noted.text.data : "", noted.text.len, now_ms);
+	buffer_free(&noted.text);
+}
+
 bool verdict_is_broken(const struct persistent_end *e)
 {
 	return e->how == PERSISTENT_UNRUNNABLE || (!e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED &&
@@ -57,7 +85,9 @@ void verdict_note_end(struct worker *w, const struct persistent_end *e, int64_t 
 	    log_str("signal", e->signal != 0 ? process_signal_name(e->signal) : NULL), status,
 	    log_str("reason", end_reason(e)), log_int("unanswered", e->unanswered),
 	    log_int("lived_ms", e->lived_ms));
-	if (verdict_is_broken(e) || verdict_is_mute(w, e))
+	if (e->how == PERSISTENT_UNRUNNABLE)
+		note_flaw(w, e->stage, e->error, now_ms);
+	else if (verdict_is_broken(e) || verdict_is_mute(w, e))
 		settle_last_words(w, e->stderr_tail, e->stderr_len, now_ms);
 	if (verdict_is_broken(e) && !e->loaded)
 		loader_failed(w, e, now_ms);
@@ -250,6 +280,7 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"", NULL);
 	} else if (result->end == HANDLER_UNRUNNABLE) {
+		note_flaw(w, result->stage, result->error, now_ms);
 		settle_unrunnable(w, handler_cause_unrunnable(result->stage, result->error), result->stage,
 		    strerror(result->error), now_ms);
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);

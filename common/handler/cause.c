@@ -187,7 +187,7 @@ bool handler_cause_has_words(uint64_t word)
 {
 	struct cause c = unpack(word);
 
-	return c.kind == MUTE || c.kind == FAILURES || c.kind == UNREADY || c.kind == IDLE;
+	return c.kind != NONE;
 }
 
 bool handler_cause_is_of_start(uint64_t word)

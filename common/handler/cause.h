@@ -34,7 +34,7 @@ uint64_t handler_cause_failures(unsigned messages, const struct handler_result *
 const char *handler_cause_text(uint64_t word, char *const *argv, char out[HANDLER_CAUSE_SIZE]);
 /* no message was involved, so a process that is ready ends it */
 bool handler_cause_is_of_start(uint64_t word);
-bool handler_cause_has_words(uint64_t word);	/* the handler ran, so it may have said why */
+bool handler_cause_has_words(uint64_t word);	/* a worker noted its last words, or the flaw of its files */
 /* A few words, of a bounded number of different texts, for a label: "execve: No such file or directory", "failures",
  * "no answer". Returns out. */
 const char *handler_cause_label(uint64_t word, char out[HANDLER_CAUSE_SIZE]);

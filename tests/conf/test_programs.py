@@ -228,7 +228,7 @@ def test_the_other_queues_run(quredisd, redis, tmp):
 
 
 REASONS = {"program": "execve {name}/x: No such file", "script": "script {name}/x: No such file", "function": "{name}/x.py: no such file",
-           "interpreter": "execve {name}/python: No such file", "directory": "chdir: No such file"}
+           "interpreter": "execve {name}/python: No such file", "directory": "chdir: No such file or directory: {name}: it does not exist"}
 
 
 @pytest.mark.parametrize("kind", REASONS)

@@ -8,7 +8,7 @@ from harness import queue, wait_for
 from harness.queues import Queue
 
 MISSING = (r"its handler cannot be executed: interpreter of \S+/typo: No such file or directory "
-           r"\(the one in its first line, or the loader of a binary\)")
+           r"\(the one in its first line, or the loader of a binary\): its interpreter /usr/bin/pyhton3 does not exist")
 
 
 def typo(tmp):
@@ -82,7 +82,7 @@ def test_each_evidence_has_its_text(redis, quredisd, handler, tmp):
     (tmp / "gone").rmdir()
     for name in ("there", "mute", "row"):
         c.lpush(f"ingress:{name}", *range(6))
-    wanted = {"there": "its handler cannot be executed: chdir: No such file or directory",
+    wanted = {"there": f"its handler cannot be executed: chdir: No such file or directory: {tmp}/gone: it does not exist",
               "mute": "its handler ended before its first answer, with exit status 3",
               "row": r"\d different messages failed in a row, the last one with exit status 9"}
     for name, text in wanted.items():

@@ -115,9 +115,9 @@ TEST(an_open_breaker_has_the_last_words_of_the_handler, setup, master_teardown)
 	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1: unable to open database file");
 	fails(1, "", 30);
 	assert_string_equal(explained(0), "3 different messages failed in a row, the last one with exit status 1");
-	fails(1, "words of a process that could be executed", 40);
-	atomic_store(&b->cause, handler_cause_unrunnable("execve", ENOENT));
-	assert_null(strstr(explained(0), "words"));
+	fails(1, "nobody may not enter /opt", 40);		/* of its files */
+	atomic_store(&b->cause, handler_cause_unrunnable("chdir", EACCES));
+	assert_string_equal(explained(0), "its handler cannot be executed: chdir: Permission denied: nobody may not enter /opt");
 }
 
 TEST(a_hold_does_not_hide_another, setup, master_teardown)
