@@ -116,6 +116,17 @@ static void print_good(const struct conf *conf, const char *file)
 	fprintf(stderr, "%s: good\n", file);
 }
 
+/* Functions may do anything when they are loaded, and need what their users have: a test of the files loads none. */
+static void note_functions(const struct conf *conf, const char *path)
+{
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if (conf->queues[i]->function != NULL) {
+			warnx("note: functions are not loaded here: quredis%s%s doctor loads them, as their users",
+			    path == NULL ? "" : " -c ", path == NULL ? "" : path);
+			return;
+		}
+}
+
 static int test_or_print(const struct options *o)
 {
 	struct conf_report report;
@@ -133,6 +144,8 @@ static int test_or_print(const struct options *o)
 		warnx("%s: quredisd starts with it, but a queue cannot run its handler or its purge.check", file);
 	else if (!o->print)
 		print_good(conf, file);
+	if (conf != NULL && !o->print)
+		note_functions(conf, o->conf.path);
 	if (status == EX_OK && report.blocked > 0 && !o->print)
 		status = EX_CONFIG;
 	if (conf != NULL && o->print) {

@@ -95,6 +95,7 @@ def test_the_files_of_functions_are_looked_for(tmp):
     {{ name = "c"; function = "{there}"; interpreter = ["/nowhere/python"]; }},
     {{ name = "d"; function = "{tmp}/jobs.js"; isolate = true; }} );\n""")
     said = call("-t", conf).stderr.replace(f"{tmp}/etc/", "").splitlines()
+    assert not any("functions are not loaded" in line for line in said)
     assert [line for line in said if ":2:" in line and not line.startswith("warning: ")] == []
     assert f"queue held: quredis.conf:3: function: {tmp}/nothing.py: it does not exist: put it there, or correct the path" in said
     assert "queue held: quredis.conf:4: interpreter: /nowhere/python: it does not exist: put it there, or correct the path" in said
@@ -110,3 +111,12 @@ def test_the_handler_of_a_function_is_printed(tmp):
     found = re.search(r'# handler = \["/usr/bin/env", "python3", "([^"]*)/quredis-python", "--isolate", "--json", "([^"]*)"\];\t# from function', printed)
     assert found and found[2] == f"{there}:handle" and os.access(found[1] + "/quredis-python", os.X_OK), printed
     assert '# mode = "persistent";\t# from function' in printed and "# ready = true;\t# from function" in printed
+
+
+def test_functions_are_not_loaded(tmp):
+    """And -t says which command does it."""
+    conf = write(tmp / "etc/quredis.conf", f"""queues = ( {{ name = "a"; function = "{write(tmp / "jobs.py", "not Python")}"; }} );\n""")
+    done = call("-t", conf)
+    assert done.returncode == 0 and f"note: functions are not loaded here: quredis -c {conf} doctor loads them" in done.stderr, done.stderr
+    write(conf, 'queues = ( { name = "a"; handler = ["/bin/true"]; } );\n')
+    assert "functions" not in call("-t", conf).stderr
