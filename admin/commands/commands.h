@@ -30,7 +30,7 @@ int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_version(struct admin *a);
 
-const char *init_language(size_t i);	/* of the languages that init knows; NULL: there are no more */
+const char *init_template_language(size_t i);	/* of the languages that init knows; NULL: there are no more */
 
 struct queue_health;
 /*

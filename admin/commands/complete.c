@@ -164,8 +164,8 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 	else if (s->bit == OPTION_FROM)
 		offer_all(c, sources, nitems(sources));
 	else if (s->bit == OPTION_LANG)
-		for (size_t i = 0; init_language(i) != NULL; i++)
-			offer(c, init_language(i), NULL);
+		for (size_t i = 0; init_template_language(i) != NULL; i++)
+			offer(c, init_template_language(i), NULL);
 	else if (s->bit == OPTION_SORT)
 		for (int i = 0; i < TOP_SORTS; i++)
 			offer(c, top_sort_keys[i].name, top_sort_keys[i].summary);

@@ -1,7 +1,7 @@
 /*
  * quredis init: writes a first queue that needs no root: a handler, and a configuration whose Redis, lock file and
- * control socket lie in the same directory. Everything is checked before the first file is written, and what was
- * written is removed again if a later file cannot be.
+ * control socket lie in the same directory. What can be checked is checked before the first file is written, and what
+ * was written is removed again if a later file cannot be, or if quredisd would not start with it.
  */
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,70 +18,22 @@
 #include <jansson.h>
 
 #include "admin/commands/commands.h"
+#include "admin/commands/init_template.h"
 
 #include "common/base/base.h"
+#include "common/conf/conf.h"
 
 #define CONF_FILE "quredis.conf"
 #define RUN "run"
 #define DATA "redis"
 #define LONGEST_SOCKET "/" DATA "/redis.sock"	/* of those below DIR */
 
-static const struct template {
-	const char *language;
-	const char *file;
-	mode_t mode;
-	const char *handler;	/* the keys of the queue before and after the path of the file */
-	const char *keys;
-	const char *text;
-} templates[] = {
-	{ "python", "greet.py", 0600, "function = \"", "\"; message = \"text\";",
-	    "def handle(message, job):\n"
-	    "    if not message:\n"
-	    "        job.reject(\"nobody to greet\")        # a retry cannot succeed\n"
-	    "    print(\"hello, \" + message)               # to the log of quredisd\n" },
-	{ "ruby", "greet.rb", 0600, "function = \"", "\"; message = \"text\";",
-	    "def handle(message, job)\n"
-	    "  job.reject(\"nobody to greet\") if message.empty?   # a retry cannot succeed\n"
-	    "  puts \"hello, #{message}\"                          # to the log of quredisd\n"
-	    "end\n" },
-	/* not .js: a package.json above DIR could make that an ES module */
-	{ "node", "greet.cjs", 0600, "function = \"", "\"; message = \"text\";",
-	    "async function handle(message, job) {\n"
-	    "  if (!message) job.reject(\"nobody to greet\");      // a retry cannot succeed\n"
-	    "  console.log(\"hello, \" + message);                 // to the log of quredisd\n"
-	    "}\n"
-	    "module.exports = { handle };\n" },
-	{ "php", "greet.php", 0600, "function = \"", "\"; message = \"text\";",
-	    "<?php\n"
-	    "function handle($message, $job)\n"
-	    "{\n"
-	    "    if ($message === \"\") {\n"
-	    "        $job->reject(\"nobody to greet\");            // a retry cannot succeed\n"
-	    "    }\n"
-	    "    echo \"hello, $message\\n\";                       // to the log of quredisd\n"
-	    "}\n" },
-	{ "perl", "greet.pl", 0600, "function = \"", "\"; message = \"text\";",
-	    "use strict;\n"
-	    "use warnings;\n"
-	    "\n"
-	    "sub handle {\n"
-	    "    my ($message, $job) = @_;\n"
-	    "    $job->reject(\"nobody to greet\") if $message eq \"\";     # a retry cannot succeed\n"
-	    "    print \"hello, $message\\n\";                             # to the log of quredisd\n"
-	    "}\n"
-	    "1;\n" },
-	{ "sh", "greet.sh", 0700, "handler = [\"", "\"];",
-	    "#!/bin/sh\n"
-	    "# Exit status 0: done; 75: retry later; 65: a retry cannot succeed; any other: a failed attempt.\n"
-	    "name=$(cat)\n"
-	    "[ -n \"$name\" ] || { echo \"nobody to greet\" >&2; exit 65; }\n"
-	    "echo \"hello, $name\"         # to the log of quredisd\n" },
-};
-
 struct place {
 	char *dir;			/* absolute, without links */
-	const struct template *template;
+	const struct init_template *template;
 	char *conf;			/* the text of the configuration */
+	char *deepest;			/* directory that this command has made; NULL: none */
+	size_t above;			/* how many, with those above it */
 	size_t made;			/* entries of DIR that this command has made, in their order */
 };
 
@@ -98,36 +50,6 @@ static bool entry_is_directory(size_t i)
 	return i < 2;
 }
 
-/* ---- the language ---- */
-
-const char *init_language(size_t i)
-{
-	return i < nitems(templates) ? templates[i].language : NULL;
-}
-
-/* NULL: an error was printed. */
-static const struct template *find_template(struct admin *a)
-{
-	const char *names[nitems(templates)], *wanted = a->options.lang;
-	char *hint, *shown;
-
-	for (size_t i = 0; i < nitems(templates); i++) {
-		names[i] = templates[i].language;
-		if (wanted != NULL && strcmp(wanted, names[i]) == 0)
-			return &templates[i];
-	}
-	if (wanted == NULL) {
-		admin_fail(a, EX_USAGE, "init requires --lang: python, ruby, node, php, perl or sh");
-		return NULL;
-	}
-	hint = notice_suggest(wanted, names, nitems(names), "");
-	shown = visible(wanted, strlen(wanted), 100);
-	admin_fail(a, EX_USAGE, "--lang: %s is not python, ruby, node, php, perl or sh%s", shown, hint);
-	free(shown);
-	free(hint);
-	return NULL;
-}
-
 /* ---- the directory ---- */
 
 /* The absolute path, without links, of a directory that may be missing, with directories above it: a new string. NULL:
@@ -137,9 +59,14 @@ static char *resolve(const char *dir)
 	char *real = realpath(dir, NULL), *above, *copy;
 	const char *name;
 	size_t len = strlen(dir);
+	struct stat st;
 
 	if (real != NULL || errno != ENOENT || len == 0)
 		return real;
+	if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode)) {	/* to nothing */
+		errno = ENOENT;
+		return NULL;
+	}
 	while (len > 1 && dir[len - 1] == '/')
 		len--;
 	copy = alloc_copy(dir, len);
@@ -166,12 +93,23 @@ static bool has_control_character(const char *text)
 	return false;
 }
 
+static bool is_utf8(const char *text)
+{
+	json_t *string = json_string(text);
+	bool is = string != NULL;
+
+	json_decref(string);
+	return is;
+}
+
 static int check_path(struct admin *a, const struct place *p)
 {
 	size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof(LONGEST_SOCKET);
 
 	if (has_control_character(p->dir))
 		return admin_fail(a, EX_USAGE, "%s: its path has a control character", p->dir);
+	if (a->options.json && !is_utf8(p->dir))
+		return admin_fail(a, EX_USAGE, "--json: the path of the directory is not UTF-8");
 	if (strcmp(p->template->language, "node") == 0 && strchr(p->dir, '\\') != NULL)
 		return admin_fail(a, EX_USAGE, "%s: Node imports no file whose path has a backslash", p->dir);
 	if (strlen(p->dir) > room)
@@ -204,22 +142,41 @@ static int check_entries(struct admin *a, const struct place *p)
 	return rc;
 }
 
-/* With those above it. -1: errno says why not. */
-static int make_directories(const char *dir)
+static int make_directory(struct place *p, const char *path)
 {
-	char *path = alloc_string(dir);
+	if (mkdir(path, 0700) == -1)
+		return errno == EEXIST ? 0 : -1;
+	free(p->deepest);
+	p->deepest = alloc_string(path);
+	p->above++;
+	return 0;
+}
+
+/* With those above it. -1: errno says why not. */
+static int make_directories(struct place *p)
+{
+	char *path = alloc_string(p->dir);
 	int rc = 0;
 
 	for (char *slash = path; rc == 0 && slash != NULL;) {
 		slash = strchr(slash + 1, '/');
 		if (slash != NULL)
 			*slash = '\0';
-		rc = access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
+		if (access(path, F_OK) == -1)
+			rc = make_directory(p, path);
 		if (slash != NULL)
 			*slash = '/';
 	}
 	free(path);
 	return rc;
+}
+
+static void remove_directories(struct place *p)
+{
+	for (; p->above > 0; p->above--) {
+		rmdir(p->deepest);
+		*strrchr(p->deepest, '/') = '\0';
+	}
 }
 
 /* ---- the files ---- */
@@ -233,7 +190,7 @@ static void append_escaped(struct buffer *b, const char *text)
 
 static char *configuration(const struct place *p)
 {
-	const struct template *t = p->template;
+	const struct init_template *t = p->template;
 	struct buffer b = {0}, dir = {0};
 
 	append_escaped(&dir, p->dir);
@@ -294,30 +251,57 @@ static int make_entry(struct place *p, int dir, size_t i)
 
 static int make_entries(struct admin *a, struct place *p, int dir)
 {
-	int rc = 0, error;
+	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && entry_name(p, i) != NULL; i++)
 		rc = make_entry(p, dir, i);
-	if (rc == 0)
-		return 0;
-	error = errno;
-	while (p->made > 0) {
-		p->made--;
-		unlinkat(dir, entry_name(p, p->made), entry_is_directory(p->made) ? AT_REMOVEDIR : 0);
+	return rc == 0 ? 0 : admin_fail(a, EX_CANTCREAT, "%s: %s; nothing was written", p->dir, strerror(errno));
+}
+
+static void remove_entries(struct place *p, int dir)
+{
+	for (; p->made > 0; p->made--)
+		unlinkat(dir, entry_name(p, p->made - 1), entry_is_directory(p->made - 1) ? AT_REMOVEDIR : 0);
+}
+
+/* quredisd refuses files in a directory that others can change. It starts without an interpreter, and says which
+ * package has it. */
+static int check_start(struct admin *a, const struct place *p)
+{
+	char *path = alloc_format("%s/" CONF_FILE, p->dir);
+	struct conf_report report;
+	struct conf *conf = conf_load(path, 0, &report);
+	int rc = 0;
+
+	if (conf == NULL) {
+		conf_report_print(&report, stderr);
+		rc = admin_fail(a, EX_CANTCREAT, "%s: quredisd would not start there; nothing was written", p->dir);
 	}
-	return admin_fail(a, EX_CANTCREAT, "%s: %s; nothing was written", p->dir, strerror(error));
+	for (size_t i = 0; rc == 0 && i < report.n; i++)
+		if (report.problems[i].blocks)
+			admin_note("%s", report.problems[i].text);
+	conf_report_free(&report);
+	conf_free(conf);
+	free(path);
+	return rc;
 }
 
 static int write_place(struct admin *a, struct place *p)
 {
 	int dir = -1, rc;
 
-	if (make_directories(p->dir) == 0)
+	if (make_directories(p) == 0)
 		dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir == -1)
-		return admin_fail(a, EX_CANTCREAT, "%s: %s", p->dir, strerror(errno));
-	rc = make_entries(a, p, dir);
-	close(dir);
+	if (dir == -1) {
+		rc = admin_fail(a, EX_CANTCREAT, "%s: %s", p->dir, strerror(errno));
+	} else {
+		rc = make_entries(a, p, dir) == -1 || check_start(a, p) == -1 ? -1 : 0;
+		if (rc == -1)
+			remove_entries(p, dir);
+		close(dir);
+	}
+	if (rc == -1)
+		remove_directories(p);
 	return rc;
 }
 
@@ -415,7 +399,7 @@ static void note_server(void)
 
 int cmd_init(struct admin *a)
 {
-	struct place p = { .template = find_template(a) };
+	struct place p = { .template = init_template_find(a) };
 	const char *given = a->noperands == 0 ? "." : a->operands[0];
 	int rc;
 
@@ -432,6 +416,7 @@ int cmd_init(struct admin *a)
 		print_next(a, &p);
 		note_server();
 	}
+	free(p.deepest);
 	free(p.conf);
 	free(p.dir);
 	return rc;

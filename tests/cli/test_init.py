@@ -168,14 +168,37 @@ def test_a_disk_that_takes_nothing(user):
     done = in_shell(user, "trap '' XFSZ; ulimit -f 0", "new", "--lang", "python")
     assert done.returncode == EX_CANTCREAT and "File too large; nothing was written" in done.stderr, done
     assert list((user.own / "new").iterdir()) == []
+    done = in_shell(user, "trap '' XFSZ; ulimit -f 0", "new/deep/deeper", "--lang", "python")
+    assert done.returncode == EX_CANTCREAT and "File too large; nothing was written" in done.stderr, done
+    done = in_shell(user, "umask 0777", "new/deep/deeper", "--lang", "python")
+    assert done.returncode == EX_CANTCREAT and "Permission denied" in done.stderr, done
+    assert list((user.own / "new").iterdir()) == []       # nor the directories
+
+
+def test_json_of_a_path_that_is_no_text(user):
+    name = os.fsdecode(b"\xff")
+    done = user("quredis", "init", name, "--lang", "sh", "--json")
+    assert done.returncode == EX_USAGE and done.stdout == "" and "is not UTF-8" in done.stderr and list(user.own.iterdir()) == []
+    done = subprocess.run([user.programs["quredis"], "init", name, "--lang", "sh"], **user.options, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0 and os.fsencode(name) in done.stdout, done
+
+
+def test_root_in_a_directory_where_quredisd_would_refuse_to_start(user, tmp):
+    (tmp / "open").mkdir()
+    (tmp / "open").chmod(0o777)
+    for place, why in ((user.own / "new", f"{user.own} belongs to uid {NOBODY}"), (tmp / "open", f"every user can write {tmp}/open")):
+        done = subprocess.run([QUREDIS, "init", str(place), "--lang", "sh"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        assert done.returncode == EX_CANTCREAT and done.stdout == "" and why in done.stderr, done
+        assert "quredisd would not start there; nothing was written" in done.stderr
+    assert list(user.own.iterdir()) == list((tmp / "open").iterdir()) == []
 
 
 def test_a_path_that_is_no_directory(user):
     (user.own / "file").write_text("mine")
     (user.own / "away").symlink_to("nowhere")
-    for words in ("file", "file/new", "away"):
+    for words, why in (("file", "Not a directory"), ("file/new", "Not a directory"), ("away", "No such file"), ("away/new", "No such file")):
         done = user("quredis", "init", words, "--lang", "sh")
-        assert done.returncode == EX_CANTCREAT and "Not a directory" in done.stderr, done
+        assert done.returncode == EX_CANTCREAT and why in done.stderr, done
     assert (user.own / "file").read_text() == "mine" and sorted(p.name for p in user.own.iterdir()) == ["away", "file"]
 
 
