@@ -98,6 +98,7 @@ void reload_free(struct configuration *c)
 {
 	conf_free(c->conf);
 	free(c->path);
+	free(c->failed.reason);
 	*c = (struct configuration){0};
 }
 
@@ -294,6 +295,21 @@ static void commit(struct master *m, struct conf *new, int64_t now_ms)
 	    log_int("left", d.left), log_int("changed", d.changed));
 }
 
+/* A state, so that status and health still say it when the log has moved on. */
+static void note_outcome(struct master *m, const struct conf_report *report)
+{
+	free(m->config.failed.reason);
+	m->config.failed.reason = NULL;
+	m->config.failed.problems = report->errors;
+	m->config.failed.at_ms = clock_realtime_ms();
+	for (size_t i = report->n; i-- > 0;)
+		if (!report->problems[i].warning) {
+			free(m->config.failed.reason);
+			m->config.failed.reason = alloc_string(report->problems[i].text);
+		}
+	atomic_store(&m->board->master.reload_failed, (uint32_t)report->errors);
+}
+
 int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 {
 	struct conf *new;
@@ -303,6 +319,7 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 	alloc_empty_holes();
 	new = load(m, report);
 	log_report(report);
+	note_outcome(m, report);
 	if (new == NULL)
 		log_error("reload_failed", log_int("problems", (int64_t)report->errors),
 		    log_str("reason", "the running configuration is kept"));

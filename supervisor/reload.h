@@ -15,6 +15,12 @@ struct configuration {
 	/* number of this configuration: each one that differs gets the next. A child keeps the epoch with which it was
 	 * forked */
 	unsigned epoch;
+	/* of the last reload */
+	struct {
+		size_t problems;	/* 0: it was taken, or there was none */
+		char *reason;		/* the first of them */
+		int64_t at_ms;		/* CLOCK_REALTIME */
+	} failed;
 };
 
 /* At the start: loads the configuration and opens the log. Returns an exit status; if it is not 0, the reason was

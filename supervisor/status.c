@@ -4,6 +4,8 @@
  *
  *	{ "version", "pid", "node", "boot": "16 hex digits", "since": RFC 3339, "uptime_ms",
  *	  "state": "running"|"quiet"|"draining", "config",
+ *	  "reload_failed": null, or of the last reload { "at": RFC 3339, "problems": their number, "reason": the
+ *	  first },
  *	  "redis": {"url", "embedded", "prefix", "target": the server of the configuration, "tls", "master": its name
  *	  for the Sentinels or null,
  *	      of the sweeper's connection: "connected", "address" or null, "sentinel": the one that named the server, or
@@ -364,13 +366,23 @@ static json_t *log_state(const struct master *m)
 	    "error", l.since_ms == 0 ? NULL : strerror(l.error));
 }
 
+static json_t *reload_failed(const struct master *m)
+{
+	char at[CLOCK_RFC3339_SIZE];
+
+	if (m->config.failed.problems == 0)
+		return json_null();
+	return json_pack("{s:s,s:I,s:o}", "at", clock_rfc3339(m->config.failed.at_ms, at),
+	    "problems", (json_int_t)m->config.failed.problems, "reason", json_path(m->config.failed.reason));
+}
+
 json_t *status_document(struct master *m, int64_t now_ms)
 {
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
 	queues_publish(&m->queues);
 	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
+	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
 	    "pid", (int)getpid(),
 	    "node", m->config.conf->supervisor.node,
@@ -380,6 +392,7 @@ json_t *status_document(struct master *m, int64_t now_ms)
 	    "state", state_of_master(m),
 	    "lock_removed", m->lock_removed,
 	    "config", json_path(m->config.path),
+	    "reload_failed", reload_failed(m),
 	    "log", log_state(m),
 	    "redis", redis_server(m),
 	    "sweeper", sweeper(m, now_ms),

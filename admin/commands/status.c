@@ -75,12 +75,16 @@ static void say_supervisor(const json_t *s)
 	    .data = json_string_value(json_object_get(s, "node")) }, 100);
 	const json_t *log = json_object_get(s, "log");
 	const char *silent = json_string_value(json_object_get(log, "since"));
+	const char *failed = json_string_value(json_object_get(json_object_get(s, "reload_failed"), "reason"));
 	char *stop = control_unsaved(s);	/* only while a stop waits for the file of the embedded Redis */
 
 	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n",
 	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
 	    json_integer_value(json_object_get(s, "pid")), up);
 	say_redis(json_object_get(s, "redis"));
+	if (failed != NULL)
+		say_line("Reload", alloc_format("failed at %s, and the configuration before it is in use: %s",
+		    json_string_value(json_object_get(json_object_get(s, "reload_failed"), "at")), failed));
 	if (silent != NULL)
 		say_line("Log", alloc_format("has taken no line since %s: %s", silent,
 		    json_string_value(json_object_get(log, "error"))));

@@ -208,6 +208,8 @@ int check_supervisor(struct doctor *d)
 {
 	const json_t *queues = json_object_get(d->supervisor.status, "queues"), *q;
 	const char *state = json_string_value(json_object_get(d->supervisor.status, "state"));
+	const char *failed = json_string_value(json_object_get(json_object_get(d->supervisor.status, "reload_failed"),
+	    "reason"));
 	bool drains = state != NULL && strcmp(state, "draining") == 0;
 	json_int_t deaths = json_integer_value(json_object_get(d->supervisor.status, "unconfirmed_deaths"));
 	size_t i;
@@ -218,6 +220,9 @@ int check_supervisor(struct doctor *d)
 	}
 	if (drains)
 		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "the supervisor drains, and then stops"), "wait");
+	if (failed != NULL)
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, HOLD_RELOAD_FAILED_WORDS ": %s", failed),
+		    "correct it if that is not done yet, then: quredis reload");
 	json_array_foreach(queues, i, q)
 		check_queue(d, q, drains);
 	for (i = 0; i < d->a->conf->nqueues; i++)

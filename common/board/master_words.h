@@ -36,6 +36,9 @@ struct board_master {
 	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others
 	 * finish. Reader: each sweeper */
 	_Atomic int32_t active_sweeper;
+	/* problems of the configuration for which the last reload failed; 0: it was taken, or there was no reload.
+	 * Readers: the judge (common/holds/), the sweeper */
+	_Atomic uint32_t reload_failed;
 	_Atomic uint32_t stopping;	/* 1: the supervisor stops; never 0 again. Reader: the judge (common/holds/) */
 	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
 	_Atomic int64_t started_ms;

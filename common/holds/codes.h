@@ -27,6 +27,7 @@
 	X(HANDLER_NOT_READY, .name = "handler_not_ready", .checks = { "supervisor", "functions" }, \
 	    .before = "restart", .after = "") \
 	X(SCALED, .name = "scaled") \
+	X(RELOAD_FAILED, .name = "reload_failed", .checks = { "configuration", "supervisor" }) \
 	X(LEFTOVERS, .name = "leftovers") \
 	X(ASIDE, .name = "aside")
 

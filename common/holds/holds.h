@@ -121,6 +121,7 @@ struct judged holds_worst(const struct scoreboard *b, const struct board_queue *
 bool holds_is_transient(const struct judged *judged);
 
 const char *holds_aside(const struct board_queue *q);	/* why messages are set aside; NULL: none is */
+#define HOLD_RELOAD_FAILED_WORDS "the last reload failed, and the configuration before it is in use"
 /* behind "its" or "the" */
 #define HOLD_NOT_READY_WORDS "new handler was not ready, and workers with the old one go on"
 /* that the newest handler was not ready (enum queue_not_ready); NULL: nothing is known against it */

@@ -150,6 +150,8 @@ static const char *reason_to_warn(const struct scoreboard *b, const struct board
 		return holds_not_ready(q);
 	if (holds_understaffed(q, slots, b) != NULL)
 		return holds_understaffed(q, slots, b);
+	if (atomic_load(&b->master.reload_failed) > 0)
+		return HOLD_RELOAD_FAILED_WORDS;
 	if (atomic_load(&q->master.wanted) == 0)
 		return "no workers are configured";
 	if (atomic_load(&b->sweeper.leftovers) > 0)

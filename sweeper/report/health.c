@@ -182,6 +182,7 @@ static struct health_news news_of(const struct sweeper *s, const struct sweeper_
 	news.archive_fails = archiver_fails(q);
 	news.bounds_exceeded = bounds_are_exceeded(q);
 	news.leftovers = atomic_load(&s->child->board->sweeper.leftovers) > 0;
+	news.reload_failed = atomic_load(&s->child->board->master.reload_failed) > 0;
 	news.aside = aside_of(q)->n > 0;
 	news.not_ready = atomic_load(&q->board->master.not_ready);
 	news.not_ready_why = news.not_ready != NOT_READY_NONE ? atomic_load(&q->board->master.not_ready_why.turn) : 0;

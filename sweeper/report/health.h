@@ -25,7 +25,7 @@ struct health_news {
 	uint64_t understaffed;		/* the address of the reason */
 	uint64_t counting;		/* bits by enum hold: holds that count */
 	uint64_t gate, undecided, error, error_text, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside,
-	    not_ready, not_ready_why;
+	    not_ready, not_ready_why, reload_failed;
 };
 
 /* The health of one queue. A new leader continues with the last report; without one it begins at healthy. */

@@ -238,6 +238,8 @@ static bool handler_is_not_ready(const struct sweeper_queue *q)
 	    "its " HOLD_NOT_READY_WORDS, NULL) \
 	X(HEALTH_SCALED, waits_for_scale(q), 0, NONE, 1, scaled_text, "message", \
 	    "a worker is wanted, or no message waits") \
+	X(HEALTH_RELOAD_FAILED, (int64_t)atomic_load(&s->child->board->master.reload_failed), 0, NONE, 1, \
+	    what_text, HOLD_RELOAD_FAILED_WORDS ": quredis status says why", "a reload has taken the configuration") \
 	X(HEALTH_LEFTOVERS, (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, \
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \

@@ -1,6 +1,8 @@
 """Reload: by difference, new workers first, and any error keeps the running configuration."""
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 
@@ -418,3 +420,26 @@ def test_a_configuration_that_a_deploy_has_emptied_is_refused(redis, quredisd, l
     d.conf.write_bytes(b"\xef\xbb\xbf" + texts[d.conf].encode())
     answer = ask(d, "reload")
     assert answer["ok"] is False and f"{d.conf}:1: begins with a byte order mark of UTF-8" in answer["problems"][0]
+
+
+def test_a_failed_reload_is_a_state(quredisd, redis):
+    """Also when nobody reads the log: status, health and doctor say it, until a reload takes the configuration."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")], health={"enabled": True, "interval": "1s"})
+    assert status(d)["reload_failed"] is None
+    good = d.conf.read_text()
+    d.conf.write_text(good + "wrong = 1;\n")
+    assert d.quredis("reload").code == 78
+    d.conf.write_text(good)
+    failed, words = status(d)["reload_failed"], "the last reload failed, and the configuration before it is in use"
+    assert failed["problems"] == 1 and "unknown key 'wrong'" in failed["reason"] and failed["at"]
+    wait_for(lambda: status(d, "mail")["state"] == "running")
+    shown = d.quredis("status").out
+    assert re.search(r"Reload: failed at \S+, and the configuration before it is in use: .*unknown key 'wrong'", shown), shown
+    assert status(d, "mail")["reason"] == words
+    wait_for(lambda: f"{words}: quredis status says why" in d.quredis("health").out, 30)
+    assert d.quredis("health").code == 1
+    assert any(words in row["what"] and "unknown key" in row["what"] for row in json.loads(d.quredis("doctor", "--json").out))
+    assert d.quredis("reload").code == 0
+    assert status(d)["reload_failed"] is None and status(d, "mail")["reason"] is None and "Reload:" not in d.quredis("status").out
+    wait_for(lambda: "the last reload failed" not in d.quredis("health").out, 30)
+    assert d.stop() == 0

@@ -227,6 +227,8 @@ TEST(a_running_queue_warns_of_the_most_important_of_several, setup, master_teard
 	assert_hold(HOLD_NONE, "processes of a dead supervisor may still run: its messages may run twice");
 	queues_keep(qs, MAIL, &none);
 	assert_hold(HOLD_NONE, "no workers are configured");
+	atomic_store(&m.board->master.reload_failed, 1);
+	assert_hold(HOLD_NONE, "the last reload failed, and the configuration before it is in use");
 	atomic_store(&mail()->sweeper.aside, 1);
 	assert_hold(HOLD_NONE, "messages are set aside: Redis refuses to move them");
 	atomic_store(&mail()->sweeper.undecided, 1);
