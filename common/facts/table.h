@@ -105,7 +105,7 @@
 	    .text = "the breaker is open") \
 	X(HANDLER_NOT_READY, .scope = FACT_OF_HOST, .key = "handler_not_ready", .type = FACT_FLAG, \
 	    .metric = METRIC_HANDLER_NOT_READY, \
-	    .text = "the newest handler was not ready: workers go on with an old one, or none is ready since") \
+	    .text = "the newest handler was not ready: workers go on with their old handler, or none is ready since") \
 	X(NEXT_ATTEMPT, .scope = FACT_OF_HOST, .key = "next_attempt_ms", .type = FACT_LEFT, \
 	    .metric = METRIC_BREAKER_NEXT_ATTEMPT, \
 	    .title = "Next attempt", \
