@@ -1,6 +1,6 @@
 /*
- * Parses the command line with getopt_long(3), from a table of options. command.c checks whether the command takes an
- * option, and suggests those that were meant.
+ * Parses the command line with getopt_long(3), from the table in options_table.c. command.c checks whether the command
+ * takes an option, and suggests those that were meant.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -19,109 +19,7 @@
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 
-#define FIELD(member) offsetof(struct options, member)
-#define NO_LETTER(n) (256 + (n))
 #define WANTED_SIZE 80
-
-const struct option_spec option_specs[] = {
-	{ 'c', "config", "FILE", 0, "configuration (else $QUREDIS_CONF, ./quredis.conf, " CONF_SYSTEM_PATH ")",
-	  OPTION_IS_STRING, FIELD(conf_path), 0, 0, "a file, such as /etc/quredis/quredis.conf" },
-	{ 's', "socket", "PATH", 0, "control socket of the supervisor, instead of the configured one",
-	  OPTION_IS_STRING, FIELD(socket), 0, 0, "a path, such as /run/quredis/control.sock" },
-	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0,
-	    "a host, such as redis1.example.com" },
-	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535, NULL },
-	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path",
-	  OPTION_IS_STRING, FIELD(url), 0, 0, "an address, such as redis://redis1:6379/0 or unix:///run/redis.sock" },
-	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0, NULL },
-	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0, NULL },
-	{ NO_LETTER(46), "color", "WHEN", 0, "auto (on terminals), always or never use colours", OPTION_IS_COLOUR,
-	    FIELD(colour), 0, 0, NULL },
-	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run),
-	    0, 0, NULL },
-	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0,
-	    0, NULL },
-	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0, NULL },
-	{ 'V', "version", NULL, 0, "print the version", OPTION_IS_FLAG, FIELD(version), 0, 0, NULL },
-	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0,
-	    0, NULL },
-	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0,
-	    NULL },
-	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION,
-	    FIELD(delay_ms), 0, 0, NULL },
-	{ NO_LETTER(32), "at", "TIME", OPTION_AT, "deliver not before this time (02:00, 2026-11-23T02:10Z)",
-	  OPTION_IS_STRING, FIELD(at), 0, 0, MOMENT_COMING_WANTED },
-	{ 'i', "id", "ID", OPTION_ID, "push: set its id, in a header line; run: take this dead letter",
-	  OPTION_IS_STRING, FIELD(id), 0, 0, "the id of a message, such as order-17" },
-	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms),
-	    0, 0, NULL },
-	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas",
-	  OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000, NULL },
-	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)",
-	    OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0, NULL },
-	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX, NULL },
-	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)",
-	  OPTION_IS_STRING, FIELD(class), 0, 0, "an error class, such as HandlerExit" },
-	{ NO_LETTER(40), "cause", "CAUSE", OPTION_CAUSE, "only this cause, as dlq stats prints it",
-	  OPTION_IS_STRING, FIELD(cause), 0, 0, "a whole cause, as dlq stats prints it" },
-	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in error, stderr, id (peek: and message)",
-	  OPTION_IS_STRING, FIELD(text), 0, 0, "a text, such as 'connection refused'" },
-	{ NO_LETTER(42), "exit", "N", OPTION_EXIT, "only with this exit status of the handler",
-	  OPTION_IS_STRING, FIELD(exit_code), 0, 0, "an exit status from 0 to 255, such as 75" },
-	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node",
-	  OPTION_IS_STRING, FIELD(worker), 0, 0, "a worker or a node, such as web1" },
-	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0, NULL },
-	{ NO_LETTER(20), "canary", "N", OPTION_CANARY, "retry one first, or N, the others when they are done",
-	  OPTION_MAY_HAVE_NUMBER, FIELD(canary), 1, 1000, NULL },
-	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)",
-	  OPTION_IS_STRING, FIELD(rate), 0, 0, "a number and /s, /m or /h, such as 50/s" },
-	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again",
-	  OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX, NULL },
-	{ NO_LETTER(45), "anew", NULL, OPTION_ANEW, "do not continue an earlier command: forget it", OPTION_IS_FLAG,
-	    FIELD(anew), 0, 0, NULL },
-	{ NO_LETTER(48), "skip", NULL, OPTION_SKIP, "name broken lines, and go on behind them",
-	  OPTION_IS_FLAG, FIELD(skip), 0, 0, NULL },
-	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed",
-	  OPTION_IS_STRING, FIELD(from), 0, 0, "ingress, escape or delayed" },
-	{ NO_LETTER(49), "retry", NULL, OPTION_AGAIN, "hand it back, to run again", OPTION_IS_FLAG, FIELD(again), 0, 0,
-	    NULL },
-	{ NO_LETTER(50), "escape", NULL, OPTION_ESCAPE, "make it a dead letter (the default)", OPTION_IS_FLAG,
-	    FIELD(escape), 0, 0, NULL },
-	{ NO_LETTER(51), "foreground", NULL, OPTION_FOREGROUND, "do the work in this command, not in a supervisor",
-	  OPTION_IS_FLAG, FIELD(foreground), 0, 0, NULL },
-	{ NO_LETTER(52), "stop", "ID", OPTION_STOP, "stop the operation with this id",
-	  OPTION_IS_STRING, FIELD(stop), 0, 0, "an id that quredis operations shows" },
-	{ NO_LETTER(53), "lang", "LANGUAGE", OPTION_LANG, "of the handler: python, ruby, node, php, perl or sh",
-	  OPTION_IS_STRING, FIELD(lang), 0, 0, "python, ruby, node, php, perl or sh" },
-	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0,
-	    0, NULL },
-	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the order is given",
-	  OPTION_IS_FLAG, FIELD(no_wait), 0, 0, NULL },
-	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0, NULL },
-	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0, NULL },
-	{ 'v', "verbose", NULL, OPTION_VERBOSE, "also list what is fine, and fold nothing", OPTION_IS_FLAG,
-	    FIELD(verbose), 0, 0, NULL },
-	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios),
-	    0, 0, NULL },
-	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen",
-	  OPTION_IS_STRING, FIELD(bind), 0, 0, "an address, such as 127.0.0.1 or ::1" },
-	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER,
-	    FIELD(web_port), 0, 65535, NULL },
-	{ NO_LETTER(31), "search", "N", OPTION_SEARCH, "look through N messages of a list (100000)", OPTION_IS_NUMBER,
-	    FIELD(search), 1, INT64_MAX, NULL },
-	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one",
-	  OPTION_IS_STRING, FIELD(before), 0, 0, "the id of a record, such as 1700000000000-0" },
-	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0,
-	    NULL },
-	{ NO_LETTER(47), "sort", "KEY", OPTION_SORT,
-	    "health, name, ingress, oldest, transit, delayed, escape or failed",
-	  OPTION_IS_STRING, FIELD(sort), 0, 0, "health, name, ingress, oldest, transit, delayed, escape or failed" },
-	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m",
-	  OPTION_IS_STRING, FIELD(since), 0, 0, MOMENT_WANTED },
-	{ NO_LETTER(44), "until", "TIME", OPTION_UNTIL, "only up to TIME", OPTION_IS_STRING, FIELD(until), 0, 0,
-	    MOMENT_WANTED },
-};
-const size_t option_specs_count = nitems(option_specs);
 
 const struct option_spec *option_of_bit(uint64_t bit)
 {
@@ -286,8 +184,7 @@ static int parse_one(struct options *o, int letter, char **argv, const char *wor
 struct options options_none(void)
 {
 	return (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .search = -1, .delay_ms = -1,
-		.ttl_ms = -1,
-		.wait = -1, .wait_timeout_ms = -1 };
+		.ttl_ms = -1, .wait = -1, .wait_timeout_ms = -1 };
 }
 
 int options_parse(struct options *o, int argc, char **argv)
