@@ -289,8 +289,7 @@ int admin_prepare(struct admin *a, enum admin_need need)
 		load_for_control(a, need);
 	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
-	a->lpush_only = need == NEED_INGRESS &&
-	    (a->options.given & (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT)) == 0;
+	a->lpush_only = need == NEED_INGRESS && (a->options.given & OPTION_NOT_LPUSH) == 0;
 	if (need >= NEED_REDIS && connection_open(a) == -1)
 		return -1;
 	if (need < NEED_QUEUE)

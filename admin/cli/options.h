@@ -58,6 +58,11 @@
 #define OPTION_FOREGROUND	OPTION_BIT(37)
 #define OPTION_STOP	OPTION_BIT(38)
 #define OPTION_LANG	OPTION_BIT(39)
+#define OPTION_URGENT	OPTION_BIT(40)
+#define OPTION_UNIQUE	OPTION_BIT(41)
+#define OPTION_FOR	OPTION_BIT(42)
+/* a push that needs more than LPUSH */
+#define OPTION_NOT_LPUSH (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT | OPTION_URGENT | OPTION_UNIQUE)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *socket, *host, *url;
@@ -65,14 +70,15 @@ struct options {			/* strings point into argv */
 	bool json, yes, dry_run, force, help, version;
 	enum colour_choice colour;
 
-	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop, *lang;
+	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop, *lang, *unique;
 	/* which dead letters; since: also which minutes of stats */
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;
 	int64_t count, max_failures, web_port;	/* -1: not given */
-	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
+	int64_t delay_ms, ttl_ms, wait_timeout_ms, for_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip, again, escape, foreground;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose, skip, again, escape, foreground,
+	    urgent;
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */

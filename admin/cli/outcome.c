@@ -29,6 +29,14 @@ static void add(struct line *l, const char *key, struct cell cell)
 	l->cells[l->n++] = cell;
 }
 
+static void add_unique(struct line *l, const struct queue_unique *u)
+{
+	add(l, "found", cell_bool(!u->pushed));
+	add(l, "found_id", u->id[0] == '\0' ? cell_none() : cell_str(u->id));
+	add(l, "found_pushed", u->pushed || u->pushed_ms == -1 ? cell_none() : cell_time(u->pushed_ms));
+	add(l, "found_left_ms", u->pushed || u->left_ms == -1 ? cell_none() : cell_int(u->left_ms));
+}
+
 static void say_json(struct admin *a, const struct outcome *o)
 {
 	const struct outcome_durability *d = o->durability;
@@ -47,6 +55,8 @@ static void say_json(struct admin *a, const struct outcome *o)
 		add(&l, "due_ms", cell_int(o->due_ms));
 		add(&l, "id", cell_str(o->id));
 	}
+	if (o->unique != NULL)
+		add_unique(&l, o->unique);
 	if (d != NULL) {
 		add(&l, "confirmed", cell_bool(d->confirmed));
 		add(&l, "on_disk", cell_bool(d->on_disk));
@@ -89,6 +99,27 @@ static char *due_text(const struct outcome *o)
 	return o->due_ms == 0 ? alloc_string("")
 	    : alloc_format(", due %s, in %s%s%s", clock_rfc3339(o->due_ms, at), units_elapsed(o->delay_ms, in),
 	    o->id == NULL ? "" : ", id ", o->id == NULL ? "" : o->id);
+}
+
+/* Why push --unique pushed nothing: ": order:17 was pushed with this key 5m ago, which stays for 55m". A new string;
+ * empty: it pushed. */
+static char *unique_text(const struct outcome *o)
+{
+	const struct queue_unique *u = o->unique;
+	struct buffer text = {0};
+	char time[UNITS_SIZE];
+
+	if (u == NULL || u->pushed)
+		return alloc_string("");
+	buffer_format(&text, ": %s was pushed with this key", u->id[0] == '\0' ? "a message" : u->id);
+	if (u->pushed_ms >= 0)
+		buffer_format(&text, " %s ago",
+		    units_elapsed(o->now_ms > u->pushed_ms ? o->now_ms - u->pushed_ms : 0, time));
+	if (u->left_ms == -1)
+		buffer_format(&text, ", which has no end");
+	else
+		buffer_format(&text, ", which stays for %s", units_elapsed(u->left_ms, time));
+	return text.data;
 }
 
 /* "; 40 matching messages are left" */
@@ -135,13 +166,13 @@ static char *what_text(const struct admin *a, const struct outcome *o)
 void outcome_say(struct admin *a, const struct outcome *o)
 {
 	char *what = what_text(a, o), *held = outcome_count(o->held), *durability = durability_text(o->durability);
-	char *rest = rest_text(o), *due = due_text(o);
+	char *rest = rest_text(o), *due = due_text(o), *unique = unique_text(o);
 
 	if (a->options.json)
 		say_json(a, o);
 	else
-		notice_say("%s %s%s%s%s%s", a->options.dry_run ? o->would : o->did, what,
-		    a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest);
+		notice_say("%s %s%s%s%s%s%s", a->options.dry_run ? o->would : o->did, what,
+		    a->options.dry_run && o->what != NULL ? o->what : "", due, durability, rest, unique);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)
@@ -150,5 +181,6 @@ void outcome_say(struct admin *a, const struct outcome *o)
 	free(held);
 	free(durability);
 	free(due);
+	free(unique);
 	free(rest);
 }

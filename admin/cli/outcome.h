@@ -39,6 +39,8 @@ struct outcome {
 	bool interrupted;	/* INT or TERM ended the work early */
 	int64_t due_ms;		/* when delayed messages are due, by the clock of Redis, ms since 1970; 0: none is */
 	int64_t delay_ms;	/* the time until then */
+	const struct queue_unique *unique;	/* the answer to push --unique; NULL: not given */
+	int64_t now_ms;		/* with unique: by the clock of Redis, ms since 1970 */
 	const char *id;		/* of the only delayed message; NULL: there are several, or none was pushed */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
 	const struct outcome_operation *operation;	/* NULL: it cannot be continued */

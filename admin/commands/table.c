@@ -109,7 +109,7 @@ static const struct command rows[] = {
 	  "unless --force is given.", TASK_MESSAGES, COMMAND_CHANGES, "quredis purge mail ingress --dry-run" },
 	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_INGRESS, 1, 2,
 	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_AT | OPTION_ID | OPTION_TTL | OPTION_WAIT |
-	  OPTION_WAIT_TIMEOUT,
+	  OPTION_WAIT_TIMEOUT | OPTION_URGENT | OPTION_UNIQUE | OPTION_FOR,
 	  "Without MESSAGE, standard input is one message, byte for byte; with --lines or --null it is many. With "
 	  "--wait, exit status 75 and \"pushed, not confirmed\" mean that Redis has the messages in memory, but may "
 	  "lose them if it crashes.",

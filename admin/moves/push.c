@@ -35,23 +35,61 @@ struct push {
 	size_t nunder_way;
 	int64_t sent, acknowledged;
 	struct durable durable;			/* with --wait */
+	struct queue_unique unique;		/* with --unique */
 	/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 	int64_t server_ms, asked_ms;
 	char id[MESSAGE_ID_MAX + 1];		/* of the only delayed message; "": there are several, or none */
 };
 
-static int take_answer(struct push *p)
+static int take_unique(struct push *p)
 {
+	struct redis_reply reply;
+
+	if (admin_reply_of(p->a, &reply, alloc_format("%s:%s", p->a->keys.unique, p->a->options.unique)) == -1)
+		return -1;
+	if (queue_pushed_unique(&reply, &p->unique) == -1)
+		return admin_fail(p->a, EX_PROTOCOL, "unexpected reply from Redis to a push with --unique");
+	return p->unique.pushed ? 1 : 0;
+}
+
+/* How many messages of the oldest batch were pushed: all, or none because of --unique. -1: the error is printed. */
+static int take_count(struct push *p)
+{
+	const struct admin *a = p->a;
 	int64_t answer;
 
-	if (admin_integer(p->a, &answer, p->a->options.delay_ms >= 0 ? p->a->keys.delayed : p->a->keys.ingress) == -1)
+	if (a->options.unique != NULL)
+		return take_unique(p);
+	return admin_integer(p->a, &answer, a->options.delay_ms >= 0 ? a->keys.delayed : a->keys.ingress) == -1 ? -1
+	    : (int)p->sizes[0];
+}
+
+static int take_answer(struct push *p)
+{
+	int count = take_count(p);
+
+	if (count == -1)
 		return -1;
-	assert(p->nunder_way > 0 && p->acknowledged + (int64_t)p->sizes[0] <= p->sent);
-	p->acknowledged += (int64_t)p->sizes[0];
+	assert(p->nunder_way > 0 && p->acknowledged + count <= p->sent);
+	p->acknowledged += count;
 	p->nunder_way--;
 	memmove(p->sizes, p->sizes + 1, p->nunder_way * sizeof(p->sizes[0]));
 	progress_show(&p->progress, p->acknowledged);
 	return 0;
+}
+
+static void send_batch(struct push *p, const struct queue_bytes *messages)
+{
+	const struct options *o = &p->a->options;
+	struct redis *r = &p->a->redis;
+
+	if (o->unique != NULL)
+		queue_push_unique(r, &p->a->keys, o->unique, o->dry_run ? 0 : o->for_ms, o->urgent,
+		    o->id == NULL ? "" : o->id, messages);
+	else if (o->delay_ms >= 0)
+		queue_push_delayed(r, &p->a->keys, o->delay_ms, p->sent, messages, p->n);
+	else
+		queue_push(r, &p->a->keys, o->urgent, messages, p->n);
 }
 
 static int flush_batch(struct push *p)
@@ -65,10 +103,7 @@ static int flush_batch(struct push *p)
 		messages[i] = (struct queue_bytes){ p->bytes.data + start, p->ends[i] - start };
 	if (p->nunder_way == UNDER_WAY && take_answer(p) == -1)
 		return -1;
-	if (p->a->options.delay_ms >= 0)
-		queue_push_delayed(&p->a->redis, &p->a->keys, p->a->options.delay_ms, p->sent, messages, p->n);
-	else
-		queue_push(&p->a->redis, &p->a->keys, messages, p->n);
+	send_batch(p, messages);
 	p->a->extra_ms = (int64_t)(p->bytes.len / SLOWEST_BYTES_PER_MS);
 	assert(p->nunder_way < UNDER_WAY);
 	p->sizes[p->nunder_way++] = p->n;
@@ -143,7 +178,7 @@ static int push_one(struct push *p, const void *data, size_t len)
 		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);
 		strlcpy(p->id, message_id(&m), sizeof(p->id));
 	}
-	if (p->a->options.dry_run) {
+	if (p->a->options.dry_run && p->a->options.unique == NULL) {
 		p->bytes.len = before;
 		p->acknowledged++;
 		return 0;
@@ -232,6 +267,25 @@ static int push_input(struct push *p)
 	return rc;
 }
 
+static int check_unique(struct admin *a)
+{
+	const struct options *o = &a->options;
+
+	if ((o->unique == NULL) != (o->for_ms < 0))
+		return admin_fail(a, EX_USAGE, "--unique KEY and --for TIME belong together");
+	if (o->unique == NULL)
+		return 0;
+	if (!identifier_is(IDENTIFIER_ID, o->unique, strlen(o->unique)))
+		return admin_fail(a, EX_USAGE, "--unique: expected %s", identifier_form(IDENTIFIER_ID));
+	if (o->for_ms == 0)
+		return admin_fail(a, EX_USAGE, "--for: expected a time of more than 0");
+	if (o->lines || o->nul)
+		return admin_fail(a, EX_USAGE, "--unique is for one message: no --lines, no --null");
+	if (o->at != NULL || o->delay_ms >= 0)
+		return admin_fail(a, EX_USAGE, "--unique cannot be combined with --%s", o->at != NULL ? "at" : "delay");
+	return 0;
+}
+
 static int check_options(struct admin *a)
 {
 	const struct options *o = &a->options;
@@ -246,6 +300,8 @@ static int check_options(struct admin *a)
 		    "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
 	if (o->ttl_ms == 0)
 		return admin_fail(a, EX_USAGE, "--ttl: expected a time of more than 0");
+	if (o->urgent && (o->at != NULL || o->delay_ms >= 0))
+		return admin_fail(a, EX_USAGE, "--urgent cannot be combined with --%s", o->at != NULL ? "at" : "delay");
 	if (o->wait_timeout_ms >= 0 && o->wait < 0)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is only for --wait");
 	if (o->wait_timeout_ms == 0 || o->wait_timeout_ms > WAIT_TIMEOUT_MAX_MS)
@@ -255,7 +311,7 @@ static int check_options(struct admin *a)
 	if ((o->at != NULL || o->delay_ms >= 0) && a->keys.shared)
 		return admin_fail(a, EX_USAGE,
 		    "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
-	return 0;
+	return check_unique(a);
 }
 
 /* Sets server_ms and asked_ms, and with --at options.delay_ms. Redis also decides when a message is due or expired. */
@@ -289,8 +345,10 @@ static int wait_and_report(struct push *p)
 	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
 	    .count = p->acknowledged,
 	    .delay_ms = a->options.delay_ms,
+	    .now_ms = p->server_ms,
 	    .due_ms = a->options.delay_ms < 0 ? 0 : p->server_ms + a->options.delay_ms,
 	    .id = p->id[0] == '\0' ? NULL : p->id,
+	    .unique = a->options.unique == NULL ? NULL : &p->unique,
 	    .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)
 		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may duplicate it", why.data);
@@ -306,7 +364,7 @@ int cmd_push(struct admin *a)
 
 	if (check_options(a) == -1)
 		return -1;
-	if ((a->options.at != NULL || a->options.delay_ms >= 0 || a->options.ttl_ms >= 0) &&
+	if ((a->options.given & (OPTION_AT | OPTION_DELAY | OPTION_TTL | OPTION_UNIQUE)) != 0 &&
 	    read_clock_and_due(&p) == -1)
 		return -1;
 	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)

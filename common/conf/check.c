@@ -47,7 +47,7 @@ static void add_claim(struct claims *c, const char *base, const char *suffix, in
 static void claim_keys(struct claims *c, int queue)
 {
 	const struct conf_queue *q = c->l->conf->queues[queue];
-	char *base, *pushed;
+	char *base, *pushed, *unique;
 
 	if (q->name == NULL || q->ingress == NULL || q->transit == NULL || q->escape == NULL)
 		return;
@@ -55,6 +55,9 @@ static void claim_keys(struct claims *c, int queue)
 	pushed = conf_list_name(c->l->conf->redis.prefix, "delayed", q->name);
 	add_claim(c, pushed, "", queue, "name");
 	free(pushed);
+	unique = conf_list_name(c->l->conf->redis.prefix, "unique", q->name);
+	add_claim(c, unique, ":*", queue, "name");
+	free(unique);
 	base = conf_private_base(c->l->conf->redis.prefix, q->ingress);
 	for (size_t i = 0; i < CONF_PRIVATE_KEYS; i++) {
 		add_claim(c, base, conf_private_suffixes[i], queue, "ingress");

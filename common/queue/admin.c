@@ -12,11 +12,18 @@
 #include "common/queue/scripts.h"
 #include "common/queue/waiting.h"
 
+#define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999: a producer may write any number */
+
 /* ---- push ---- */
 
-void queue_push(struct redis *r, const struct queue_keys *k, const struct queue_bytes *messages, size_t n)
+static const char *push_command(bool urgent)
 {
-	const char *argv[QUEUE_BATCH + 2] = { "LPUSH", k->ingress };
+	return urgent ? "RPUSH" : "LPUSH";
+}
+
+void queue_push(struct redis *r, const struct queue_keys *k, bool urgent, const struct queue_bytes *messages, size_t n)
+{
+	const char *argv[QUEUE_BATCH + 2] = { push_command(urgent), k->ingress };
 	size_t lens[QUEUE_BATCH + 2] = { 5, strlen(k->ingress) };
 
 	for (size_t i = 0; i < n; i++) {
@@ -37,6 +44,48 @@ void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t del
 	for (size_t i = 0; i < n; i++)
 		args[i + 2] = (struct script_arg){ messages[i].data, messages[i].len };
 	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 2, args);
+}
+
+void queue_push_unique(struct redis *r, const struct queue_keys *k, const char *key, int64_t for_ms, bool urgent,
+    const char *id, const struct queue_bytes *message)
+{
+	char *unique = alloc_format("%s:%s", k->unique, key);
+	struct script_number ms;
+
+	queue_script(r, QUEUE_SCRIPT_unique, 2, (const char *[]){ unique, k->ingress }, 4,
+	    (struct script_arg[]){ script_number(&ms, for_ms), script_string(push_command(urgent)), script_string(id),
+	    { message->data, message->len } });
+	free(unique);
+}
+
+/* The script writes "1764355179123 order:17". */
+static void parse_unique(const struct redis_reply *said, struct queue_unique *out)
+{
+	char *end = NULL;
+	int64_t ms = strtoll(said->str, &end, 10);
+	size_t len = said->len - (size_t)(end - said->str);
+
+	out->pushed_ms = ms > 0 && ms <= LAST_MS && (*end == ' ' || len == 0) ? ms : -1;
+	if (out->pushed_ms >= 0 && len > 0 && identifier_is(IDENTIFIER_ID, end + 1, len - 1))
+		memcpy(out->id, end + 1, len - 1);
+}
+
+int queue_pushed_unique(const struct redis_reply *reply, struct queue_unique *out)
+{
+	struct redis_reply first, said, left;
+
+	*out = (struct queue_unique){0};
+	if (reply->type != REDIS_ARRAY || reply->n == 0 || (first = redis_element(reply, 0)).type != REDIS_INTEGER)
+		return -1;
+	out->pushed = first.integer == 1;
+	if (out->pushed)
+		return 0;
+	if (reply->n != 3 || (said = redis_element(reply, 1)).type != REDIS_STRING ||
+	    (left = redis_element(reply, 2)).type != REDIS_INTEGER)
+		return -1;
+	parse_unique(&said, out);
+	out->left_ms = left.integer;
+	return 0;
 }
 
 /* ---- purge ---- */

@@ -13,11 +13,28 @@ struct queue_bytes {
 	const void *data;
 	size_t len;
 };
-/* -> INTEGER length of ingress. Workers fetch the messages in this order */
-void queue_push(struct redis *r, const struct queue_keys *k, const struct queue_bytes *messages, size_t n);
+/* -> INTEGER length of ingress. Workers fetch the messages in this order; urgent ones before all that wait, the last of
+ * them first */
+void queue_push(struct redis *r, const struct queue_keys *k, bool urgent, const struct queue_bytes *messages,
+    size_t n);
 /* -> INTEGER n. messages are wrapped. first: how many messages this run has delayed before; it keeps their order */
 void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
     const struct queue_bytes *messages, size_t n);
+
+/*
+ * Pushes a message, unless one was pushed with this key in the time for which that key is kept: for_ms from its push
+ * on, by the clock of Redis. for_ms 0: only looks. id "": none. -> ARRAY for queue_pushed_unique()
+ */
+void queue_push_unique(struct redis *r, const struct queue_keys *k, const char *key, int64_t for_ms, bool urgent,
+    const char *id, const struct queue_bytes *message);
+struct queue_unique {
+	bool pushed;		/* or it would be; else of the message with the same key: */
+	int64_t pushed_ms;	/* ms since 1970, by the clock of Redis; -1: a producer wrote something else there */
+	char id[IDENTIFIER_ID_MAX + 1];		/* "": not known */
+	int64_t left_ms;	/* how long the key stays; -1: without an end */
+};
+/* -1: unexpected reply type */
+int queue_pushed_unique(const struct redis_reply *reply, struct queue_unique *out);
 
 /* -> INTEGER messages removed, all at once, in constant time. Escape is removed with its records. */
 void queue_purge_ingress(struct redis *r, const struct queue_keys *k);

@@ -59,6 +59,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.transit = alloc_string(transit),
 		.escape = alloc_string(escape),
 		.pushed = conf_list_name(prefix, "delayed", name),
+		.unique = conf_list_name(prefix, "unique", name),
 		.delayed = private_key(base, CONF_PRIVATE_DELAYED, ""),
 		.delayed_apart = private_key(base, CONF_PRIVATE_APART, ""),
 		.done = private_key(base, CONF_PRIVATE_DONE, ""),
@@ -100,7 +101,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->delayed,
+	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->unique, k->delayed,
 	    k->delayed_apart, k->done, k->stats, k->paused,
 		k->cancels, k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
 		    k->operations, k->redriven,

@@ -65,7 +65,7 @@ static int push_copies(struct sweeper *s, struct sweeper_queue *q, const struct 
 	struct redis_reply reply;
 	int64_t waiting;
 
-	queue_push(&s->redis, &to->keys, c->messages, c->n);
+	queue_push(&s->redis, &to->keys, false, c->messages, c->n);
 	if (connection_integer(s, &waiting) == -1)
 		return -1;
 	queue_forward_done(&s->redis, &q->keys, c->before, c->last);
