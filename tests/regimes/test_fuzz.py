@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT, SANITIZED
 
 FUZZ = ROOT / "tests/fuzz"
-SECONDS = int(os.environ.get("FUZZ_S", "5"))        # a target, two at a time
+SECONDS = int(os.environ.get("FUZZ_S", "3"))        # a target, two at a time
 TARGETS = sorted(p.stem[5:] for p in FUZZ.glob("fuzz_*.c"))
 BUILD = ROOT / "build/clang-fuzz-short"
 
