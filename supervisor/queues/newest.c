@@ -42,27 +42,36 @@ void queues_note_files(struct queues *qs, int queue)
 	qs->items[queue].files = conf_handler_files(qs->items[queue].conf);
 }
 
-/* A worker that had to start its handler again may have loaded what is there now. If that failed, a reload tries it. */
-static bool all_have_loaded(const struct queues *qs, int queue, uint64_t files)
+/*
+ * Workers load what is there when they start their handler, so one that had to start it again may run another file. A
+ * worker that has loaded nothing, as one with a program for each message, does not count. A reload tries a failed load
+ * again.
+ */
+static void count_loaded(const struct queues *qs, int queue, uint64_t files, int *same, int *other)
 {
 	bool ready = qs->items[queue].conf->ready;
-	int n = 0;
 
+	*same = *other = 0;
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
 		const struct slot *s = &qs->board->slots[processes_slot(qs->processes, p)];
+		uint64_t loaded = atomic_load(&s->handler_files);
 
-		if (p->role.queue == queue && p->state == PROCESS_SERVING && atomic_load(&s->handler_files) == files &&
-		    (!ready || atomic_load(&s->ready) != 0))
-			n++;
+		if (p->role.queue != queue || p->state != PROCESS_SERVING)
+			continue;
+		*same += loaded == files && (!ready || atomic_load(&s->ready) != 0);
+		*other += loaded != 0 && loaded != files;
 	}
-	return n > 0 && n == qs->items[queue].serving;
 }
 
 bool queues_have_older_files(const struct queues *qs, int queue, const struct conf_queue *conf)
 {
 	uint64_t files = conf_handler_files(conf);
+	int same, other;
 
-	return files != 0 && files != qs->items[queue].files && !all_have_loaded(qs, queue, files);
+	if (files == 0)
+		return false;
+	count_loaded(qs, queue, files, &same, &other);
+	return other > 0 || (files != qs->items[queue].files && (same == 0 || same != qs->items[queue].serving));
 }
 
 /* Nothing is known against this one. What is known against the one before shows until a handler is READY. */

@@ -189,6 +189,30 @@ def test_a_reload_replaces_no_worker_that_has_loaded_the_new_file_by_itself(qure
     assert d.stop() == 0
 
 
+@pytest.mark.parametrize("reloads", [False, True])
+def test_a_reload_brings_back_what_was_there_before_a_worker_loaded_another_file(quredisd, ledger, tmp, reloads):
+    """The files are those that the supervisor knows, and not those that its worker has loaded after a crash."""
+    def deploy(release):
+        (tmp / "new").symlink_to(release)
+        os.rename(tmp / "new", tmp / "current")
+
+    for release in ("one", "two"):
+        (tmp / release).mkdir()
+        (tmp / release / "app.py").write_text(f"def handle(message):\n    open('{tmp}/ledger', 'ab').write(b'{release} ' + message + b'\\n')\n")
+    deploy("one")
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/current/app.py", workers=1)])
+    works(d, ledger, "one", "a")
+    deploy("two")
+    os.kill(d.handlers()[0], SIGKILL)
+    works(d, ledger, "two", "b")
+    if reloads:
+        assert d.quredis("reload").code == 0
+    deploy("one")
+    assert d.quredis("reload").code == 0
+    works(d, ledger, "one", "c")
+    assert d.stop() == 0
+
+
 def test_a_program_for_each_message_works_until_a_function_is_ready(quredisd, handler, ledger, tmp):
     run = handler('m=$(cat); echo "exec $m" >> @LEDGER@')
     d = quredisd(queues=[queue("mail", run, workers=1)])
