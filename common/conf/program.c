@@ -45,6 +45,16 @@ static bool user_may(const struct conf_run_as *r, const char *path, const struct
 
 /* ---- what the mode and the mount allow ---- */
 
+/* Which of the three classes of a mode is that of the user. */
+static char class_of(const struct conf_run_as *r, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == -1)
+		return 'o';
+	return st.st_uid == r->uid ? 'u' : st.st_gid == r->gid ? 'g' : 'o';
+}
+
 static bool may_enter(void *arg, const char *dir, const struct stat *st)
 {
 	return user_may(arg, dir, st, S_IXOTH);
@@ -58,7 +68,7 @@ static bool has_open_way(const struct conf_file *f, struct conf_file_flaw *flaw)
 	if (closed == NULL)
 		return true;
 	conf_deny(flaw, alloc_format("%s may not enter %s", user_of(f->j->q), closed),
-	    alloc_format("chmod o+x %s, or move the handler elsewhere", closed));
+	    alloc_format("chmod %c+x %s, or move the handler elsewhere", class_of(&user, closed), closed));
 	free(closed);
 	return false;
 }
@@ -86,7 +96,7 @@ static bool is_readable(const struct conf_file *f, const struct stat *st, struct
 {
 	return user_may(&f->j->q->run_as, f->path, st, S_IROTH) || conf_deny(flaw,
 	    alloc_format("%s may not read it, but its interpreter has to", user_of(f->j->q)),
-	    alloc_format("chmod o+r %s", f->path));
+	    alloc_format("chmod %c+r %s", class_of(&f->j->q->run_as, f->path), f->path));
 }
 
 static bool has_exec_mount(const struct conf_file *f, const struct stat *st, struct conf_file_flaw *flaw)
