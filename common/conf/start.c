@@ -187,7 +187,7 @@ static const struct place places[] = {
 	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .makes_directory = true,
 	    .advice = "set supervisor.lock_file to a path in a directory of this user, or start quredisd as root" },
 	{ .key = "redis.dir", .status = EX_CONFIG, .flaw = flaw_of_redis_dir,
-	    .advice = "set redis.dir to a directory of this user with mode 0700, or to a path that does not exist yet"
+	    .advice = "make it a directory of this user with mode 0700; set another one only if it holds no message"
 	},
 	{ .key = "--pid-file", .status = EX_CANTCREAT, .flaw = flaw_of_file, .path = path_of_pid_file,
 	    .kinds = KIND_FILE, .rights = R_OK | W_OK, .advice = "name a file in a directory of this user" },
