@@ -45,7 +45,7 @@ void queues_note_files(struct queues *qs, int queue)
 /*
  * Workers load what is there when they start their handler, so one that had to start it again may run another file. A
  * worker that has loaded nothing, as one with a program for each message, does not count. A reload tries a failed load
- * again.
+ * again: that of a handler that is not READY, or whose breaker is open.
  */
 static void count_loaded(const struct queues *qs, int queue, uint64_t files, int *same, int *other)
 {
@@ -66,12 +66,14 @@ static void count_loaded(const struct queues *qs, int queue, uint64_t files, int
 bool queues_have_older_files(const struct queues *qs, int queue, const struct conf_queue *conf)
 {
 	uint64_t files = conf_handler_files(conf);
+	bool fails = atomic_load(&qs->board->queues[queue].workers.breaker.step) != 0;
 	int same, other;
 
 	if (files == 0)
 		return false;
 	count_loaded(qs, queue, files, &same, &other);
-	return other > 0 || (files != qs->items[queue].files && (same == 0 || same != qs->items[queue].serving));
+	return other > 0 || (files != qs->items[queue].files &&
+	    (fails || same == 0 || same != qs->items[queue].serving));
 }
 
 /* Nothing is known against this one. What is known against the one before shows until a handler is READY. */
