@@ -23,6 +23,7 @@
 #define SLOWEST_BYTES_PER_MS 1024		/* a slower connection times out */
 #define UNDER_WAY 16				/* batches that are sent and not answered yet */
 #define WAIT_TIMEOUT_MAX_MS 3600000		/* 0 would be for ever */
+#define FOR_MAX_MS (INT64_C(36500) * 86400 * 1000)
 #define MESSAGE_MAX (512 * 1024 * 1024)		/* the largest value that Redis accepts */
 
 struct push {
@@ -277,8 +278,8 @@ static int check_unique(struct admin *a)
 		return 0;
 	if (!identifier_is(IDENTIFIER_ID, o->unique, strlen(o->unique)))
 		return admin_fail(a, EX_USAGE, "--unique: expected %s", identifier_form(IDENTIFIER_ID));
-	if (o->for_ms == 0)
-		return admin_fail(a, EX_USAGE, "--for: expected a time of more than 0");
+	if (o->for_ms == 0 || o->for_ms > FOR_MAX_MS)
+		return admin_fail(a, EX_USAGE, "--for: expected a time of more than 0, and of at most 36500 days");
 	if (o->lines || o->nul)
 		return admin_fail(a, EX_USAGE, "--unique is for one message: no --lines, no --null");
 	if (o->at != NULL || o->delay_ms >= 0)
@@ -351,7 +352,8 @@ static int wait_and_report(struct push *p)
 	    .unique = a->options.unique == NULL ? NULL : &p->unique,
 	    .durability = waits ? &p->durable.reached : NULL });
 	if (rc == -1)
-		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may duplicate it", why.data);
+		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; %s", why.data, a->options.unique == NULL
+		    ? "pushing again may duplicate it" : "the same command again finds it while its key stays");
 	buffer_free(&why);
 	return rc;
 }

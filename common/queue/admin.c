@@ -12,7 +12,9 @@
 #include "common/queue/scripts.h"
 #include "common/queue/waiting.h"
 
-#define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999: a producer may write any number */
+/* a producer may write any number, and this is the time of a push */
+#define FIRST_MS INT64_C(1000000000000)		/* in 2001 */
+#define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999 */
 
 /* ---- push ---- */
 
@@ -65,7 +67,7 @@ static void parse_unique(const struct redis_reply *said, struct queue_unique *ou
 	int64_t ms = strtoll(said->str, &end, 10);
 	size_t len = said->len - (size_t)(end - said->str);
 
-	out->pushed_ms = ms > 0 && ms <= LAST_MS && (*end == ' ' || len == 0) ? ms : -1;
+	out->pushed_ms = ms >= FIRST_MS && ms <= LAST_MS && (*end == ' ' || len == 0) ? ms : -1;
 	if (out->pushed_ms >= 0 && len > 0 && identifier_is(IDENTIFIER_ID, end + 1, len - 1))
 		memcpy(out->id, end + 1, len - 1);
 }

@@ -65,7 +65,7 @@ def test_of_twenty_at_once_one_pushes(quredis, redis):
     assert sum(counts) == 1 and redis.client().llen("ingress:mail") == 1
 
 
-@pytest.mark.parametrize("value", [b"\x1b[2J\xff", b"17 --all", b"99999999999999999999 x", b"-5", b"", b"1764355179123 \x1b]0;x"])
+@pytest.mark.parametrize("value", [b"\x1b[2J\xff", b"1", b"17 --all", b"99999999999999999999 x", b"-5", b"", b"1764355179123 \x1b]0;x"])
 def test_what_a_producer_wrote_in_the_key_is_only_text(quredis, redis, value):
     c = redis.client()
     c.set(UNIQUE, value)
@@ -113,6 +113,19 @@ def test_an_answer_that_is_lost_shows_at_the_next_try(machine, redis, quredis):
 
 
 @pytest.mark.skipif(reach.REACH != "", reason="the users log in at the server itself")
+@pytest.mark.parametrize("rights", ["+del", ""])
+def test_a_refused_push_of_a_producer_leaves_no_key(redis, rights):
+    """Without the right to delete it, it is gone a millisecond later."""
+    c = redis.client()
+    c.set("ingress:mail", "x")
+    c.execute_command("ACL", "SETUSER", "some", "on", ">secret", "resetkeys", "-@all", "+eval", "+time", "+set", "+get", "+pttl", "+lpush", "~*", *rights.split())
+    some = redis_py.Redis(unix_socket_path=str(redis.socket), username="some", password="secret")
+    with pytest.raises(redis_py.exceptions.ResponseError, match="WRONGTYPE"):
+        some.eval(script_text("unique"), 2, UNIQUE, "ingress:mail", 3600_000, "LPUSH", "", "x")
+    wait_for(lambda: not c.exists(UNIQUE))
+
+
+@pytest.mark.skipif(reach.REACH != "", reason="the users log in at the server itself")
 def test_users_need_only_what_the_manual_gives_them(redis_server, quredis):
     server = redis_server(tcp=True)
     c = server.client()
@@ -123,6 +136,9 @@ def test_users_need_only_what_the_manual_gives_them(redis_server, quredis):
     producer = redis_py.Redis(unix_socket_path=str(server.socket), username="producer", password="secret")
     script, keys = script_text("unique"), (UNIQUE, "ingress:mail")
     assert producer.eval(script, 2, *keys, 3600_000, "LPUSH", "", "x") == [1] and producer.eval(script, 2, *keys, 3600_000, "LPUSH", "", "y")[0] == 0
+    for wrong in "0.5", "3600s", "-1", "99999999999999999999":
+        with pytest.raises(redis_py.exceptions.ResponseError):
+            producer.eval(script, 2, "unique:mail:wrong", "ingress:mail", wrong, "LPUSH", "", "z")
     producer.rpush("ingress:mail", "urgent")
     for name, *arguments in (("get", "quredis:secret"), ("set", "ingress:mail", "x"), ("lpush", UNIQUE, "x"), ("get", "escape:mail")):
         with pytest.raises(redis_py.exceptions.NoPermissionError):
@@ -137,6 +153,7 @@ def test_users_need_only_what_the_manual_gives_them(redis_server, quredis):
     (["--for", "1h"], "--unique KEY and --for TIME belong together"),
     (["--unique", "a b", "--for", "1h"], "--unique: expected 1 to 128 letters"),
     (["--unique", "a", "--for", "0s"], "--for: expected a time of more than 0"),
+    (["--unique", "a", "--for", "106751991167d"], "and of at most 36500 days"),
     (["--unique", "a", "--for", "1h", "--delay", "1m"], "--unique cannot be combined with --delay"),
     (["--urgent", "--at", "02:00"], "--urgent cannot be combined with --at"),
 ])
