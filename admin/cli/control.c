@@ -172,6 +172,12 @@ static json_t *request_of(const char *command, json_t *more)
 	return request;
 }
 
+const char *control_silence(int error)
+{
+	return error != 0 ? strerror(error)
+	    : "it closed the connection (only its owner and the owner's group may ask)";
+}
+
 /* Sends a request. NULL: no answer; an error was printed. An answer that is not "ok" is returned, too, after its error
  * was printed. */
 static json_t *send_order(struct admin *a, int fd, json_t *request)
@@ -180,9 +186,7 @@ static json_t *send_order(struct admin *a, int fd, json_t *request)
 	const char *error;
 
 	if (answer == NULL) {
-		admin_fail(a, EX_UNAVAILABLE, "the supervisor: %s",
-		    errno != 0 ? strerror(errno)
-		    : "it closed the connection (only its owner and the owner's group may ask)");
+		admin_fail(a, EX_UNAVAILABLE, "the supervisor: %s", control_silence(errno));
 		return NULL;
 	}
 	if (json_is_true(json_object_get(answer, "ok")))
@@ -225,13 +229,15 @@ char *control_unsaved(const json_t *status)
 
 json_t *control_status(struct admin *a)
 {
+	json_t *request = request_of("status", NULL);
 	int fd = connect_socket(control_path(a));
-	json_t *request = request_of("status", NULL),
-	    *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
+	json_t *answer = fd == -1 ? NULL : exchange(fd, request, ANSWER_TIMEOUT_MS);
+	int saved = errno;
 
 	json_decref(request);
 	if (fd != -1)
 		close(fd);
+	errno = saved;
 	return answer;
 }
 

@@ -22,8 +22,11 @@ const char *control_path(const struct admin *a);
  */
 json_t *control_ask(struct admin *a, const char *command, json_t *more);
 
-/* The status of the supervisor. NULL: it does not answer; nothing was printed. */
+/* The status of the supervisor. NULL: it does not answer, and errno is for control_silence(); nothing was printed. */
 json_t *control_status(struct admin *a);
+
+/* Why there is no answer. error: errno; 0: the connection was closed. */
+const char *control_silence(int error);
 
 /* Orders a stop and waits until the supervisor has exited; wait_ms 0: does not wait. */
 int control_stop(struct admin *a, bool fast, int64_t wait_ms);

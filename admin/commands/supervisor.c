@@ -1,4 +1,5 @@
 /* quredis reload, stop, restart, scale, quiet: send orders to the supervisor on this host. */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -141,9 +142,6 @@ static int judge_renewal(struct sent_order *o, const json_t *status, const char 
 	const json_t *queue = find_queue(status, name), *renewal = json_object_get(queue, "renewal");
 	const char *not_ready = json_string_value(json_object_get(renewal, "not_ready"));
 
-	if (status == NULL)
-		return fail_order(o, EX_TEMPFAIL,
-		    alloc_format("%s: the supervisor ended before the new handler was ready", name));
 	if (is_draining(status))
 		return fail_order(o, EX_TEMPFAIL,
 		    alloc_format("%s: the supervisor stops before the new handler is ready", name));
@@ -159,6 +157,20 @@ static int judge_renewal(struct sent_order *o, const json_t *status, const char 
 	    json_string_value(json_object_get(renewal, "waits_for")), name));
 }
 
+/*
+ * error: why the supervisor did not answer. 1: it is asked again; -1: it ended, or is silent for too long. A supervisor
+ * that lives is silent when it is stopped or busy, and drops clients when there are many, so only a socket where nobody
+ * listens proves an end.
+ */
+static int judge_silence(struct sent_order *o, const char *name, int error, bool late)
+{
+	if (error == ENOENT || error == ECONNREFUSED)
+		return fail_order(o, EX_TEMPFAIL,
+		    alloc_format("%s: the supervisor ended before the new handler was ready", name));
+	return !late ? 1 : fail_order(o, EX_TEMPFAIL, alloc_format("%s: the supervisor does not answer, so it is not "
+	    "known whether the new handler is ready: %s", name, control_silence(error)));
+}
+
 static int await_renewal(struct sent_order *o, const json_t *of)
 {
 	const char *name = json_string_value(json_object_get(of, "queue"));
@@ -167,9 +179,11 @@ static int await_renewal(struct sent_order *o, const json_t *of)
 
 	while (rc == 1) {
 		json_t *status = control_status(o->a);
+		int error = errno;
+		bool late = clock_monotonic_ms() >= until_ms;
 
-		rc = judge_renewal(o, status, name, json_integer_value(json_object_get(of, "generation")),
-		    clock_monotonic_ms() >= until_ms);
+		rc = status == NULL ? judge_silence(o, name, error, late) : judge_renewal(o, status, name,
+		    json_integer_value(json_object_get(of, "generation")), late);
 		json_decref(status);
 		if (rc == 1)
 			poll(NULL, 0, RENEWAL_LOOK_MS);
