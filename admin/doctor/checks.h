@@ -218,6 +218,8 @@ void doctor_drain(struct doctor *d);
 void doctor_let_moves_end(const struct doctor *d);
 const char *doctor_user(const struct doctor *d);	/* the Redis user of this command */
 bool doctor_is_same_file(const char *a, const char *b);	/* true: two paths lead to it */
+/* The configuration has errors: adds a finding if the supervisor here runs with what the file was before. */
+void doctor_tell_older(struct doctor *d);
 
 /* ---- connection.c ---- */
 

@@ -145,5 +145,7 @@ int check_configuration(struct doctor *d)
 		conf_start_check(started, NULL, add_start_flaw, d);
 	conf_free(started);
 	add_file(d);
+	if (d->conf.unreadable)
+		doctor_tell_older(d);
 	return 0;
 }

@@ -135,6 +135,32 @@ int check_control(struct doctor *d)
 	return 0;
 }
 
+/*
+ * An operator who sees only the errors of the file would think that nothing runs. The checks that need a configuration
+ * are left out then, so this one asks the supervisor by itself.
+ */
+void doctor_tell_older(struct doctor *d)
+{
+	struct conf *kept = d->a->conf;
+	struct conf_report none;
+	const char *theirs, *failed;
+	json_t *status;
+
+	d->a->conf = conf_load(admin_conf_path(d->a), CONF_LENIENT_HANDLERS | CONF_DESPITE_ERRORS, &none);
+	conf_report_free(&none);
+	status = control_status(d->a);
+	theirs = json_string_value(json_object_get(status, "config"));
+	failed = json_string_value(json_object_get(json_object_get(status, "reload_failed"), "reason"));
+	if (theirs != NULL && admin_conf_path(d->a) != NULL && doctor_is_same_file(theirs, admin_conf_path(d->a)))
+		findings_advise(findings_add(d, SEVERITY_WARNING, control_path(d->a), "%s%s%s", failed == NULL
+		    ? "the supervisor runs with the configuration that it read before" : HOLD_RELOAD_FAILED_WORDS,
+		    failed == NULL ? "" : ": ", failed == NULL ? "" : failed),
+		    "quredis status shows its queues; correct the errors, then: quredis reload");
+	json_decref(status);
+	conf_free(d->a->conf);
+	d->a->conf = kept;
+}
+
 /* ---- its queues ---- */
 
 static const enum severity of_levels[] = {

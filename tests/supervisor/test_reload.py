@@ -429,6 +429,10 @@ def test_a_failed_reload_is_a_state(quredisd, redis):
     good = d.conf.read_text()
     d.conf.write_text(good + "wrong = 1;\n")
     assert d.quredis("reload").code == 78
+    found = json.loads(d.quredis("doctor", "--json").out)
+    told = [row for row in found if "the configuration before it is in use" in row["what"]]
+    assert len(told) == 1 and told[0]["severity"] == "warning" and "unknown key 'wrong'" in told[0]["what"], told
+    assert d.quredis("health").code == 78 and "the configuration before it is in use" in d.quredis("status").out
     d.conf.write_text(good)
     failed, words = status(d)["reload_failed"], "the last reload failed, and the configuration before it is in use"
     assert failed["problems"] == 1 and "unknown key 'wrong'" in failed["reason"] and failed["at"]
@@ -443,3 +447,14 @@ def test_a_failed_reload_is_a_state(quredisd, redis):
     assert status(d)["reload_failed"] is None and status(d, "mail")["reason"] is None and "Reload:" not in d.quredis("status").out
     wait_for(lambda: "the last reload failed" not in d.quredis("health").out, 30)
     assert d.stop() == 0
+
+
+def test_doctor_says_that_a_supervisor_runs_in_spite_of_a_bad_file(quredisd, redis):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    status(d)
+    d.conf.write_text(d.conf.read_text() + "wrong = 1;\n")
+    words = "the supervisor runs with the configuration that it read before"
+    found = json.loads(d.quredis("doctor", "--json").out)
+    assert any(row["what"] == words and row["severity"] == "warning" for row in found)
+    assert d.stop() == 0
+    assert words not in d.quredis("doctor", "--json").out
