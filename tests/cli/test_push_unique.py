@@ -118,7 +118,8 @@ def test_a_refused_push_of_a_producer_leaves_no_key(redis, rights):
     """Without the right to delete it, it is gone a millisecond later."""
     c = redis.client()
     c.set("ingress:mail", "x")
-    c.execute_command("ACL", "SETUSER", "some", "on", ">secret", "resetkeys", "-@all", "+eval", "+time", "+set", "+get", "+pttl", "+lpush", "~*", *rights.split())
+    c.execute_command("ACL", "SETUSER", "some", "on", ">secret", "resetkeys", "-@all", "+eval", "+time", "+set", "+get",
+                      "+pttl", "+lpush", "~*", *rights.split())
     some = redis_py.Redis(unix_socket_path=str(redis.socket), username="some", password="secret")
     with pytest.raises(redis_py.exceptions.ResponseError, match="WRONGTYPE"):
         some.eval(script_text("unique"), 2, UNIQUE, "ingress:mail", 3600_000, "LPUSH", "", "x")

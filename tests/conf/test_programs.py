@@ -175,7 +175,8 @@ def test_of_an_ordinary_user(quredisd, tmp, kind):
         assert f"{path}: the supervisor's user may not read it" in check().stderr, check().stderr
     inner.chmod(0o700)
     done = check()
-    assert done.returncode == EX_CONFIG and f"{path}: the supervisor's user may not enter {inner}: chmod g+x" in done.stderr, done.stderr      # its group is that of root
+    assert done.returncode == EX_CONFIG and f"{path}: the supervisor's user may not enter {inner}: chmod g+x" in done.stderr, \
+        done.stderr      # its group is that of root
     assert "quredisd starts with it" in done.stderr
     shutil.chown(d.dir, "root")         # the lock cannot be made there
     done = check()
@@ -209,7 +210,8 @@ def test_the_advice_changes_the_part_of_a_mode_that_counts_for_its_user(quredisd
     tmp.chmod(0o711)
     path = script(inner, "#!/bin/sh\nexit 0\n", mode=0o111)
     d = quredisd(queues=[{**queue("bad", path), "run_as": {"user": "nobody"}}], start=False)
-    for closed, advice in (path, f"may not read it, but its interpreter has to: chmod {who}+r {path}"), (inner, f"may not enter {inner}: chmod {who}+x {inner}"):
+    for closed, advice in (path, f"may not read it, but its interpreter has to: chmod {who}+r {path}"), \
+            (inner, f"may not enter {inner}: chmod {who}+x {inner}"):
         shutil.chown(closed, owner, group)
         closed.chmod(0o111 if closed == path else 0)
         done = d.check()
