@@ -926,3 +926,22 @@ def test_wrong_arguments(language, tmp):
         runner = Runner(language, *arguments, tmp=tmp)
         assert runner.close()[0] in (1, 255)
         assert text in runner.said()
+
+
+# Exceptions of which a part, and not only its text, raises when it is shown.
+CANNOT_BE_SHOWN = {
+    "offset": "raise SyntaxError('m', ('f', 1, 'a', 't'))",
+    "text": "e = SyntaxError('m')\n    e.text, e.filename, e.lineno = b'x', 'f', 1\n    raise e",
+    "notes": "raise type('Odd', (Exception,), {'__notes__': property(lambda self: 1 / 0)})('m')",
+    "str": "raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})('m')",
+}
+
+
+@pytest.mark.parametrize("mode", [("shared",), ("async",), ("--isolate",)])
+@pytest.mark.parametrize("odd", CANNOT_BE_SHOWN)
+def test_an_exception_that_cannot_be_shown_fails_its_message_alone(run_text, mode, odd):
+    begin = "async def" if mode == ("async",) else "def"
+    runner = run_text("python", f"{begin} handle(message):\n    if message == b'good':\n        return\n    {CANNOT_BE_SHOWN[odd]}\n",
+                      *(mode if mode == ("--isolate",) else ()))
+    assert re.match(r"FAIL class=(SyntaxError|Odd) ", runner.ask(b"bad")) and runner.ask(b"good") == "OK"
+    assert "jobs.py" in runner.said() and runner.close() == (0, b"")
