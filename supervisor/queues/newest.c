@@ -43,9 +43,10 @@ void queues_note_files(struct queues *qs, int queue)
 }
 
 /*
- * Workers load what is there when they start their handler, so one that had to start it again may run another file. A
- * worker that has loaded nothing, as one with a program for each message, does not count. A reload tries a failed load
- * again: that of a handler that is not READY, or whose breaker is open.
+ * Workers load what is there when they start their handler, so one that had to start it again may run another file. One
+ * that has loaded nothing, as for a program for each message, does not count; nor, among those with another file, one
+ * that waits for its successor. A reload tries a failed load again: that of a handler that is not READY, or whose
+ * breaker is open.
  */
 static void count_loaded(const struct queues *qs, int queue, uint64_t files, int *same, int *other)
 {
@@ -59,7 +60,8 @@ static void count_loaded(const struct queues *qs, int queue, uint64_t files, int
 		if (p->role.queue != queue || p->state != PROCESS_SERVING)
 			continue;
 		*same += loaded == files && (!ready || atomic_load(&s->ready) != 0);
-		*other += loaded != 0 && loaded != files;
+		*other += loaded != 0 && loaded != files &&
+		    atomic_load(&s->handler_generation) == qs->items[queue].handler_generation;
 	}
 }
 

@@ -213,6 +213,45 @@ def test_a_reload_brings_back_what_was_there_before_a_worker_loaded_another_file
     assert d.stop() == 0
 
 
+def deploy_text(tmp, release):
+    (tmp / "new.py").write_text(f"""import os, time
+open("{tmp}/loads", "a").write("{release}\\n")
+while "{release}" == "two" and os.path.exists("{tmp}/hold"):
+    time.sleep(0.01)
+def handle(message):
+    open("{tmp}/ledger", "ab").write(b"{release} " + message + b"\\n")
+""")
+    os.rename(tmp / "new.py", tmp / "app.py")
+
+
+def test_a_reload_with_nothing_new_leaves_a_renewal_alone(quredisd, ledger, tmp, background):
+    deploy_text(tmp, "one")
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/app.py", workers=2)])
+    wait_for(lambda: len(d.events("handler_ready")) >= 2, 30)
+    (tmp / "hold").touch()
+    deploy_text(tmp, "two")
+    first = background(d, "reload")
+    wait_for(lambda: "two" in (tmp / "loads").read_text())
+    second = background(d, "reload")
+    wait_for(lambda: len(d.events("reload_done")) >= 2, 30)
+    (tmp / "hold").unlink()
+    assert (first.result(60).code, second.result(60).code) == (0, 0)
+    works(d, ledger, "two", "a")
+    assert (tmp / "loads").read_text().split().count("two") == 2 and state(d)["renewal"]["generation"] == 1
+    assert d.stop() == 0
+
+
+def test_a_reload_sees_that_a_file_has_gone_which_was_missing_at_the_start(quredisd, ledger, tmp):
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/app.py", workers=1)], wait=False)
+    deploy_text(tmp, "one")
+    works(d, ledger, "one", "a")
+    (tmp / "app.py").unlink()
+    gone = d.quredis("reload")
+    assert gone.code == 78 and "app.py" in gone.err, gone
+    works(d, ledger, "one", "b")
+    assert d.stop() == 0
+
+
 def test_a_program_for_each_message_works_until_a_function_is_ready(quredisd, handler, ledger, tmp):
     run = handler('m=$(cat); echo "exec $m" >> @LEDGER@')
     d = quredisd(queues=[queue("mail", run, workers=1)])
