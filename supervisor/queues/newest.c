@@ -87,6 +87,15 @@ void queues_want_handler(struct queues *qs, int queue)
 	qs->items[queue].not_ready = false;
 }
 
+/* The handler that failed. NULL: not known, since the one that failed may be that of an earlier configuration. */
+static char *const *failed_handler(const struct queues *qs, int queue)
+{
+	const struct queue_master *words = &qs->board->queues[queue].master;
+	uint32_t ahead = atomic_load(&words->conf_generation) - atomic_load(&words->handler_generation);
+
+	return (int32_t)ahead > 0 ? NULL : qs->items[queue].conf->handler;
+}
+
 /* Why the breaker is open, with the words of the handler that failed last. */
 static void describe_breaker(const struct queues *qs, int queue, char out[RENEWAL_WHY_SIZE])
 {
@@ -101,7 +110,7 @@ static void describe_breaker(const struct queues *qs, int queue, char out[RENEWA
 		    : atomic_load(&failed->failed_ms)))
 			failed = s;
 	}
-	handler_cause_text(atomic_load(&b->workers.breaker.cause), qs->items[queue].conf->handler, out);
+	handler_cause_text(atomic_load(&b->workers.breaker.cause), failed_handler(qs, queue), out);
 	if (failed == NULL || !handler_cause_has_words(atomic_load(&b->workers.breaker.cause)))
 		return;
 	words = slot_text_read(&failed->failure);
