@@ -257,6 +257,11 @@ const char *handler_output_tail_since(const struct handler_output *o, uint64_t m
 	return tail;
 }
 
+bool handler_output_has_all(const struct handler_output *o, uint64_t speaker, uint64_t mark)
+{
+	return speaker == o->tail_speaker && o->tail_since <= mark;
+}
+
 const char *handler_output_tail_of(const struct handler_output *o, uint64_t speaker, size_t *len)
 {
 	return handler_output_tail_since(o, speaker == o->tail_speaker ? o->tail_since : o->stderr_total, len);

@@ -72,6 +72,8 @@ void handler_output_end(struct handler_output *o);
 const char *handler_output_tail(const struct handler_output *o, size_t *len);
 /* The same, but only bytes that came after stderr_total was `mark`. */
 const char *handler_output_tail_since(const struct handler_output *o, uint64_t mark, size_t *len);
+/* All that came since stderr_total was `mark` is of this job. */
+bool handler_output_has_all(const struct handler_output *o, uint64_t speaker, uint64_t mark);
 /* The job has said so last; empty if another one may have spoken since. */
 const char *handler_output_tail_of(const struct handler_output *o, uint64_t speaker, size_t *len);
 

@@ -43,6 +43,7 @@ void persistent_free(struct persistent *p)
 	persistent_input_free(&p->input);
 	handler_lines_free(&p->replies);
 	persistent_window_free(&p->window);
+	persistent_answers_free(p);
 	free(p);
 }
 

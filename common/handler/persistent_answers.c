@@ -15,8 +15,15 @@
 #include "common/base/base.h"
 #include "common/log/log.h"
 
+void persistent_answers_free(struct persistent *p)
+{
+	persistent_window_said_free(p->answers.said);
+	p->answers.said = NULL;
+}
+
 void persistent_answers_begin(struct persistent *p)
 {
+	persistent_answers_free(p);
 	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.progressed = false;
 	p->answers.ready = false;
 	p->answers.desync = NULL;
@@ -160,9 +167,11 @@ static void take_sign_of_life(struct persistent *p, int i, const struct handler_
 /* The only output whose job is known while others are unanswered. */
 static void take_log(struct persistent *p, int i, const struct handler_reply *r)
 {
-	const struct persistent_job *job = persistent_window_at(&p->window, i);
+	struct persistent_job *job = persistent_window_at(&p->window, i);
 	struct message m;
 
+	if (p->output.tail_max > 0)
+		persistent_window_say(job, p->output.stderr_total, r->reason, r->reason_len, p->output.tail_max);
 	message_parse(&m, &p->lines, job->raw, job->raw_len);
 	persistent_answers_hush(p);
 	handler_output_say(&p->output, job->serial, &m, r->reason, r->reason_len);
@@ -185,6 +194,21 @@ int64_t persistent_strays(struct persistent *p)
 	return strays;
 }
 
+/*
+ * The tail has all that a job has said as long as no other one, and none that is not known, speaks between: stderr,
+ * too. Else only the lines of LOG are certain.
+ */
+const char *persistent_answers_words(struct persistent *p, int i, size_t *len)
+{
+	struct persistent_job *job = persistent_window_at(&p->window, i);
+
+	if (job->said == NULL || handler_output_has_all(&p->output, job->serial, job->said->since))
+		return handler_output_tail_of(&p->output, job->serial, len);
+	persistent_answers_free(p);
+	p->answers.said = persistent_window_take_said(job);
+	return persistent_window_said(p->answers.said, p->output.tail_max, len);
+}
+
 static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 {
 	r->duration_ms = p->now_ms - (i == 0 ? p->oldest.since_ms : persistent_window_at(&p->window, i)->given_ms);
@@ -192,7 +216,7 @@ static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 	r->stderr_len = 0;
 	if (r->verb == VERB_OK)
 		return;
-	r->stderr_tail = handler_output_tail_of(&p->output, r->serial, &r->stderr_len);
+	r->stderr_tail = persistent_answers_words(p, i, &r->stderr_len);
 }
 
 /* Job i is answered. False: too late, since it has timed out. */

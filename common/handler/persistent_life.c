@@ -278,10 +278,10 @@ static int count_suspects(const struct persistent *p)
  * The process said so since its last answer, or since it got its oldest job. If it has read other jobs, too, which may
  * have said it, only what the oldest one alone can have said counts.
  */
-static const char *last_words(const struct persistent *p, int64_t jobs_read, size_t *len)
+static const char *last_words(struct persistent *p, int64_t jobs_read, size_t *len)
 {
 	if (p->window.n > 0 && jobs_read > 1 && p->answers.settled_any)
-		return handler_output_tail_of(&p->output, persistent_window_at(&p->window, 0)->serial, len);
+		return persistent_answers_words(p, 0, len);
 	return handler_output_tail_since(&p->output, p->oldest.stderr_mark, len);
 }
 

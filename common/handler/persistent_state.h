@@ -46,6 +46,7 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	bool progressed;			/* `progress` has come, and persistent_progress() has not returned it */
 	struct handler_reply progress;
 	char progress_text[HANDLER_REASON_SHOWN];
+	struct persistent_said *said;		/* about the job whose words were taken last; NULL: nothing */
 };
 
 struct persistent_life {			/* life and end of the process: persistent_life.c */
@@ -102,6 +103,10 @@ bool persistent_oldest_reprieve(struct persistent *p);
 void persistent_show_oldest(struct persistent *p);
 /* Before a job leaves the window: its message may be freed, so a part of a line that it has said is logged now. */
 void persistent_answers_hush(struct persistent *p);
+/* The handler has said so about the unanswered job i. Once for a job, since the window keeps no LOG of it. Valid until
+ * the next call, or the next start. */
+const char *persistent_answers_words(struct persistent *p, int i, size_t *len);
+void persistent_answers_free(struct persistent *p);
 
 /* The process can answer no more: logs why, a literal, and kills it. */
 void persistent_lose_step(struct persistent *p, const char *why);

@@ -18,12 +18,13 @@ void persistent_window_init(struct persistent_window *w, int window)
 
 void persistent_window_free(struct persistent_window *w)
 {
+	persistent_window_clear(w);
 	free(w->jobs);
 }
 
 void persistent_window_clear(struct persistent_window *w)
 {
-	w->first = w->n = 0;
+	persistent_window_cut(w, 0);
 }
 
 struct persistent_job *persistent_window_at(const struct persistent_window *w, int i)
@@ -56,6 +57,7 @@ void persistent_window_remove(struct persistent_window *w, int i)
 {
 	struct persistent_job *first = &w->jobs[w->first];
 
+	persistent_window_said_free(first[i].said);
 	memmove(first + 1, first, (size_t)i * sizeof(*first));
 	w->first++;
 	if (--w->n == 0)
@@ -65,7 +67,49 @@ void persistent_window_remove(struct persistent_window *w, int i)
 void persistent_window_cut(struct persistent_window *w, int n)
 {
 	assert(n <= w->n);
-	w->n = n;
+	while (w->n > n)
+		persistent_window_said_free(persistent_window_at(w, --w->n)->said);
 	if (n == 0)
 		w->first = 0;
+}
+
+void persistent_window_say(struct persistent_job *job, uint64_t since, const char *line, size_t len, size_t max)
+{
+	struct buffer *text;
+
+	if (job->said == NULL) {
+		job->said = alloc_zero(1, sizeof(*job->said));
+		job->said->since = since;
+	}
+	text = &job->said->text;
+	if (len > max) {
+		line += len - max;
+		len = max;
+	}
+	if (text->len > max && text->len + len >= 2 * max)	/* not at each line, since it moves the rest */
+		buffer_consume(text, text->len - max);
+	buffer_append(text, line, len);
+	buffer_append(text, "\n", 1);
+}
+
+const char *persistent_window_said(const struct persistent_said *said, size_t max, size_t *len)
+{
+	*len = said->text.len < max ? said->text.len : max;
+	return said->text.data + said->text.len - *len;
+}
+
+struct persistent_said *persistent_window_take_said(struct persistent_job *job)
+{
+	struct persistent_said *said = job->said;
+
+	job->said = NULL;
+	return said;
+}
+
+void persistent_window_said_free(struct persistent_said *said)
+{
+	if (said == NULL)
+		return;
+	buffer_free(&said->text);
+	free(said);
 }

@@ -176,6 +176,47 @@ def test_no_output_is_that_of_another_message(functions, language, mode, window,
         assert all(letter["stderr"].startswith(f"{letter['id']}\n") for letter in letters)
 
 
+PRINTS_BESIDE = """
+import os, threading
+
+def prints():
+    while True:
+        os.write(2, b"noise\\n")
+        tick.wait(0.0005)
+
+tick = threading.Event()
+threading.Thread(target=prints, daemon=True).start()
+
+def one(n, text): return two(n - 1, text)
+def two(n, text): return three(n - 1, text)
+def three(n, text):
+    if n <= 0:
+        raise ValueError(text)
+    return one(n - 1, text)
+
+def handle(message):
+    one(40, message.decode())
+"""
+
+
+@pytest.mark.parametrize("window", [1, 8])
+def test_a_trace_is_whole_beside_a_thread_that_prints(functions, window, tmp):
+    """The runner writes a long trace in several pieces, and the thread prints between two of them."""
+    path = tmp / "jobs.py"
+    path.write_text(PRINTS_BESIDE)
+    f = functions(("python", ()), function=f"{path}:handle", max_attempts=1, window=window, stderr_tail="64K", breaker={"failures": 0})
+    f.client.lpush("ingress:python-shared", *(f"quredis/1 id=m{n}\nm{n}" for n in range(300)))
+    f.d.start()
+    wait_for(lambda: f.client.llen("escape:python-shared") == 300, 120)
+    assert f.d.stop() == 0
+    traces = {}
+    for _, entry in f.client.xrange("escape:python-shared:log"):
+        traces[entry[b"id"].decode()] = [line for line in entry[b"stderr"].decode().splitlines() if line != "noise"]
+    assert {(name, lines[0], lines[-1]) for name, lines in traces.items()} == {
+        (f"m{n}", "Traceback (most recent call last):", f"ValueError: m{n}") for n in range(300)}
+    assert len({len(lines) for lines in traces.values()}) == 1
+
+
 @pytest.mark.limit(600)
 def test_kills_lose_no_message(functions):
     """kill -9 of workers, runners and their children at random. Each message runs; only what ran at a kill runs again."""

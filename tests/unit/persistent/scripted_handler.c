@@ -44,6 +44,14 @@ static void release(void)
 	fflush(answers);
 }
 
+static void refuse(void)
+{
+	for (int i = 0; i < nheld; i++)
+		fprintf(answers, "FAIL %lu\n", held[i]);
+	nheld = 0;
+	fflush(answers);
+}
+
 static void leave_a_process(void)
 {
 	if (fork() == 0) {
@@ -73,6 +81,8 @@ static void obey_word(const char *word, const char *rest, unsigned long serial)
 		held[nheld++] = serial;
 	else if (strcmp(word, "release") == 0)
 		release();
+	else if (strcmp(word, "refuse") == 0)
+		refuse();
 	else if (strcmp(word, "closein") == 0)
 		close(0);
 	else if (strcmp(word, "closeout") == 0)

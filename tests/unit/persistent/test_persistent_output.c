@@ -134,6 +134,98 @@ TEST(a_line_of_the_log_names_its_job, loop_begin, loop_end)
 	loop_not_logged("late");
 }
 
+/* Two jobs speak in turn, and are answered in one order or the other. Each record has what was said about its job. */
+TEST(jobs_that_speak_in_turn_keep_their_lines, loop_begin, loop_end)
+{
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("say LOG @ a1\nsay LOG @ a2\nhold");
+	loop_give("say LOG @ b1\nsay LOG @ b2\nhold\nrefuse");
+	loop_until_answers(2);
+	loop_got(0, 1, VERB_FAIL, -1, "");
+	assert_string_equal(loop.got[0].stderr_tail, "a1\na2\n");
+	assert_string_equal(loop.got[1].stderr_tail, "b1\nb2\n");
+	loop_give("say LOG @ c\nhold");
+	loop_give("say LOG @ d\nsay FAIL @\nrefuse");
+	loop_until_answers(4);
+	loop_got(2, 4, VERB_FAIL, -1, "");
+	assert_string_equal(loop.got[2].stderr_tail, "d\n");
+	assert_string_equal(loop.got[3].stderr_tail, "c\n");
+	loop_give("say LOG @ lost\nsay OK @");
+	loop_give("say FAIL @");
+	loop_until_answers(6);
+	assert_string_equal(loop.got[5].stderr_tail, "");
+	loop_drain();
+}
+
+/* What any of several jobs can have said comes between, and does not end the lines of this one. */
+TEST(stderr_between_takes_no_line_from_a_job, loop_begin, loop_end)
+{
+	loop.conf.window = 3;
+	loop_start();
+	loop_give("say LOG @ Trace:\nhold");
+	loop_until_logged("line=Trace:\n");
+	loop_give("err noise\nhold");
+	loop_until_logged("line=noise\n");
+	loop_give("hold\nrefuse");
+	loop_until_answers(3);
+	assert_string_equal(loop.got[0].stderr_tail, "Trace:\n");
+	assert_string_equal(loop.got[1].stderr_tail, "");
+	assert_string_equal(loop.got[2].stderr_tail, "");
+	loop_drain();
+}
+
+TEST(a_job_alone_keeps_stderr_beside_its_lines, loop_begin, loop_end)
+{
+	loop_start();
+	loop_give("err before\nsay LOG @ Trace:\nerr after\nsay FAIL @");
+	loop_until_answers(1);
+	assert_non_null(strstr(loop.got[0].stderr_tail, "before\n"));
+	assert_non_null(strstr(loop.got[0].stderr_tail, "Trace:\n"));
+	assert_non_null(strstr(loop.got[0].stderr_tail, "after\n"));
+	loop_drain();
+}
+
+/* A trace is as long as its writer likes. Of one without an end the record has the end, as of stderr. */
+static void keeps(int64_t stderr_tail, const char *want)
+{
+	loop_end(NULL);
+	loop_begin(NULL);
+	loop.conf.window = 2;
+	loop.conf.stderr_tail = stderr_tail;
+	loop_start();
+	loop_give("say LOG @ 0\nsay LOG @ 123456789abc\nsay LOG @ def\nhold");
+	loop_give("say LOG @ other\nhold\nrefuse");
+	loop_until_answers(2);
+	assert_string_equal(loop.got[0].stderr_tail, want);
+	loop_drain();
+}
+
+TEST(of_many_lines_a_job_keeps_the_last_bytes, loop_begin, loop_end)
+{
+	keeps(10, "89abc\ndef\n");
+	keeps(3, "ef\n");
+	keeps(0, "");
+}
+
+/* The process ends before it has answered the job that it spoke of. */
+TEST(last_lines_of_the_oldest_job, loop_begin, loop_end)
+{
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("say LOG @ why\nhold");
+	loop_give("say OK @");
+	loop_until_answers(1);
+	loop_give("err noise\nexit 1");
+	loop_until_end();
+	assert_string_equal(loop.end_stderr, "why\n");
+	loop_start();
+	loop_give("say FAIL @");
+	loop_until_answers(2);
+	assert_string_equal(loop.got[1].stderr_tail, "");
+	loop_drain();
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
