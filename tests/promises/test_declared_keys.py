@@ -159,6 +159,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     run("push", "mail", "--delay", "1h", "--id", "single", "x")
     run("rm", "mail", "delayed", "single")
     run("push", "mail", "--delay", "1h", "far")
+    run("push", "other", "x", "--unique", "once", "--for", "1ms", "--urgent")
     run("push", "mail", "held!", "--id", "held")
     wait_for(lambda: c.exists("ingress:mail") == 0 and "held! 1" in ledger.lines())
     run("cancel", "mail", "held")
