@@ -72,7 +72,7 @@ def test_a_redis_dir_that_cannot_be_used(place, tmp):
     data.mkdir(mode=0o755)
     os.chown(data, NOBODY, NOBODY)
     call = place(redis=f'embedded = true; dir = "{data}";')
-    both(call, EX_CONFIG, "redis.dir", "others may enter it; it must have mode 0700", "set redis.dir")
+    both(call, EX_CONFIG, "redis.dir", "others may enter it; it must have mode 0700", "make it a directory of this user")
     data.chmod(0o700)
     assert call("quredisd", "-t").returncode == 0
     assert not [row for row in errors(call) if "redis.dir" in row["where"]], errors(call)
