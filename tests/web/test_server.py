@@ -753,6 +753,7 @@ def test_a_process_that_hangs_is_ended(console, redis, redis_proxy):
         wait_for(lambda: not children_of(web.pid))
         answer = pool.submit(web.ask, "/api/v1/queues")
         pid = wait_for(lambda: children_of(web.pid))[0]
+        wait_for(proxy.stalled)         # it has sent its request: the next process would send the one that stalls
         os.kill(pid, signal.SIGSTOP)
         try:
             assert answer.result(50).code in (503, 504)
