@@ -232,6 +232,7 @@ int master_teardown(void **state)
 	}
 	if (!ours)
 		conf_free(m.config.conf);
+	free(m.config.failed.reason);
 	for (int slot = 0; slot < m.processes.top; slot++)
 		processes_close_socket(&m.processes, slot);
 	scoreboard_free(m.board);
