@@ -1,7 +1,7 @@
 #ifndef COMMON_CONF_PROGRAM_H
 #define COMMON_CONF_PROGRAM_H
 
-/* One file of a handler, as program.c judges it, and command.c for each file of a command line. */
+/* A handler needs this file: program.c judges one, and command.c asks it for each file of a command line. */
 #include "common/conf/conf.h"
 #include "common/conf/load.h"
 

@@ -211,7 +211,7 @@ char *conf_run_path(const struct conf_queue *q, const char *path)
 	return path[0] == '/' ? alloc_string(path) : alloc_format("%s/%s", dir == NULL ? "" : dir, path);
 }
 
-/* One program may be many commands, and then its name decides, as with busybox. */
+/* busybox is many commands in one program, and the name decides which one it is. */
 bool conf_is_env(const char *path)
 {
 	char *real = realpath(path, NULL);

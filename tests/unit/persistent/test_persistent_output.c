@@ -1,5 +1,5 @@
 /* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
-/* What handlers that stay say beside their answers, and of which message it is. */
+/* Handlers that stay print beside their answers: of which message is it? */
 #include <poll.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ TEST(stderr_of_the_job, loop_begin, loop_end)
 	loop_logged("stream=stderr line=ready\n");
 }
 
-/* What stderr said before the answer is in the pipe at the latest when the answer is. */
+/* The handler writes to stderr before it answers, so that is in the pipe when the answer is. */
 TEST(stderr_comes_with_the_answer, loop_begin, loop_end)
 {
 	struct pollfd p[PERSISTENT_POLLFDS], replies;
@@ -106,7 +106,7 @@ TEST(output_of_several_jobs_is_of_none, loop_begin, loop_end)
 	loop_drain();
 }
 
-/* Nobody else can have said it: the process had read one message. */
+/* The process had read one message, so no other can be the one that it spoke of. */
 TEST(last_words_before_the_other_job_was_read, loop_begin, loop_end)
 {
 	loop.conf.window = 2;
@@ -158,7 +158,7 @@ TEST(jobs_that_speak_in_turn_keep_their_lines, loop_begin, loop_end)
 	loop_drain();
 }
 
-/* What any of several jobs can have said comes between, and does not end the lines of this one. */
+/* The handler prints a line of an unknown job behind a LOG, and the record of that job keeps its own line. */
 TEST(stderr_between_takes_no_line_from_a_job, loop_begin, loop_end)
 {
 	loop.conf.window = 3;

@@ -1,6 +1,6 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
-/* What is said of the handler that failed, when a newer one takes its place. */
+/* The master still says what failed when a newer handler takes the place of the one that did. */
 #include <errno.h>
 #include <string.h>
 
