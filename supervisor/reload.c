@@ -252,7 +252,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 	}
 	same = !d->globals && conf_queue_equal(old, q);
 	older_files = queues_have_older_files(&m->queues, queue, q);
-	if (same && !older_files && !m->queues.items[queue].not_ready) {
+	if (same && !older_files && !renewal_tries_in_vain(&m->queues, queue)) {
 		queues_keep(&m->queues, queue, q);
 		return 0;
 	}

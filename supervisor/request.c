@@ -95,8 +95,8 @@ static void add_renewal(struct master *m, json_t *renewals, const struct queue_w
 	int queue = queues_place(&m->queues, q);
 
 	renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
-	if (renewal_is_under_way(&m->queues, queue) ||
-	    (has_newer(q, before) && renewal_is_awaited(&m->queues, queue)))
+	if (renewal_is_under_way(&m->queues, queue) || (renewal_is_awaited(&m->queues, queue) &&
+	    (has_newer(q, before) || renewal_is_tried(&m->queues, queue))))
 		json_array_append_new(renewals, json_pack("{s:s,s:I,s:I}", "queue", q->name,
 		    "generation", (json_int_t)q->handler_generation,
 		    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));
@@ -104,7 +104,7 @@ static void add_renewal(struct master *m, json_t *renewals, const struct queue_w
 
 /*
  * Adds the queues whose new handler loads: the client can wait for its end. only: of this queue; NULL: of all. before:
- * generations() before the order; queues that it did not touch are waited for only while workers are replaced.
+ * generations() before the order; a queue that it did not touch is waited for while its workers are replaced, or load.
  */
 static void add_renewals(struct master *m, json_t *answer, const struct queue_workers *only, const json_t *before,
     int64_t now_ms)

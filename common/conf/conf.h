@@ -343,8 +343,9 @@ bool conf_runs_by_script(const char *head, size_t len, const char *path);
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 /*
  * Of a handler that stays, a hash of the files that it is loaded from, as they are now: that of its function, or its
- * program and the script that a known interpreter gets. With `ready` a missing file counts, too, since old workers go
- * on until the new handler is ready. 0: not known, or each message has a process of its own.
+ * program and the script that a known interpreter gets. With `ready` a file that conf_program_check() finds fault with
+ * counts, too, since old workers go on until the new handler is ready. 0: not known, or each message has a process of
+ * its own.
  */
 uint64_t conf_handler_files(const struct conf_queue *q);
 /* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */

@@ -5,7 +5,6 @@
  */
 #include <sys/stat.h>
 
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -243,14 +242,24 @@ static bool add_command(uint64_t *hash, const struct conf_queue *q)
 	return known;
 }
 
+static void note_flaw(void *arg, const struct conf_flaw *flaw)
+{
+	(void)flaw;
+	*(bool *)arg = true;
+}
+
 uint64_t conf_handler_files(const struct conf_queue *q)
 {
 	uint64_t hash = HASH_EMPTY;
+	bool known, flawed = false;
 	char *file;
-	bool known;
 
 	if (q->mode != CONF_MODE_PERSISTENT)
 		return 0;
+	if (q->ready)
+		conf_program_check(q, getenv("PATH"), note_flaw, &flawed);
+	if (flawed)
+		return hash_text(hash, "flawed");
 	if (q->function == NULL) {
 		known = add_command(&hash, q);
 	} else {
@@ -258,8 +267,6 @@ uint64_t conf_handler_files(const struct conf_queue *q)
 		known = add_file(&hash, file);
 		free(file);
 	}
-	if (!known && q->ready && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return hash_text(hash, "missing");
 	return known ? hash : 0;
 }
 

@@ -259,6 +259,22 @@ bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY
 	return false;
 }
 
+bool renewal_is_tried(const struct queues *qs, int queue)
+{
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
+		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->loading) != 0)
+			return true;
+	return false;
+}
+
+bool renewal_tries_in_vain(const struct queues *qs, int queue)
+{
+	char why[RENEWAL_WHY_SIZE];
+
+	return qs->items[queue].not_ready || (renewal_is_awaited(qs, queue) && !renewal_is_tried(qs, queue) &&
+	    renewal_has_failed(qs, queue, why));
+}
+
 const char *renewal_waits_for(const struct queues *qs, int queue)
 {
 	const struct process *successor = next_in(qs, queue, PROCESS_LOADING, NULL);

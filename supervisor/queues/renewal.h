@@ -29,6 +29,9 @@ bool renewal_is_under_way(const struct queues *qs, int queue);
 bool renewal_is_awaited(const struct queues *qs, int queue);
 /* A worker that serves has tried the newest handler, and it was not ready. Writes why. */
 bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY_SIZE]);
+/* The newest handler has failed in a successor, or in a worker that serves, and no worker has it ready or loads it. */
+bool renewal_tries_in_vain(const struct queues *qs, int queue);
+bool renewal_is_tried(const struct queues *qs, int queue);	/* a worker that serves loads the newest handler */
 const char *renewal_waits_for(const struct queues *qs, int queue);	/* static; NULL: it is not under way */
 
 #endif

@@ -6,6 +6,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 import pytest
 
 from harness import queue, wait_for
+from harness.clinic import USER
 from harness.control import status
 
 from .renewals import living, state, works
@@ -266,4 +267,43 @@ def test_a_program_for_each_message_works_until_a_function_is_ready(quredisd, ha
     d.write_conf(queues=[queue("mail", run, workers=1)])
     assert d.quredis("reload").code == 0
     works(d, ledger, "exec", "back")
+    assert d.stop() == 0
+
+
+def test_a_reload_fails_while_a_function_cannot_be_loaded(quredisd, ledger, tmp):
+    """Whether it changed or not: the state counts."""
+    (tmp / "app.py").write_text("import quredis_missing\n")
+    d = quredisd(queues=[dict(name="mail", function=f"{tmp}/app.py", workers=1)], wait=False)
+    wait_for(lambda: d.quredis("status", "mail").code == 0 and state(d)["renewal"]["failed"], 30)
+    for _ in range(3):
+        r = d.quredis("reload")
+        assert r.code == 78 and "mail: the new handler is not ready" in r.err and "quredis_missing" in r.err, r
+    (tmp / "quredis_missing.py").write_text("")
+    assert d.quredis("reload").code == 78           # the module is in no path
+    deploy_text(tmp, "one")
+    assert d.quredis("reload").code == 0
+    works(d, ledger, "one", "a")
+    assert d.stop() == 0
+
+
+def test_a_reload_fails_while_the_directory_of_a_function_is_closed(quredisd, ledger, tmp):
+    release = tmp / "release"
+    release.mkdir()
+    for written in ("loads", "ledger"):
+        (tmp / written).touch()
+        (tmp / written).chmod(0o666)
+    deploy_text(tmp, "one")
+    os.rename(tmp / "app.py", release / "app.py")
+    d = quredisd(queues=[dict(name="mail", function=f"{release}/app.py", workers=1, **USER)])
+    works(d, ledger, "one", "a")
+    try:
+        release.chmod(0)
+        for n in range(2):
+            r = d.quredis("reload")
+            assert r.code == 78 and "mail: the new handler was not ready" in r.err and "app.py" in r.err, r
+            works(d, ledger, "one", f"goes on {n}")
+    finally:
+        release.chmod(0o755)
+    assert d.quredis("reload").code == 0
+    works(d, ledger, "one", "b")
     assert d.stop() == 0
