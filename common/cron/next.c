@@ -53,9 +53,9 @@ bool cron_zone_exists(const char *zone)
 		return true;	/* libc needs no file for it */
 	if (zone[0] == '\0' || zone[0] == '/' || zone[strspn(zone, ZONE_BYTES)] != '\0')
 		return false;
-	if (snprintf(path, sizeof(path), "%s/%s", dir != NULL && dir[0] != '\0' ? dir : ZONES, zone) >= (int)sizeof(path))
-		return false;
-	return is_zone_file(path);
+	if (dir == NULL || dir[0] == '\0')
+		dir = ZONES;
+	return snprintf(path, sizeof(path), "%s/%s", dir, zone) < (int)sizeof(path) && is_zone_file(path);
 }
 
 /* Returns the value that TZ had, a new string; NULL: none. */

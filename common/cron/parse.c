@@ -67,8 +67,8 @@ static int parse_number(const struct field *f, const char *text, size_t len)
 
 static int refuse(const struct field *f, const char *text, char why[CRON_WHY_SIZE])
 {
-	snprintf(why, CRON_WHY_SIZE, "%s: \"%.40s\" is not *, a number from %d to %d%s, or a range such as %d-%d, perhaps "
-	    "with a step (/2)", f->name, text, f->min, f->max,
+	snprintf(why, CRON_WHY_SIZE, "%s: \"%.40s\" is not *, a number from %d to %d%s, or a range such as %d-%d, "
+	    "perhaps with a step (/2)", f->name, text, f->min, f->max,
 	    f->names == NULL ? "" : f->names == month_names ? ", a name such as jan" : ", a name such as mon", f->min,
 	    f->max);
 	return -1;
@@ -145,7 +145,8 @@ static char *split(char *text, char *out[FIELDS], char why[CRON_WHY_SIZE])
 	}
 	if (n == FIELDS)
 		return out[0];
-	snprintf(why, CRON_WHY_SIZE, "expected five fields (minute, hour, day of month, month, day of week), not %d", n);
+	snprintf(why, CRON_WHY_SIZE, "expected five fields (minute, hour, day of month, month, day of week), not %d",
+	    n);
 	return NULL;
 }
 
