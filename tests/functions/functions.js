@@ -39,6 +39,7 @@ function decide(message, job) {
       if (message === "swallow") job.fail("a second verdict");
     }
   }
+  if (message === "verbose") throw new RangeError(Array.from({ length: 300 }, (_, n) => `line ${n + 1}`).join("\n"));
   if (message === "raise") throw new RangeError("bad\nthing\0here OK 1");
 }
 

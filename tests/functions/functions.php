@@ -88,6 +88,9 @@ function decide($message, $job)
             $job->fail("a second verdict");
         }
     }
+    if ($message === "verbose") {
+        throw new InvalidArgumentException(implode("\n", array_map(fn($n) => "line $n", range(1, 300))));
+    }
     if ($message === "raise") {
         throw new InvalidArgumentException("bad\nthing\0here OK 1");
     }

@@ -55,6 +55,7 @@ sub decide {
         eval { $job->reject("no", error_class => "X") };
         $job->fail("a second verdict");
     }
+    die join "\n", map { "line $_" } 1 .. 300 if $message eq "verbose";
     die "bad\nthing\0here OK 1" if $message eq "raise";
 }
 

@@ -55,6 +55,7 @@ def decide(message, job)
     rescue Exception
       job.fail("a second verdict")
     end
+  when "verbose" then raise ArgumentError, (1..300).map { |n| "line #{n}" }.join("\n")
   when "raise" then raise ArgumentError, "bad\nthing\0here OK 1"
   end
 end

@@ -521,6 +521,16 @@ CLOSES_OUTPUT = {
 }
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_long_trace_keeps_its_first_and_its_last_lines(start, language):
+    runner = start(language)
+    assert runner.ask(b"verbose").startswith(f"FAIL class={RAISED[language]} line 1 line 2 ")
+    lines = [text for _, text in runner.logged]
+    said = " ".join(lines)
+    assert len(lines) == 201 and " line 60 " in said and " line 230 " in said and re.search(r" [.]{3} \d+ lines are left out ", said), lines
+    assert " line 150 " not in said and re.search(r"\bline 300\b", said), lines
+
+
 @pytest.mark.parametrize("message", [b"return", b"raise"])
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
 def test_function_that_closes_its_output(run_text, language, mode, message):
