@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bsd/string.h>
+
 #include "common/base/base.h"
 #include "common/handler/output.h"
 
@@ -75,17 +77,31 @@ static const char *id_of(const struct handler_output *o)
 	return o->message == NULL ? NULL : message_id(o->message);
 }
 
+/* The message that lost the lines, which may be answered. A report for each of several would be a flood of its own. */
 static void report_dropped(struct handler_output *o)
 {
 	if (o->dropped > 0)
-		log_warning("handler_output_dropped", log_str("id", id_of(o)), log_int("count", o->dropped));
+		log_warning("handler_output_dropped", log_str("id", o->dropped_id[0] == '\0' ? NULL : o->dropped_id),
+		    log_int("count", o->dropped));
 	o->dropped = 0;
+}
+
+static void drop_line(struct handler_output *o)
+{
+	const char *id = o->dropped > 0 ? NULL : id_of(o);
+
+	if (o->dropped++ == 0) {
+		o->dropped_speaker = o->speaker;
+		strlcpy(o->dropped_id, id == NULL ? "" : id, sizeof(o->dropped_id));
+	} else if (o->dropped_speaker != o->speaker) {
+		o->dropped_id[0] = '\0';
+	}
 }
 
 static bool may_log(struct handler_output *o)
 {
 	if (o->credit < 1000 * (o->dropped > 0 ? HANDLER_OUTPUT_RESUME : 1)) {
-		o->dropped++;
+		drop_line(o);
 		return false;
 	}
 	o->credit -= 1000;

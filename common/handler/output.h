@@ -39,6 +39,8 @@ struct handler_output {
 	int64_t credit;				/* thousandths of a line; <= 1000 * HANDLER_OUTPUT_BURST */
 	int64_t credited_ms;
 	int64_t dropped;			/* lines not logged since the last report */
+	uint64_t dropped_speaker;		/* dropped > 0: of the first one */
+	char dropped_id[MESSAGE_ID_MAX + 1];	/* the same; "": none, or another speaker lost lines, too */
 	bool lent;				/* the caller owns the descriptors, and closes them */
 	struct message *message;	/* for the log; NULL: none. Must live while anything is read */
 };

@@ -43,6 +43,37 @@ TEST(dropped_are_counted, loop_begin, loop_end)
 	assert_true(lines >= HANDLER_OUTPUT_BURST);
 }
 
+static void print(struct handler_output *o, const char *raw, uint64_t serial, int lines)
+{
+	const struct message_keys keys = message_keys_of("ingress:mail", true);
+	static struct message m;
+
+	message_parse(&m, &keys, raw, strlen(raw));
+	handler_output_show(o, serial, &m);
+	for (int i = 0; i < lines; i++)
+		handler_output_take(o, &o->streams[HANDLER_STREAM_STDERR], "line\n", 5);
+	handler_output_show(o, HANDLER_SPEAKER_UNKNOWN, NULL);
+}
+
+/* A handler that stays goes on with other messages before its lines are logged again. */
+TEST(dropped_are_of_the_message_that_lost_them, loop_begin, loop_end)
+{
+	struct handler_output o;
+
+	handler_output_init(&o, 0);
+	handler_output_begin(&o, -1, -1, NULL, 1000);
+	print(&o, "quredis/1 id=first\n", 1, HANDLER_OUTPUT_BURST + 7);
+	handler_output_credit(&o, 10000);
+	print(&o, "quredis/1 id=second\n", 2, 1);
+	loop_logged(" id=first count=7\n");
+	print(&o, "quredis/1 id=third\n", 3, HANDLER_OUTPUT_BURST);
+	print(&o, "quredis/1 id=fourth\n", 4, 1);
+	handler_output_end(&o);
+	loop_logged(" count=2\n");
+	assert_int_equal(loop_logged_times("id=third count") + loop_logged_times("id=fourth count"), 0);
+	handler_output_free(&o);
+}
+
 TEST(lines, loop_begin, loop_end)
 {
 	loop_run_shell("head -c 2500 /dev/zero | tr '\\0' a; echo; echo; printf '%01024d\\n' 5; printf end");
