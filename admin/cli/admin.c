@@ -95,6 +95,21 @@ void admin_note_conf(const struct admin *a)
 	free(file);
 }
 
+void admin_say_flaws(struct admin *a)
+{
+	for (size_t i = 0; i < a->flaws.n; i++)
+		admin_note("warning: %s", a->flaws.problems[i].text);
+	conf_report_free(&a->flaws);
+}
+
+static void complain_of_error(const struct admin *a, const struct conf_report *report)
+{
+	for (size_t i = report->n; i-- > 0;)
+		if (!report->problems[i].warning)
+			snprintf(a->complaint, COMPLAINT_SIZE, "the configuration has errors: %s",
+			    report->problems[i].text);
+}
+
 /* "status, stop": the commands that need only the control socket. */
 static void note_what_works(const struct admin *a)
 {
@@ -104,8 +119,9 @@ static void note_what_works(const struct admin *a)
 		if (a->commands->all[i].need == NEED_CONTROL || a->commands->all[i].need == NEED_SOCKET)
 			buffer_format(&names, "%s%s", names.len == 0 ? "" : ", ", a->commands->all[i].name);
 	buffer_append(&names, "", 1);
-	admin_note("quredis: these commands work in spite of errors in the configuration, with -s SOCKET if the "
-	    "supervisor has another control socket: %s", names.data);
+	admin_note("quredis: as long as the configuration has errors, it is not known for certain which Redis is "
+	    "meant, and which prefix, so only commands that ask the supervisor of this host work, with -s SOCKET if it "
+	    "has another control socket: %s", names.data);
 	buffer_free(&names);
 }
 
@@ -114,6 +130,8 @@ static int loaded(struct admin *a, struct conf_report *report)
 	if (a->conf == NULL) {
 		conf_report_print(report, stderr);
 		admin_note_conf(a);
+		if (a->complaint != NULL)
+			complain_of_error(a, report);
 		if (!a->served && a->commands != NULL)
 			note_what_works(a);
 		a->status = EX_CONFIG;
@@ -141,13 +159,13 @@ int admin_load(struct admin *a)
 static void load_for_control(struct admin *a, enum admin_need need)
 {
 	bool quiet = a->served || (need == NEED_SOCKET && !a->options.dry_run);
-	struct conf_report report;
 
-	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS | CONF_DESPITE_ERRORS, &report);
-	a->flawed = report.errors > 0;
-	for (size_t i = 0; i < report.n && a->flawed && !quiet; i++)
-		admin_note("warning: %s", report.problems[i].text);
-	conf_report_free(&report);
+	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS | CONF_DESPITE_ERRORS, &a->flaws);
+	a->flawed = a->flaws.errors > 0;
+	if (!a->flawed)
+		conf_report_free(&a->flaws);
+	if (!quiet)
+		admin_say_flaws(a);
 }
 
 int admin_load_to_run(struct admin *a, const char *queue)
@@ -308,6 +326,7 @@ void admin_close(struct admin *a)
 	if (a->conf != NULL)
 		conf_free(a->conf);
 	json_decref(a->supervisor);
+	conf_report_free(&a->flaws);
 	options_free(&a->options);
 	conf_choice_free(&a->choice);
 }

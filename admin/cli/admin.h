@@ -39,6 +39,7 @@ struct admin {
 	struct conf *conf;
 	/* the configuration has errors: the path of the control socket is all that may be used of it */
 	bool flawed;
+	struct conf_report flaws;	/* the same; empty: none, or they were printed */
 	struct redis_target target;
 	struct redis redis;
 	int64_t wait_ms;		/* for an opening, and for each reply; 0: the defaults */
@@ -57,9 +58,9 @@ struct admin {
 /*
  * Requirements of a command. admin_prepare() meets them before the command starts; each one includes those before it.
  * NEED_CONTROL is the path of the control socket: such a command works although the configuration has errors, which are
- * warnings then. NEED_SOCKET is the same for a command to which the supervisor answers with the errors: only a dry run,
- * which asks no supervisor, prints them. NEED_INGRESS is NEED_QUEUE for a command that may send LPUSH alone: then a
- * Redis user without any other right will do.
+ * warnings then. NEED_SOCKET is the same for a command to which the supervisor answers with the errors: it prints them
+ * only in a dry run, which asks no supervisor, and if none answers. NEED_INGRESS is NEED_QUEUE for a command that may
+ * send LPUSH alone: then a Redis user without any other right will do.
  */
 enum admin_need { NEED_NOTHING, NEED_SOCKET, NEED_CONTROL, NEED_CONF, NEED_REDIS, NEED_QUEUE, NEED_INGRESS };
 int admin_prepare(struct admin *a, enum admin_need need);
@@ -67,6 +68,7 @@ int admin_prepare(struct admin *a, enum admin_need need);
 void admin_choose_conf(struct admin *a);	/* after the options were read */
 /* Of a command that failed, unless -c names the file: says which configuration was read, and why that one. */
 void admin_note_conf(const struct admin *a);
+void admin_say_flaws(struct admin *a);		/* prints a->flaws, as warnings, once */
 const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults apply */
 int admin_load(struct admin *a);
 unsigned admin_load_flags(const struct admin *a);	/* for conf_load() */

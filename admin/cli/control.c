@@ -52,20 +52,24 @@ const char *control_path(const struct admin *a)
 static int fail_connect(struct admin *a)
 {
 	const char *path = control_path(a);
+	bool silent = errno == ENOENT || errno == ECONNREFUSED;
+	int error = errno;
 
-	if ((errno == ENOENT || errno == ECONNREFUSED) && a->flawed && a->options.socket == NULL)
+	if (silent && !a->served)
+		admin_say_flaws(a);
+	if (silent && a->flawed && a->options.socket == NULL)
 		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s; the configuration has errors, so if "
 		    "that is not its control socket: -s SOCKET", path);
-	if (errno == ENOENT || errno == ECONNREFUSED) {
+	if (silent) {
 		admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
 		if (a->options.socket == NULL)
 			admin_note_conf(a);
 		return -1;
 	}
-	if (errno == EACCES || errno == EPERM)
+	if (error == EACCES || error == EPERM)
 		return admin_fail(a, EX_NOPERM, "%s: %s (its owner, and the owner's group, may)", path,
-		    strerror(errno));
-	return admin_fail(a, EX_UNAVAILABLE, "%s: %s", path, strerror(errno));
+		    strerror(error));
+	return admin_fail(a, EX_UNAVAILABLE, "%s: %s", path, strerror(error));
 }
 
 /* 1: ready, 0: timeout, -1: errno. */

@@ -381,7 +381,7 @@ static int look_for_monitor(struct admin *a, struct reports *r, char complaint[C
 	a->complaint = NULL;
 	if (rc == -1) {
 		r->level = STATUS_UNKNOWN;
-		r->why = complaint[0] == '\0' ? "the configuration has errors" : complaint;
+		r->why = complaint;
 	}
 	return 0;
 }

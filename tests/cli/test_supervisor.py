@@ -45,6 +45,28 @@ def test_status(quredisd, redis, handler):
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
 
 
+def test_errors_of_the_file_are_said_before_that_no_supervisor_answers(quredis, tmp):
+    """It may be that it listens elsewhere, by what cannot be read."""
+    conf = tmp / "quredis.conf"
+    for text, error in ((f'supervisor = {{ control_socket = "{tmp}/none"; }};\nx = = 3;\n', "quredis.conf:2: syntax error"),
+                        (f'supervisor = {{ control_socket = "{tmp}/none"; }};\nquues = ();\n', "quredis.conf:2: unknown key 'quues'")):
+        conf.write_text(text)
+        for words in (["status"], ["status", "--json"], ["reload"], ["stop"], ["restart", "mail"], ["quiet"], ["status", "-s", f"{tmp}/none"],
+                      ["reload", "-s", f"{tmp}/none"]):
+            r = quredis(*words, conf=conf)
+            assert (r.code, r.out) == (69, "") and r.err.count(error) == 1 and r.err.index(error) < r.err.index("no supervisor answers"), (words, r)
+
+
+@pytest.mark.parametrize("text", ["x = = 3;\n", "quues = ();\n"])
+def test_what_reads_redis_says_why_it_cannot_without_a_good_file(quredis, redis, tmp, text):
+    (tmp / "quredis.conf").write_text(text)
+    for words in (["health"], ["health", "--json"], ["nodes"], ["nodes", "--json"], ["ls"]):
+        r = quredis(*words, conf=tmp / "quredis.conf", url=redis.url)
+        assert (r.code, r.out) == (78, "") and "quredis.conf:1: " in r.err and "it is not known for certain which Redis is meant, and which prefix" in r.err, r
+    r = quredis("health", "--nagios", conf=tmp / "quredis.conf")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - the configuration has errors: ") and "quredis.conf:1: " in r.out, r
+
+
 def test_errors_in_the_file_do_not_disable_what_asks_only_the_supervisor(quredisd, handler):
     """It runs with the configuration that it read. The file is then half edited, or gone."""
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null"))])
