@@ -54,6 +54,14 @@ def test_a_key_is_pushed_once_for_its_time(quredis, redis):
     assert quredis("push", "mail", "z", *ONCE, "--urgent").out == "pushed 1 message\n" and q.fetched()[0] == b"z"
 
 
+def test_a_dry_run_sees_an_ingress_of_the_wrong_type(quredis, redis):
+    redis.client().set("ingress:mail", "x")
+    for words in ((), ("--dry-run",)):
+        r = quredis("push", "mail", "x", *ONCE, *words)
+        assert (r.code, r.out) == (78, "") and "WRONGTYPE" in r.err, (words, r)
+    assert not redis.client().exists(UNIQUE)
+
+
 def test_a_dry_run_takes_no_key(quredis, redis):
     assert quredis("push", "mail", "x", *ONCE, "--dry-run").out == "would push 1 message\n"
     assert not redis.client().exists(UNIQUE, "ingress:mail")
