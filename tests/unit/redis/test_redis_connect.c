@@ -85,6 +85,8 @@ static void point_to(const char *url)
 {
 	char error[256];
 
+	redis_close(&r, NULL);
+	redis_target_free(&target);		/* of an earlier connection of the test */
 	assert_int_equal(redis_target_parse(&target, &(struct redis_options){ .url = url }, error, sizeof(error)), 0);
 	redis_init(&r, &target, NULL);
 }
