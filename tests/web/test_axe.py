@@ -36,7 +36,7 @@ def assert_accessible(p, what):
         p.script(AXE.read_text())
     for scheme, options in (("dark", {"runOnly": OF_COLOURS}), ("light", {})):
         p.colours(scheme)
-        found = p.driver.execute_async_script(RUN, options)
+        found = p.awaited(RUN, options)
         assert "color-contrast" in found["rules"], found        # it has looked at something
         assert [f for f in found["faults"] if f[0] in ("serious", "critical")] == [], f"{what}, {scheme}"
 

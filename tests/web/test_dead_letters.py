@@ -159,7 +159,7 @@ def test_more_causes_than_are_shown(page, redis):
         assert p.count(".causes li") == n
         p.click("Show more causes", ".causes")
     wait_for(lambda: p.count(".causes li") == 60 and p.text(".causes h2") == "By cause" and not p.count(".causes button"))
-    p.driver.refresh()
+    p.refresh()
     p.sees("8 of 60 causes", ".causes")
     fill_in(p, Search="exit status")
     p.sees("59 found", ".tools")
@@ -286,8 +286,7 @@ def fill_dialog(p, **values):
 def uncounted(page):
     """A page for which the server does not count dead letters; called, it counts again."""
     p = page()
-    block = lambda urls: p.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": urls})
-    p.driver.execute_cdp_cmd("Network.enable", {})
+    block = lambda urls: p.browser.send("Network.setBlockedURLs", urls=urls)
     block(["*/queue/dlq/stats*"])
     p.forgiven += [FAILED_TO_LOAD, "ERR_BLOCKED_BY_CLIENT"]
     yield p, lambda: block([])

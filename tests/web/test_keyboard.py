@@ -32,7 +32,7 @@ def dead_letters(p):
 
 
 def test_the_first_key_skips_the_bar(desk):
-    desk.driver.refresh()
+    desk.refresh()
     wait_for(lambda: desk.count(".table-overview tbody tr") == 8)
     desk.keys("TAB")
     assert desk.focus() == "Skip to content"
@@ -58,7 +58,7 @@ return [...document.querySelectorAll("a[href], button:not(:disabled), input:not(
 @pytest.mark.parametrize("route", ["/", "/queue/mail/ingress", "/flight", "/dead-letters/mail?class=Rejected", "/nodes", "/health"])
 def test_each_thing_is_reached_in_its_order_and_is_seen(desk, route):
     desk.go(route)
-    desk.driver.refresh()       # so that the first key begins at the top
+    desk.refresh()       # so that the first key begins at the top
     wait_for(lambda: desk.text("#link") == "live" and desk.text("h1") != "" and not any(word in desk.text() for word in ("Looking at", "Reading")))
     stops, reached = desk.script(STOPS), []
     for _ in stops:
@@ -186,7 +186,7 @@ def test_help_lists_the_keys_and_turns_them_off(desk):
     desk.click("Close", "dialog")
     desk.keys("j", "?", "g", "d")
     assert desk.count("dialog") == 0 and desk.text("h1") == "Overview" and desk.script(ROW) is None
-    desk.driver.refresh()
+    desk.refresh()
     wait_for(lambda: desk.count(".table-overview tbody tr") == 8)
     desk.keys("j")
     assert desk.script(ROW) is None

@@ -129,7 +129,7 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
     p.sees("There is no queue %")
     p.forgiven += [FAILED_TO_LOAD]
     assert p.count("main img, main script, main b:not(.legend b)") == 0
-    assert p.driver.title.endswith("· quredis")
+    assert p.script("return document.title").endswith("· quredis")
 
 
 def test_the_beginning_of_each_message_beside_its_error(page, redis):
@@ -316,7 +316,7 @@ def test_range_of_the_course(page, redis):
     depth = p.script("return history.length")
     p.script("document.querySelector('.ranges input:checked').focus()")
     for range_id, points, step in (("6h", (72, 73), "5 minutes"), ("24h", (96, 97), "15 minutes"), ("72h", (72, 73), "hour")):
-        p.driver.switch_to.active_element.send_keys("\ue014")       # the right arrow
+        p.keys("RIGHT")
         wait_for(lambda: p.count(".chart-backlog .plot .hit") in points and axis(p, "backlog")[2] == [f"messages waiting, the most in each {step}"])
         assert p.script(chosen) == range_id and p.script("return location.hash") == f"#/queue/mail/delayed?range={range_id}"
     assert p.script("return history.length") == depth
@@ -324,7 +324,7 @@ def test_range_of_the_course(page, redis):
     p.sees("Also in the last 72 hours" if p.count(".durations dl + h2") else "Handler run time", ".durations")
     p.script("document.querySelector('.lists a').click()")
     wait_for(lambda: p.script("return location.hash") == "#/queue/mail/ingress?range=72h")
-    p.driver.refresh()
+    p.refresh()
     wait_for(lambda: p.count(".chart-backlog .plot .hit") in (72, 73))
     assert p.script(chosen) == "72h"
     p.go("/queue/mail?range=6h")
@@ -340,7 +340,7 @@ def test_course_on_a_phone(page, redis, scheme):
     Queue(r)
     course(r, {ago: (1234567, 100000, 20) for ago in range(0, 60)}, int(r.time()[0]) // 60)
     p = page()
-    p.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    p.colours(scheme)
     p.size(390, 800)
     p.open("/queue/mail")
     wait_for(lambda: p.count(".chart-outcomes .bar-done") >= 59)
@@ -354,7 +354,6 @@ def test_course_on_a_phone(page, redis, scheme):
             paint(".chart-unit", "color")]""")
     ground, *marks = [luminance(c) for c in colours]
     assert all((max(ground, m) + 0.05) / (min(ground, m) + 0.05) >= 3 for m in marks), colours
-    p.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def luminance(css):
@@ -473,7 +472,7 @@ def test_signing_in(page, redis):
     p.click("Resume")
     wait_for(lambda: not r.exists(mail.paused))
     kept = "return [history.state, document.cookie, Object.entries(localStorage), Object.entries(sessionStorage), document.body.innerHTML]"
-    history = str(p.driver.execute_cdp_cmd("Page.getNavigationHistory", {}))
+    history = str(p.browser.send("Page.getNavigationHistory"))
     assert p.console.token not in str(p.script(kept)) + history and p.script("return document.cookie") == ""
     assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {p.console.codes[-1]}").code == 401        # whatever the history holds
 
@@ -484,7 +483,7 @@ def test_a_code_that_was_used(page, redis):
     p.forgiven += [FAILED_TO_LOAD]
     code = p.console.codes[0]
     assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {code}").code == 200
-    p.driver.get(f"{p.base}#code={code}")
+    p.get(f"{p.base}#code={code}")
     p.sees("was used already", ".toasts")
     p.sees("Sign in to see", "dialog")
 

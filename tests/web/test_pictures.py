@@ -56,7 +56,7 @@ def draw(p, size):
     """The window as a PNG."""
     p.script("document.activeElement.blur(); scrollTo(0, 0)")
     assert p.script("return document.documentElement.scrollWidth") <= size[0], "the page scrolls horizontally"
-    png = base64.b64decode(p.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
+    png = base64.b64decode(p.browser.send("Page.captureScreenshot", format="png")["data"])
     assert struct.unpack(">II", png[16:24]) == size
     return png
 
@@ -76,7 +76,7 @@ def test_each_page_is_drawn_without_an_error(drawn_page, size):
     p.size(*size, phone=device == "-phone")
     for word, scheme in SCHEMES.items():
         p.colours(scheme)
-        p.driver.refresh()          # a page that was open for longer sees that nothing was done meanwhile
+        p.refresh()          # a page that was open for longer sees that nothing was done meanwhile
         for name, (route, wanted) in PAGES.items():
             p.go(route.replace("RECORD", p.scene.records[3]))
             complete(p, name, wanted)

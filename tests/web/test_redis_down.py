@@ -66,7 +66,7 @@ def test_each_action(opened, server, width, height, is_phone):
             p.click("Clear selection", ".marks")
         press(p, name, stock)
         wait_for(lambda: ACTIONS[name][4](stock), what=f"the effect of {name}: {stock.sizes()}")
-        wait_for(lambda: p.count(".toast-ok"), what=f"the report of {name}")
+        wait_for(lambda: p.count(".toast-ok:not(.working)"), what=f"the report of {name}")
         dismiss(p)
     for name in names:
         assert ACTIONS[name][4](made[name]), name
@@ -161,7 +161,7 @@ def test_pages_that_are_opened_meanwhile(opened, server):
         p.go(route.replace("{0}", stock.ids[1]))
         p.sees(there)
         server.stop()
-        p.driver.refresh()
+        p.refresh()
         p.sees(DOWN, "#away")
         p.sees("Reconnecting", "#away")
         assert p.count(".table tbody tr") == 0 and len(p.text().strip()) > 5, route
@@ -289,9 +289,9 @@ def test_a_console_that_has_no_stream_left(opened, server):
     stock = Stock(server.client(), "mail")
     p = opened("/queue/mail")
     p.sees("Pause")
-    p.driver.get("about:blank")
+    p.get("about:blank")
     streams = [Stream(p.console) for _ in range(16)]
-    p.driver.get(f"{p.base}#/dead-letters/mail")
+    p.get(f"{p.base}#/dead-letters/mail")
     p.sees("The console has sent this page no figures for", "#away")
     p.sees("16 event streams to this address are open already", "#away")
     p.sees("no figures", "#link")
