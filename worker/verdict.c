@@ -14,7 +14,7 @@
 #include "common/dead_letters/dead_letters.h"
 #include "common/handler/handler.h"
 
-#define FIRST_MOMENT_MS 1000	/* in which env and shells say that they cannot start a handler */
+#define FIRST_MOMENT_MS 1000	/* in which interpreters, env and shells say that they cannot start a handler */
 
 struct handler_result verdict_result(const struct persistent_end *e)
 {
@@ -246,13 +246,14 @@ static bool is_cause_itself(struct worker *w, struct place p)
 }
 
 /*
- * env and shells exit so if they cannot find or execute a program; a handler may do it for a reason of its message. If
- * the files of the handler look broken at this moment, another message has to show which of the two it is.
+ * Interpreters, env and shells exit soon, each with statuses of its own, if they cannot find, read or execute a
+ * program; a handler may do it for a reason of its message. If the files of the handler look broken at this moment, as
+ * quredisd -t judges them, another message has to show which of the two it is.
  */
 static bool cannot_start(struct worker *w, struct place p, const struct handler_result *result, struct buffer *why)
 {
-	if (!is_cause_itself(w, p) && result->end == HANDLER_EXITED && (result->code == 126 || result->code == 127) &&
-	    result->duration_ms <= FIRST_MOMENT_MS && outcome_of(w, result) == CONF_OUTCOME_FAIL)
+	if (!is_cause_itself(w, p) && result->end == HANDLER_EXITED && result->duration_ms <= FIRST_MOMENT_MS &&
+	    outcome_of(w, result) == CONF_OUTCOME_FAIL)
 		conf_program_check(w->env->conf, getenv("PATH"), keep_first_flaw, why);
 	return why->len > 0;
 }

@@ -5,6 +5,8 @@
  * each message would be charged for a run that never began. The program itself is such a script if its first line names
  * a known interpreter.
  */
+#include <sys/stat.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -51,6 +53,19 @@ bool handler_script_lacks_right(int fd, const char *program)
 	n = read(fd, head, sizeof(head));
 	errno = error;
 	return n > 0 && conf_runs_by_script(head, (size_t)n, program);
+}
+
+bool handler_script_is_unusable(const struct conf_script *script)
+{
+	struct stat st;
+
+	if (access(script->path, script->may) == -1)
+		return true;
+	/* some interpreters run a file of a directory; a shell takes a directory for an empty script that succeeds */
+	if (script->main != NULL || stat(script->path, &st) == -1 || !S_ISDIR(st.st_mode))
+		return false;
+	errno = EISDIR;
+	return true;
 }
 
 /* Without a script in the command line the program itself is one: its first line names an interpreter. */

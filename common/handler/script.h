@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+struct conf_script;
+
 #define HANDLER_FILE_SIZE 256	/* the kernel reads as much of a first line */
 /*
  * The file to which the error of a stage of handler_stage_names belongs: the program, the script of its command line,
@@ -25,5 +27,8 @@ int handler_script_open(const char *program);
  * be readable. fd: of handler_script_open()
  */
 bool handler_script_lacks_right(int fd, const char *program);
+/* True (errno): this user may not read it, or execute it, as its interpreter has to, or it is a directory that the
+ * interpreter does not know to run. */
+bool handler_script_is_unusable(const struct conf_script *script);
 
 #endif

@@ -241,7 +241,7 @@ _Noreturn static void child(const struct handler_plan *plan)
 		fail(failure_fd, HANDLER_STAGE_PDEATHSIG);
 	process_default_signals(plan->signals);
 	if (handler_script_lacks_right(program_fd, plan->argv[0]) ||
-	    (plan->script != NULL && access(plan->script->path, plan->script->may) == -1))
+	    (plan->script != NULL && handler_script_is_unusable(plan->script)))
 		fail(failure_fd, HANDLER_STAGE_SCRIPT);
 	execve(plan->argv[0], plan->argv, plan->envp);
 	fail(failure_fd, stage_of_execve_error(plan->argv[0]));

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from harness import queue, wait_for
+from harness.clinic import USER
 from harness.control import status
 from harness.paths import QUREDISD
 
@@ -274,6 +275,25 @@ def test_a_missing_file_holds_its_queue_alone(quredisd, redis, tmp, kind):
     name.symlink_to("release")
     wait_for(lambda: status(d, "bad")["counters"]["done"] == 1, 90)
     assert c.llen("escape:bad") == 0 and d.check().returncode == 0 and d.stop() == 0
+
+
+@pytest.mark.parametrize("words", [("/bin/sh", "DIR"), ("/bin/bash", "DIR"), ("/usr/bin/perl", "DIR"), ("/usr/bin/env", "sh", "DIR"), ("/bin/sh", "UNREADABLE"),
+                                   ("/usr/bin/env", "-i", "quredis-none"), ("/usr/bin/env", "-i", "DIR"), ("/usr/bin/env", "NOTEXEC"), ("BADLINE",)],
+                         ids=" ".join)
+def test_what_the_check_finds_is_held_whatever_its_status(quredisd, redis, tmp, words):
+    """It neither loses nor charges a message, which waits until the handler is good."""
+    (tmp / "DIR").mkdir()
+    script(tmp, "#!/bin/sh\nexit 1\n", 0o600 if words[0] == "/bin/sh" else 0o644, "UNREADABLE")
+    script(tmp, "#!/bin/sh\nexit 0\n", 0o644, "NOTEXEC")
+    script(tmp, "#!/usr/bin/env -S quredis-none -x\n", name="BADLINE")
+    d = quredisd(queues=[queue("bad", *(tmp / w if w.isupper() else w for w in words), workers=1, **USER)])
+    done = d.check()
+    assert done.returncode == EX_CONFIG and "queue held: " in done.stderr, done.stderr
+    redis.client().lpush("ingress:bad", "1")
+    wait_for(lambda: status(d, "bad")["state"] == "breaker", 60)
+    counted = status(d, "bad")["counters"]
+    assert not any(counted[c] for c in ("done", "failed", "retried", "escaped")), counted
+    assert d.stop() == 0 and redis.client().llen("ingress:bad") == 1
 
 
 def test_a_file_that_goes_away_is_not_reloaded(quredisd, redis, tmp):

@@ -48,7 +48,7 @@ TEST(the_exit_status_decides, fixture_setup, fixture_teardown)
 	fixture_teardown(state);
 	fixture_setup(state);
 	fixture.queue.max_attempts = 1;
-	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 255 });
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 255, .duration_ms = 1001 });
 	assert_record("HandlerExit", "exit status 255");
 }
 
