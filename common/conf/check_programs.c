@@ -32,6 +32,15 @@ static void check_script(struct conf_loading *l, const struct conf_queue *q)
 	free(path);
 }
 
+/* A handler that succeeds whatever it gets deletes each message. */
+static void check_env_program(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->handler[0][0] == '/' && conf_is_env(q->handler[0]) && conf_env_runs_nothing(q->handler))
+		conf_error(l, conf_queue_origin(q, "handler"),
+		    "handler: %s runs no program, so each message would count as done: name one behind it",
+		    q->handler[0]);
+}
+
 /* Of a handler that follows from a function: its interpreter, its runner and its file. */
 static void check_function(struct conf_loading *l, const struct conf_queue *q)
 {
@@ -98,6 +107,7 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 	} else if (q->handler != NULL) {
 		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
 		check_script(l, q);
+		check_env_program(l, q);
 	}
 	conf_program_check(q, getenv("PATH"), report_blocked, &(struct blocking){ l, q, NULL });
 	check_purge_program(l, q);

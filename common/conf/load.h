@@ -145,6 +145,7 @@ struct conf_env_command {
 	char *path;		/* the PATH in which env looks for it, new; NULL: as env has inherited it */
 };
 bool conf_env_find(char *const *argv, struct conf_env_command *e);
+bool conf_env_runs_nothing(char *const *argv);		/* it prints its environment, and succeeds */
 
 /*
  * first_line.c: the command in the first line of a script, as the kernel reads it. head: of the file, begins with "#!",

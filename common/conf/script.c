@@ -224,6 +224,14 @@ bool conf_is_env(const char *path)
 	return is;
 }
 
+bool conf_env_runs_nothing(char *const *argv)
+{
+	struct command c = { .n = 0 };
+	const char *path = NULL, *const *program;
+
+	return expand_words(&c, argv) && (program = program_of(&c, &path)) != NULL && *program == NULL;
+}
+
 bool conf_env_find(char *const *argv, struct conf_env_command *e)
 {
 	struct command c = { .n = 0 };

@@ -296,6 +296,15 @@ def test_what_the_check_finds_is_held_whatever_its_status(quredisd, redis, tmp, 
     assert d.stop() == 0 and redis.client().llen("ingress:bad") == 1
 
 
+def test_env_without_a_program_is_refused(quredisd, tmp):
+    """It would succeed with each message."""
+    for words in (["/usr/bin/env"], ["/usr/bin/env", "A=1"], ["/usr/bin/env", "-S", "A=1"]):
+        d = quredisd(queues=[queue("bad", *words)], start=False)
+        done = d.check()
+        assert done.returncode == EX_CONFIG and "handler: /usr/bin/env runs no program, so each message would count as done" in done.stderr, done.stderr
+        assert "queue held: " not in done.stderr and "does not start with it" in done.stderr
+
+
 def test_a_file_that_goes_away_is_not_reloaded(quredisd, redis, tmp):
     """A deploy hears that the new release lacks the function, and the old worker goes on."""
     path = tmp / "x.py"
