@@ -285,7 +285,7 @@ static void commit(struct master *m, struct conf *new, int64_t now_ms)
 		if (go_over(m, new, new->queues[i], &d, now_ms) == -1)
 			log_error("queue_not_started", log_str("queue", new->queues[i]->name),
 			    log_str("reason", "no room"));
-	if (d.globals || d.entered + d.left + d.changed > 0) {
+	if (d.globals || d.entered + d.left + d.changed > 0 || !conf_schedules_equal(m->config.conf, new)) {
 		m->config.epoch++;
 		staffing_replace_sweeper(m, now_ms);
 	}

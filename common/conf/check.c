@@ -426,6 +426,7 @@ void conf_check(struct conf_loading *l)
 		conf_check_queue(l, l->conf->queues[i]);
 	}
 	check_totals(l);
+	conf_check_schedules(l);
 	conf_check_root(l);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_places(l);

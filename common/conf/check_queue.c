@@ -201,13 +201,13 @@ static void check_cycle(struct conf_loading *l, const struct conf_queue *q)
 	}
 }
 
-static const char *nearest_queue(const struct conf *conf, const struct conf_queue *q, const char *name)
+const char *conf_nearest_queue(const struct conf *conf, const struct conf_queue *but, const char *name)
 {
 	const char **names = alloc_zero(conf->nqueues, sizeof(*names)), *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < conf->nqueues; i++)
-		if (conf->queues[i] != q && conf->queues[i]->name != NULL)
+		if (conf->queues[i] != but && conf->queues[i]->name != NULL)
 			names[n++] = conf->queues[i]->name;
 	near = nearest(name, names, n);
 	free(names);
@@ -224,7 +224,7 @@ static void check_dead_letter(struct conf_loading *l, const struct conf_queue *q
 	if (to != NULL && conf_queue_find(l->conf, to) != NULL) {
 		check_cycle(l, q);
 	} else if (to != NULL && !l->broken) {
-		near = nearest_queue(l->conf, q, to);
+		near = conf_nearest_queue(l->conf, q, to);
 		conf_error(l, place_of(q, "dead_letter.forward_to"),
 		    "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s",
 		    q->name, to, near == NULL ? "" : ": did you mean ", near == NULL ? "" : near,

@@ -55,6 +55,27 @@ struct conf_queue *conf_queue_add(struct conf *conf)
 	return q;
 }
 
+struct conf_schedule *conf_schedule_add(struct conf *conf)
+{
+	struct conf_schedule *s = alloc_zero(1, sizeof(*s));
+
+	unset_values(&conf_schema_schedule, s);
+	s->origins = alloc_zero(conf_schema_schedule.n + 1, sizeof(*s->origins));
+	conf->schedules = alloc_resize(conf->schedules, conf->nschedules + 1, sizeof(*conf->schedules));
+	conf->schedules[conf->nschedules++] = s;
+	return s;
+}
+
+static void free_schedules(struct conf *conf)
+{
+	for (size_t i = 0; i < conf->nschedules; i++) {
+		free_values(&conf_schema_schedule, conf->schedules[i]);
+		free(conf->schedules[i]->origins);
+		free(conf->schedules[i]);
+	}
+	free(conf->schedules);
+}
+
 static void release_resolved(struct conf_run_as *r)
 {
 	free(r->groups);
@@ -85,6 +106,7 @@ void conf_free(struct conf *conf)
 		free(conf->queues[i]);
 	}
 	free(conf->queues);
+	free_schedules(conf);
 	free_values(&conf_schema_global, conf);
 	release_resolved(&conf->supervisor.as);
 	free(conf->redis.user);
@@ -135,6 +157,7 @@ const char *const conf_private_suffixes[CONF_PRIVATE_KEYS] = {
 	[CONF_PRIVATE_RATE] = ":rate:*",
 	[CONF_PRIVATE_BACKLOG] = ":backlog:*",
 	[CONF_PRIVATE_SCRATCH] = ":scratch:*",
+	[CONF_PRIVATE_SCHEDULES] = ":schedules",
 };
 
 char *conf_private_base(const char *prefix, const char *ingress)
@@ -158,6 +181,16 @@ struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *pa
 struct conf_origin *conf_queue_place(const struct conf_queue *q)
 {
 	return &q->origins[conf_schema_queue.n];
+}
+
+struct conf_origin *conf_schedule_origin(const struct conf_schedule *s, const char *path)
+{
+	return &s->origins[conf_key_index(&conf_schema_schedule, path)];
+}
+
+struct conf_origin *conf_schedule_place(const struct conf_schedule *s)
+{
+	return &s->origins[conf_schema_schedule.n];
 }
 
 /* ---- what a reload compares ---- */
@@ -202,6 +235,16 @@ bool conf_globals_equal(const struct conf *a, const struct conf *b)
 	    tls_context_equal(a->redis.tls, b->redis.tls);
 }
 
+bool conf_schedules_equal(const struct conf *a, const struct conf *b)
+{
+	if (a->nschedules != b->nschedules)
+		return false;
+	for (size_t i = 0; i < a->nschedules; i++)
+		if (!equal_values(&conf_schema_schedule, a->schedules[i], b->schedules[i], ""))
+			return false;
+	return true;
+}
+
 struct redis_options conf_redis_options(const struct conf *conf)
 {
 	return (struct redis_options){ .url = conf->redis.url, .user = conf->redis.user,
@@ -229,6 +272,9 @@ bool conf_file_is_empty(const struct conf *conf, const char *file)
 		return false;
 	for (size_t i = 0; i < conf->nqueues; i++)
 		if (any_from(conf->queues[i]->origins, conf_schema_queue.n + 1, file))
+			return false;
+	for (size_t i = 0; i < conf->nschedules; i++)
+		if (any_from(conf->schedules[i]->origins, conf_schema_schedule.n + 1, file))
 			return false;
 	return true;
 }

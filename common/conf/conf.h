@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/cron/cron.h"
 #include "common/log/log.h"
 #include "common/redis/redis.h"
 
@@ -27,6 +28,7 @@
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
 enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
 enum conf_message { CONF_MESSAGE_BYTES, CONF_MESSAGE_JSON, CONF_MESSAGE_TEXT };	/* as a function gets it */
+enum conf_catch_up { CONF_CATCH_UP_ONE, CONF_CATCH_UP_NONE };
 enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 
 /* The meaning of an exit status (docs/design.md). FAIL: a failed attempt. */
@@ -137,6 +139,17 @@ struct conf_queue {
 	struct conf_origin *origins;	/* where each value came from (conf/schema.h) */
 };
 
+/* A message that the sweeper pushes at its times. */
+struct conf_schedule {
+	char *name, *queue;
+	char *cron;			/* NULL: times.every_ms counts */
+	char *timezone;
+	char *message;
+	enum conf_catch_up catch_up;	/* which of the times that passed while no sweeper worked is pushed later */
+	struct cron_times times;
+	struct conf_origin *origins;	/* as those of a queue */
+};
+
 struct conf {
 	struct {
 		char *url;		/* unix://, redis://, rediss://; the password is taken out of it */
@@ -185,6 +198,8 @@ struct conf {
 	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;
+	struct conf_schedule **schedules;	/* the same */
+	size_t nschedules;
 	struct conf_origin *origins;	/* of what is above the queues */
 	char **files;			/* what was read, in order; NULL at the end */
 };
@@ -296,7 +311,7 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
 enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE,
     CONF_PRIVATE_STATS,
 	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE,
-	    CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH,
+	    CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
 	CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);
@@ -350,6 +365,7 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 uint64_t conf_handler_files(const struct conf_queue *q);
 /* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */
 const char *conf_handler_name(const struct conf_queue *q);
+bool conf_schedules_equal(const struct conf *a, const struct conf *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
 bool conf_file_is_empty(const struct conf *conf, const char *file);	/* the file was read, and no value is from it */
 bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
@@ -374,6 +390,8 @@ struct conf_origin {
 struct conf_origin *conf_origin(const struct conf *conf, const char *path);
 struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *path);
 struct conf_origin *conf_queue_place(const struct conf_queue *q);
+struct conf_origin *conf_schedule_origin(const struct conf_schedule *s, const char *path);
+struct conf_origin *conf_schedule_place(const struct conf_schedule *s);
 static inline bool conf_given(const struct conf_origin *o)
 {
 	return o->kind == CONF_ORIGIN_FILE || o->kind == CONF_ORIGIN_ENVIRONMENT || o->kind == CONF_ORIGIN_BAD;

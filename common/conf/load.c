@@ -176,6 +176,9 @@ static void merge_defaults(struct conf_loading *l)
 	name_node(conf);
 	derive_url(conf);
 	derive_sentinel_tls(conf);
+	for (size_t i = 0; i < conf->nschedules; i++)
+		for (size_t k = 0; k < conf_schema_schedule.n; k++)
+			fall_back(&conf_schema_schedule.keys[k], conf->schedules[i], &conf->schedules[i]->origins[k]);
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
 		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));

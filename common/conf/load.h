@@ -26,6 +26,7 @@
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
+ *	check_schedule.c	the schedules
  *	start.c		whether this user can open what a start opens
  *	command.c	whether the user of a queue can execute its handler; program.c: each file of it; first_line.c: a
  *			script; elf.c: another program
@@ -171,6 +172,10 @@ const char *conf_elf_flaw(int fd, off_t size, char loader[PATH_MAX]);
 
 /* check.c, check_queue.c, check_host.c */
 void conf_check(struct conf_loading *l);
+/* the queue with the most similar name; NULL: none. but: another one than this; NULL: any */
+const char *conf_nearest_queue(const struct conf *conf, const struct conf_queue *but, const char *name);
+/* check_schedule.c: all schedules. Parses their cron expressions. */
+void conf_check_schedules(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */
@@ -192,6 +197,7 @@ void conf_check_path(struct conf_loading *l, const struct conf_origin *where, co
 struct conf *conf_new(void);
 void conf_queue_init(struct conf_queue *q);	/* zeroed memory; every value "not set" */
 struct conf_queue *conf_queue_add(struct conf *conf);
+struct conf_schedule *conf_schedule_add(struct conf *conf);
 void conf_queue_release(struct conf_queue *q);	/* frees what it owns, not q */
 
 #endif

@@ -49,8 +49,8 @@ static const struct {
 	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "password", "redis.password_file" },
 	{ "retry", "max_attempts and backoff (of a queue)" },
-	{ "cron", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
-	{ "schedule", "cron(8) or a timer of systemd that runs quredis push (docs/operating.md, Recipes)" },
+	{ "cron", "a group in schedules = ( ... ) beside the queues" },
+	{ "schedule", "a group in schedules = ( ... ) beside the queues" },
 	{ "rate", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
 	{ "rate_limit",
 	    "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
@@ -117,6 +117,7 @@ static struct names members(const struct conf_schema *schema, const char *prefix
 	if (schema == &conf_schema_global && len == 0) {
 		add_name(&names, "defaults", 8);
 		add_name(&names, "queues", 6);
+		add_name(&names, "schedules", 9);
 	}
 	return names;
 }
@@ -179,13 +180,16 @@ static char *in_other_schema(const struct conf_schema *schema, const char *prefi
 static char *advice_for(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	struct names names = members(schema, prefix);
-	char *text = in_other_schema(schema, prefix, name);
+	bool of_schedule = schema == &conf_schema_schedule;
+	char *text = of_schedule ? NULL : in_other_schema(schema, prefix, name);
 	const char *near = nearest(name, (const char *const *)names.list, names.n);
 
-	if (text == NULL)
+	if (text == NULL && !of_schedule)
 		text = elsewhere(schema, name);
-	if (text == NULL)
-		text = near != NULL ? alloc_format("did you mean '%s%s'?", prefix, near) : near_elsewhere(schema, name);
+	if (text == NULL && near != NULL)
+		text = alloc_format("did you mean '%s%s'?", prefix, near);
+	if (text == NULL && !of_schedule)
+		text = near_elsewhere(schema, name);
 	free_names(&names);
 	return text;
 }
@@ -198,7 +202,7 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 	free(path);
 	if (now == NULL)
 		now = renamed_to(name);
-	if (now != NULL)
+	if (now != NULL && schema != &conf_schema_schedule)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
 	hint = advice_for(schema, prefix, name);
 	if (hint == NULL)

@@ -1,7 +1,7 @@
 /*
  * Parses the text of one file with libconfig, and stores its settings in struct conf. Each setting is looked up in the
- * schema, read by its type, and given its origin (file and line). Only `queues`, `defaults` and exit_codes are known by
- * name here.
+ * schema, read by its type, and given its origin (file and line). Only the lists, `defaults` and exit_codes are known
+ * by name here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -283,36 +283,70 @@ static void read_group(const struct target *t, const char *prefix, const config_
 		read_member(t, prefix, config_setting_get_elem(group, (unsigned)i));
 }
 
-static void read_queue(const struct target *file, const config_setting_t *s)
+/* A list of groups, such as `queues`. add: makes what one of them describes, and points t at it. */
+struct list {
+	const char *name, *example;
+	void (*add)(struct target *t, const struct conf_origin *where);
+};
+
+static void add_queue(struct target *t, const struct conf_origin *where)
+{
+	struct conf_queue *q = conf_queue_add(t->l->conf);
+
+	*conf_queue_place(q) = *where;
+	t->schema = &conf_schema_queue;
+	t->base = q;
+	t->origins = q->origins;
+}
+
+static void add_schedule(struct target *t, const struct conf_origin *where)
+{
+	struct conf_schedule *s = conf_schedule_add(t->l->conf);
+
+	*conf_schedule_place(s) = *where;
+	t->schema = &conf_schema_schedule;
+	t->base = s;
+	t->origins = s->origins;
+}
+
+static const struct list lists[] = {
+	{ "queues", "{ name = \"...\"; handler = [\"...\"]; }", add_queue },
+	{ "schedules", "{ name = \"...\"; queue = \"...\"; cron = \"...\"; message = \"...\"; }", add_schedule },
+};
+
+static void read_in_list(const struct target *file, const struct list *list, const config_setting_t *s)
 {
 	struct target t = *file;
 	struct conf_origin where = place(file, s);
-	struct conf_queue *q;
 
 	if (!config_setting_is_group(s)) {
-		conf_error(file->l, &where,
-		    "expected a group for each queue: { name = \"...\"; handler = [\"...\"]; }");
+		conf_error(file->l, &where, "expected a group for each %.*s: %s", (int)strlen(list->name) - 1,
+		    list->name, list->example);
 		return;
 	}
-	q = conf_queue_add(file->l->conf);
-	*conf_queue_place(q) = where;
-	t.schema = &conf_schema_queue;
-	t.base = q;
-	t.origins = q->origins;
+	list->add(&t, &where);
 	read_group(&t, "", s);
 }
 
-static void read_queues(const struct target *file, const config_setting_t *s)
+static void read_list(const struct target *file, const struct list *list, const config_setting_t *s)
 {
 	struct conf_origin where = place(file, s);
 
 	if (!config_setting_is_list(s) && !(config_setting_is_array(s) && config_setting_length(s) == 0)) {
 		conf_error(file->l, &where,
-		    "'queues' is a list: queues = ( { name = \"...\"; }, { name = \"...\"; } );");
+		    "'%s' is a list: %s = ( { name = \"...\"; }, { name = \"...\"; } );", list->name, list->name);
 		return;
 	}
 	for (int i = 0; i < config_setting_length(s); i++)
-		read_queue(file, config_setting_get_elem(s, (unsigned)i));
+		read_in_list(file, list, config_setting_get_elem(s, (unsigned)i));
+}
+
+static const struct list *list_called(const char *name)
+{
+	for (size_t i = 0; i < nitems(lists); i++)
+		if (strcmp(lists[i].name, name) == 0)
+			return &lists[i];
+	return NULL;
 }
 
 static void read_defaults(const struct target *file, const config_setting_t *s)
@@ -337,8 +371,8 @@ static void read_file(const struct target *file, const config_setting_t *root)
 		const config_setting_t *s = config_setting_get_elem(root, (unsigned)i);
 		const char *name = config_setting_name(s);
 
-		if (strcmp(name, "queues") == 0)
-			read_queues(file, s);
+		if (list_called(name) != NULL)
+			read_list(file, list_called(name), s);
 		else if (strcmp(name, "defaults") == 0)
 			read_defaults(file, s);
 		else

@@ -302,6 +302,34 @@ static void print_keys(struct printer *p, const struct conf_schema *schema, cons
 		close_group(p);
 }
 
+static void print_in_list(struct printer *p, const struct conf_schema *schema, const void *base,
+    const struct conf_origin *origins, bool last)
+{
+	fputs("\t{\n", p->out);
+	p->depth = 2;
+	print_keys(p, schema, base, origins);
+	fputs(last ? "\t}\n" : "\t},\n", p->out);
+}
+
+static void print_queues(struct printer *p, const struct conf *conf)
+{
+	fputs("\nqueues = (\n", p->out);
+	for (size_t i = 0; i < conf->nqueues; i++)
+		print_in_list(p, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins, i + 1 == conf->nqueues);
+	fputs(");\n", p->out);
+}
+
+static void print_schedules(struct printer *p, const struct conf *conf)
+{
+	if (conf->nschedules == 0)
+		return;
+	fputs("\nschedules = (\n", p->out);
+	for (size_t i = 0; i < conf->nschedules; i++)
+		print_in_list(p, &conf_schema_schedule, conf->schedules[i], conf->schedules[i]->origins,
+		    i + 1 == conf->nschedules);
+	fputs(");\n", p->out);
+}
+
 void conf_print(const struct conf *conf, FILE *out)
 {
 	struct printer p = { .out = out };
@@ -310,14 +338,8 @@ void conf_print(const struct conf *conf, FILE *out)
 	if (c != (locale_t)0)
 		before = uselocale(c);
 	print_keys(&p, &conf_schema_global, conf, conf->origins);
-	fputs("\nqueues = (\n", out);
-	for (size_t i = 0; i < conf->nqueues; i++) {
-		fputs("\t{\n", out);
-		p.depth = 2;
-		print_keys(&p, &conf_schema_queue, conf->queues[i], conf->queues[i]->origins);
-		fputs(i + 1 < conf->nqueues ? "\t},\n" : "\t}\n", out);
-	}
-	fputs(");\n", out);
+	print_queues(&p, conf);
+	print_schedules(&p, conf);
 	if (c != (locale_t)0) {
 		uselocale(before);
 		freelocale(c);

@@ -22,6 +22,7 @@ static const char *const log_formats[] = { "logfmt", "json", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 static const char *const modes[] = { "exec", "persistent", NULL };
 static const char *const messages[] = { "bytes", "json", "text", NULL };
+static const char *const catch_ups[] = { "one", "none", NULL };
 static const char *const inputs[] = { "stdin", "argv", NULL };
 static const char *const fences[] = { "finish", "kill", NULL };
 
@@ -223,6 +224,20 @@ static const struct conf_key queue_keys[] = {
 	KEY("stderr_tail", SIZE, stderr_tail, .fallback = "8K", RANGE(0, MIB)),
 };
 
+#undef OWNER
+#define OWNER struct conf_schedule
+
+static const struct conf_key schedule_keys[] = {
+	KEY("name", STRING, name),
+	KEY("queue", STRING, queue),
+	KEY("cron", STRING, cron),
+	KEY("every", DURATION, times.every_ms, RANGE(SECOND, 365 * DAY)),
+	KEY("timezone", STRING, timezone, .fallback = "UTC"),
+	KEY("message", STRING, message),
+	KEY("catch_up", CHOICE, catch_up, .fallback = "one", .choices = catch_ups),
+};
+
+const struct conf_schema conf_schema_schedule = { "schedule.", schedule_keys, nitems(schedule_keys) };
 const struct conf_schema conf_schema_global = { "", global_keys, nitems(global_keys) };
 const struct conf_schema conf_schema_queue = { "queue.", queue_keys, nitems(queue_keys) };
 

@@ -37,6 +37,18 @@ int64_t cron_next(const struct cron *c, const char *zone, int64_t after_s);
 /* True: libc has the rules of the zone. libc itself takes an unknown name for UTC. */
 bool cron_zone_exists(const char *zone);
 
+/* The times of a schedule. */
+struct cron_times {
+	int64_t every_ms;		/* above 0: its multiples since 1970; the other members are not used */
+	struct cron cron;
+	const char *zone;		/* a view */
+};
+/* The first of them after after_ms, both in ms since 1970. -1: as cron_next() */
+int64_t cron_times_next(const struct cron_times *t, int64_t after_ms);
+/* The last of them after after_ms and until now_ms; 0: none. missed: how many of these come before it; counting ends at
+ * 1000, unless they are multiples */
+int64_t cron_times_due(const struct cron_times *t, int64_t after_ms, int64_t now_ms, int64_t *missed);
+
 /* ---- shared by the files of this folder ---- */
 
 /* day: since 1970 */

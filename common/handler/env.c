@@ -128,7 +128,7 @@ struct writer {
 };
 
 /* Every message pays for its variables, so their room is reserved once, and printf writes none of them. */
-#define NAMES_MAX 256		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
+#define NAMES_MAX 320		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
 #define NUMBERS_MAX (5 * (PUT_NUMBER_MAX + 1))
 
 static struct writer begin(struct handler_env *e, size_t values)
@@ -177,8 +177,10 @@ static void add_attempt(struct writer *w, const struct handler_job *job)
 char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
 {
 	const char *id = message_id(job->message), *request_id = job->message->request_id;
+	const struct message_schedule *schedule = &job->message->wrapper.schedule;
+	char at[CLOCK_RFC3339_SIZE];
 	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
-	    size_of_facts(job->facts));
+	    strlen(schedule->name) + sizeof(at) + size_of_facts(job->facts));
 
 	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
 	add_text(&w, "QUREDIS_ID=", id);
@@ -191,6 +193,10 @@ char *const *handler_env_for(struct handler_env *e, const struct handler_job *jo
 		add_number(&w, "QUREDIS_DEADLINE=", deadline_ms);
 	if (request_id[0] != '\0')
 		add_text(&w, "QUREDIS_REQUEST_ID=", request_id);
+	if (schedule->name[0] != '\0') {
+		add_text(&w, "QUREDIS_SCHEDULE=", schedule->name);
+		add_text(&w, "QUREDIS_SCHEDULED_AT=", clock_rfc3339(schedule->at_ms, at));
+	}
 	return w.next;
 }
 

@@ -18,7 +18,7 @@
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
 #define KEPT_MAX (64 * 1024)		/* a buffer larger than this is freed when it is empty */
-#define HEAD_MAX 512			/* two ids of MESSAGE_ID_MAX bytes, some numbers and names */
+#define HEAD_MAX 512			/* two ids, the name of a schedule, some numbers and names */
 
 void persistent_input_init(struct persistent_input *in)
 {
@@ -53,6 +53,9 @@ static char *put_id(char *at, const char *key, const char *id)
  */
 static char *put_head(char *at, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
+	const struct message_schedule *schedule = &job->message->wrapper.schedule;
+	char scheduled[CLOCK_RFC3339_SIZE];
+
 	at = put_text(at, "JOB ");
 
 	memcpy(at, token->text, sizeof(token->text));
@@ -67,6 +70,9 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 		at = put_number(put_text(at, " max_attempts="), (uint64_t)job->max_attempts);
 	if (job->redelivered)
 		at = put_text(at, " redelivered=1");
+	if (schedule->name[0] != '\0')
+		at = put_id(put_id(at, " schedule=", schedule->name), " scheduled_at=",
+		    clock_rfc3339(schedule->at_ms, scheduled));
 	if (deadline_ms >= 0)
 		at = put_number(put_text(at, " deadline="), (uint64_t)deadline_ms);
 	*at++ = '\n';

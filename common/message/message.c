@@ -103,6 +103,7 @@ static enum line_kind parse_wrapper(struct wrapper *w, const struct message_line
 	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
 		return LINE_OTHER;
 	message_failure_parse(&w->failure, line);
+	message_schedule_parse(&w->schedule, line);
 	return is_sealed(line, mac, data, keys) ? LINE_OURS : LINE_UNKNOWN;
 }
 
@@ -217,6 +218,7 @@ static void merge_wrapper(struct wrapper *w, const struct wrapper *inner)
 	w->redriven_ms = w->redriven_ms != 0 ? w->redriven_ms : inner->redriven_ms;
 	w->first_failed_ms = inner->first_failed_ms != 0 ? inner->first_failed_ms : w->first_failed_ms;
 	w->failure = w->failure.at_ms != 0 ? w->failure : inner->failure;
+	w->schedule = w->schedule.name[0] != '\0' ? w->schedule : inner->schedule;
 }
 
 static void read_first_wrapper(struct message *m, const struct message_keys *keys)
@@ -346,6 +348,7 @@ static void append_wrapper(struct buffer *out, const struct wrapper *w)
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
+	message_schedule_append(out, &w->schedule);
 	message_failure_append(out, &w->failure);
 	append_number(out, "apart", w->apart);
 }

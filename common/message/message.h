@@ -8,6 +8,7 @@
 
 #include "common/base/base.h"
 #include "common/message/failure.h"
+#include "common/message/schedule.h"
 #include "common/message/seal.h"
 
 /*
@@ -45,6 +46,7 @@ struct wrapper {
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
+	struct message_schedule schedule;	/* that pushed it */
 	/* of the last attempt. Not in the notes of a shared queue, which has no second attempt */
 	struct message_failure failure;
 	/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list holds

@@ -68,6 +68,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.cancels = private_key(base, CONF_PRIVATE_CANCELS, ""),
 		.sweeper = private_key(base, CONF_PRIVATE_SWEEPER, ""),
 		.notes = private_key(base, CONF_PRIVATE_NOTES, ""),
+		.schedules = private_key(base, CONF_PRIVATE_SCHEDULES, ""),
 		.workers = alloc_format("%s:workers", transit),
 		.aside = alloc_format("%s:aside", transit),
 		.aside_log = alloc_format("%s:aside:log", transit),
@@ -103,7 +104,8 @@ void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->unique, k->delayed,
 	    k->delayed_apart, k->done, k->stats, k->paused,
-		k->cancels, k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
+		k->cancels, k->sweeper, k->notes, k->schedules,
+		k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
 		    k->operations, k->redriven,
 		k->registered };
 

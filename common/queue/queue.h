@@ -19,6 +19,7 @@
 #include "common/queue/refused.h"
 #include "common/queue/rehearsal.h"
 #include "common/queue/scripts.h"
+#include "common/queue/schedules.h"
 #include "common/queue/stats.h"
 #include "common/queue/survey.h"
 #include "common/queue/types.h"

@@ -25,6 +25,8 @@
 	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */ \
 	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART TRANSFER) X(pushed, TRANSFER) X(glance, APART) X(look, APART) \
 	X(look_records, ) X(weigh, NODES) \
+	/* schedules: queue/schedules.c */ \
+	X(tick, ) X(schedules_keep, ) \
 	/* history: queue/history.c */ \
 	X(done_trim, ) X(done_look, ) \
 	/* dead letters: dead_letters/removal.c */ \

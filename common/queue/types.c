@@ -59,6 +59,7 @@ static const struct {
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(cancels), "hash", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(schedules), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(done), "stream", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(stats), "hash", GATE_STAYS_OPEN, TRACE },

@@ -58,7 +58,8 @@ function handle(message, job) {
   speak(text);
   decide(text, job);
   if (text === "job") {
-    job.reject(`${job.queue} ${job.id} ${job.requestId} ${job.attempt} ${job.maxAttempts} ${job.redelivered} ${job.deadline.toFixed(3)} ` +
+    job.reject(`${job.queue} ${job.id} ${job.requestId} ${job.schedule} ${job.scheduledAt} ` +
+      `${job.attempt} ${job.maxAttempts} ${job.redelivered} ${job.deadline.toFixed(3)} ` +
       process.env.QUREDIS_REPLY_FD);
   }
   if (text.startsWith("count")) job.reject(`${message.length} ${createHash("sha1").update(message).digest("hex")} ${job.id}`);

@@ -104,7 +104,8 @@ def handle(message, job):
     decide(message, job)
     wait(message, job)
     if message == b"job":
-        job.reject(f"{job.queue} {job.id} {job.request_id} {job.attempt} {job.max_attempts} {job.redelivered} {job.deadline:.3f} "
+        job.reject(f"{job.queue} {job.id} {job.request_id} {job.schedule} {job.scheduled_at} {job.attempt} "
+                   f"{job.max_attempts} {job.redelivered} {job.deadline:.3f} "
                    f"{os.environ.get('QUREDIS_REPLY_FD')}")
     if message.startswith(b"count"):
         job.reject(f"{len(message)} {hashlib.sha1(message).hexdigest()} {job.id}")

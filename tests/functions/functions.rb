@@ -79,7 +79,8 @@ def handle(message, job)
   decide(message, job)
   wait(message, job)
   if message == "job"
-    job.reject("#{job.queue} #{job.id} #{job.request_id} #{job.attempt} #{job.max_attempts} #{job.redelivered} #{format("%.3f", job.deadline)} " \
+    job.reject("#{job.queue} #{job.id} #{job.request_id} #{job.schedule} #{job.scheduled_at} #{job.attempt} " \
+               "#{job.max_attempts} #{job.redelivered} #{format("%.3f", job.deadline)} " \
                "#{ENV["QUREDIS_REPLY_FD"].inspect}")
   end
   job.reject("#{message.bytesize} #{Digest::SHA1.hexdigest(message)} #{job.id}") if message.start_with?("count")

@@ -49,7 +49,8 @@ def documented_keys(page):
     found, prefix, section = {}, "", ""
     for line in page.splitlines():
         if line.startswith(".Sh "):
-            section, prefix = line[4:], "queue." if line[4:] == "KEYS OF A QUEUE" else ""
+            section = line[4:]
+            prefix = {"KEYS OF A QUEUE": "queue.", "KEYS OF A SCHEDULE": "schedule."}.get(section, "")
         m = re.match(r"\.It Ic (\S+)(?: Pq (.*))?$", line)
         if m and m[2]:
             found[prefix + m[1]] = (m[2], section)

@@ -357,6 +357,8 @@ TEST(the_shipped_file_shows_every_key, conf_fixture_setup, conf_fixture_teardown
 	assert_int_equal(f->conf->nqueues, 1);
 	check_shipped(&conf_schema_global, f->conf, f->conf->origins, text);
 	check_shipped(&conf_schema_queue, f->conf->queues[0], f->conf->queues[0]->origins, text);
+	assert_int_equal(f->conf->nschedules, 1);
+	check_shipped(&conf_schema_schedule, f->conf->schedules[0], f->conf->schedules[0]->origins, text);
 	free(text);
 }
 

@@ -211,4 +211,32 @@ TEST(times_out_of_range_have_no_next)
 	assert_int_equal(cron_next(&c, "UTC", CRON_LAST), CRON_LAST + 1);
 }
 
+static struct cron_times times_of(const char *text)
+{
+	return (struct cron_times){ .every_ms = -1, .cron = parsed(text), .zone = "UTC" };
+}
+
+TEST(the_last_tick_that_is_due_is_found_and_those_before_it_are_counted)
+{
+	struct cron_times minutes = times_of("* * * * *"), every = { .every_ms = 300000 }, nights = times_of("30 2 * * *");
+	int64_t noon = utc("2026-11-28T12:00") * 1000, missed = -1;
+
+	assert_int_equal(cron_times_due(&nights, noon - 86400000, noon - 86400000, &missed), 0);
+	assert_int_equal(cron_times_due(&nights, noon - 3 * 86400000LL, noon, &missed), utc("2026-11-28T02:30") * 1000);
+	assert_int_equal(missed, 2);
+	assert_int_equal(cron_times_due(&nights, utc("2026-11-28T02:30") * 1000, noon, &missed), 0);
+	assert_int_equal(cron_times_due(&minutes, noon - 60001, noon, &missed), noon);
+	assert_int_equal(missed, 1);
+	assert_int_equal(cron_times_due(&minutes, 0, noon + 59999, &missed), noon);
+	assert_int_equal(missed, 1000);
+	assert_int_equal(cron_times_due(&nights, 0, noon, &missed), utc("2026-11-28T02:30") * 1000);
+	assert_int_equal(cron_times_due(&every, noon - 1500000, noon + 299999, &missed), noon);
+	assert_int_equal(missed, 4);
+	assert_int_equal(cron_times_due(&every, noon, noon + 299999, &missed), 0);
+	assert_int_equal(cron_times_next(&every, noon), noon + 300000);
+	assert_int_equal(cron_times_next(&nights, noon), utc("2026-11-29T02:30") * 1000);
+	nights.zone = "Nowhere";
+	assert_int_equal(cron_times_due(&nights, 0, noon, &missed), 0);
+}
+
 UNIT_MAIN(NULL, NULL)

@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/nitems.h"
 #include "tests/unit/file_text.h"
+#include "tests/unit/sealed.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
 #include "tests/unit/unit.h"
@@ -217,7 +218,11 @@ TEST(any_bytes_8, loop_begin, loop_end)
 
 TEST(keys, loop_begin, loop_end)
 {
-	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s\nbody";
+	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s\nbody",
+	    head[] = " 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 schedule=nightly scheduled_at=2025-11-27T01:00:00.000Z deadline=";
+	struct wrapper wrapper = { .schedule = { "nightly", INT64_C(1764205200000) } };
+	struct message_keys sealing = sealed_learn("q");
+	struct buffer raw = {0};
 	int64_t deadline_ms, now_ms;
 	const char *at;
 
@@ -229,23 +234,30 @@ TEST(keys, loop_begin, loop_end)
 	assert_int_equal(strspn(loop.got[0].reason + 13, "0123456789"), HANDLER_TOKEN_LEN);
 	assert_string_equal(loop.got[0].reason + 13 + HANDLER_TOKEN_LEN, " 1 1");
 	loop.job = (struct handler_job){ .attempt = 3, .max_attempts = 5, .redelivered = true, .timeout_ms = 30000 };
-	loop_give_bytes(header, sizeof(header) - 1);
+	message_wrapper(&raw, &sealing, &wrapper);
+	buffer_append(&raw, header, sizeof(header) - 1);
+	loop_give_bytes(raw.data, raw.len);
 	now_ms = clock_realtime_ms();
 	loop_until_answers(2);
 	at = loop.got[1].reason + 13 + HANDLER_TOKEN_LEN;
-	assert_memory_equal(at, " 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 deadline=", 69);
-	deadline_ms = strtoll(at + 69, NULL, 10);
+	assert_memory_equal(at, head, sizeof(head) - 1);
+	deadline_ms = strtoll(at + sizeof(head) - 1, NULL, 10);
 	assert_true(deadline_ms > now_ms + 30000 - LOOP_HANG_MS && deadline_ms < now_ms + 30000 + LOOP_HANG_MS);
 	loop_drain();
+	buffer_free(&raw);
 }
 
 TEST(the_longest_head, loop_begin, loop_end)
 {
 	struct buffer raw = {0};
 	char id[MESSAGE_ID_MAX + 1];
+	struct wrapper wrapper = { .schedule.at_ms = INT64_C(253402300799999) };
+	struct message_keys keys = sealed_learn("q");
 
 	memset(id, 'i', sizeof(id) - 1);
 	id[sizeof(id) - 1] = '\0';
+	memset(wrapper.schedule.name, 's', QUEUE_NAME_MAX);
+	message_wrapper(&raw, &keys, &wrapper);
 	assert_int_equal(message_header(&raw, id, id, -1, -1, -1, -1), 0);
 	loop_start_with("sum");
 	loop.serial = UINT64_MAX - 1;

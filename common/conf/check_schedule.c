@@ -1,0 +1,114 @@
+/* Checks the schedules, and parses their cron expressions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+/* The place of a key; that of the whole schedule if the file does not have the key. */
+static const struct conf_origin *place_of(const struct conf_schedule *s, const char *key)
+{
+	const struct conf_origin *own = conf_schedule_origin(s, key);
+
+	return conf_given(own) ? own : conf_schedule_place(s);
+}
+
+static const char *shown_name(const struct conf_schedule *s)
+{
+	return s->name == NULL ? "?" : s->name;
+}
+
+static bool is_given(const struct conf_schedule *s, const char *key)
+{
+	return conf_given(conf_schedule_origin(s, key));
+}
+
+static void require(struct conf_loading *l, const struct conf_schedule *s, const char *key)
+{
+	if (!is_given(s, key))
+		conf_error(l, conf_schedule_place(s), "schedule %s: it has no %s", shown_name(s), key);
+}
+
+static void check_name(struct conf_loading *l, size_t i)
+{
+	const struct conf_schedule *s = l->conf->schedules[i];
+	char *before;
+
+	require(l, s, "name");
+	if (s->name == NULL)
+		return;
+	if (!identifier_is(IDENTIFIER_NAME, s->name, strlen(s->name)))
+		conf_error(l, place_of(s, "name"), "schedule name: expected %s", identifier_form(IDENTIFIER_NAME));
+	for (size_t k = 0; k < i; k++) {
+		const struct conf_schedule *other = l->conf->schedules[k];
+
+		if (other->name == NULL || strcmp(other->name, s->name) != 0)
+			continue;
+		before = conf_place(place_of(other, "name"));
+		conf_error(l, place_of(s, "name"), "schedule %s is already defined at %s", s->name, before);
+		free(before);
+		return;
+	}
+}
+
+static void check_queue(struct conf_loading *l, const struct conf_schedule *s)
+{
+	const char *near;
+
+	require(l, s, "queue");
+	if (s->queue == NULL || conf_queue_find(l->conf, s->queue) != NULL || l->broken)
+		return;
+	near = conf_nearest_queue(l->conf, NULL, s->queue);
+	conf_error(l, place_of(s, "queue"), "schedule %s: queue %s does not exist%s%s%s", shown_name(s), s->queue,
+	    near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+}
+
+static void check_message(struct conf_loading *l, const struct conf_schedule *s)
+{
+	const struct conf_queue *q = s->queue == NULL ? NULL : conf_queue_find(l->conf, s->queue);
+	char most[UNITS_SIZE];
+
+	require(l, s, "message");
+	if (s->message != NULL && q != NULL && q->message_max > 0 && (int64_t)strlen(s->message) > q->message_max)
+		conf_error(l, place_of(s, "message"), "schedule %s: its message is longer than message_max = \"%s\" of "
+		    "queue %s", shown_name(s), units_format_size(q->message_max, most), q->name);
+}
+
+/* The command line may run on a host that lacks a zone: it needs it for `quredis schedule` only, which says so. */
+static void check_zone(struct conf_loading *l, const struct conf_schedule *s)
+{
+	if (cron_zone_exists(s->timezone))
+		return;
+	((l->flags & CONF_LENIENT_HANDLERS) != 0 ? conf_warning : conf_error)(l, place_of(s, "timezone"),
+	    "schedule %s: the time zone \"%.64s\" is not known here. Names are such as \"Europe/Berlin\"; Debian 13 "
+	    "has older names in the package tzdata-legacy", shown_name(s), s->timezone);
+}
+
+static void check_times(struct conf_loading *l, struct conf_schedule *s)
+{
+	bool cron = is_given(s, "cron"), every = is_given(s, "every");
+	char why[CRON_WHY_SIZE];
+
+	if (cron == every)
+		conf_error(l, place_of(s, "every"), "schedule %s: expected %s", shown_name(s),
+		    cron ? "cron or every, not both" : "cron = \"minute hour day month weekday\" or every = \"5m\"");
+	if (every && strcmp(s->timezone, "UTC") != 0)
+		conf_error(l, place_of(s, "timezone"), "schedule %s: timezone has no meaning with every, which counts "
+		    "from 1970 in UTC", shown_name(s));
+	if (s->cron != NULL && cron_parse(&s->times.cron, s->cron, why) == -1)
+		conf_error(l, place_of(s, "cron"), "schedule %s: cron: %s", shown_name(s), why);
+	check_zone(l, s);
+	s->times.zone = s->timezone;
+}
+
+void conf_check_schedules(struct conf_loading *l)
+{
+	for (size_t i = 0; i < l->conf->nschedules; i++) {
+		check_name(l, i);
+		check_queue(l, l->conf->schedules[i]);
+		check_message(l, l->conf->schedules[i]);
+		check_times(l, l->conf->schedules[i]);
+	}
+}

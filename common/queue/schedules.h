@@ -1,0 +1,43 @@
+#ifndef COMMON_QUEUE_SCHEDULES_H
+#define COMMON_QUEUE_SCHEDULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/queue/moves.h"
+
+/*
+ * The schedules of a queue, as Redis knows them (scripts/tick.lua). The record in Redis decides which ticks are pushed,
+ * not what a sweeper remembers. As in moves.h, every function that takes a struct redis appends a command and returns.
+ */
+
+/* of the times of a schedule: another one begins anew */
+#define QUEUE_SCHEDULE_DEFINITION_SIZE 17
+struct queue_schedule {
+	char definition[QUEUE_SCHEDULE_DEFINITION_SIZE];
+	int64_t last_ms;		/* by the server's clock: its last tick, or when it began */
+	int64_t pushed_ms;		/* the last tick whose message was pushed; 0: none */
+	int64_t missed;			/* ticks that were not pushed */
+};
+
+struct queue_tick {
+	const char *name, *definition;
+	int64_t last_ms;		/* as the caller knows it; -1: not known */
+	int64_t tick_ms;		/* -1: only looks */
+	int64_t missed;			/* ticks that this one skips */
+	const char *message;		/* with its wrapper; NULL: the tick itself is not pushed either */
+	size_t len;
+};
+/* -> ARRAY for queue_ticked() */
+void queue_tick(struct redis *r, const struct queue_keys *k, const struct queue_tick *t);
+struct queue_ticked {
+	bool ticked;			/* it was recorded, and its message pushed */
+	int64_t now_ms;			/* by the server's clock */
+	struct queue_schedule schedule;	/* as it is now */
+};
+int queue_ticked(const struct redis_reply *reply, struct queue_ticked *out);	/* -1: another type of reply */
+
+/* Deletes the records of all schedules but these n. -> INTEGER how many */
+void queue_schedules_keep(struct redis *r, const struct queue_keys *k, const char *const *names, size_t n);
+
+#endif

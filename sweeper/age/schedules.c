@@ -1,0 +1,254 @@
+/*
+ * Pushes the messages of schedules at their times. The clock is that of Redis, which each answer tells, so a clock of a
+ * host that is set moves no tick. The record of a schedule in Redis says which tick was its last; one script
+ * (tick.lua) compares that, pushes the message and writes the record. So each tick is pushed once, by however many
+ * leaders, and however often a request is sent. If Redis goes back, the record and the message go back together.
+ *
+ * Of the ticks that passed while no sweeper led, catch_up = "one" pushes the last, and "none" pushes it only if it is
+ * not late. A record that is not in the configuration any more is deleted when a sweeper starts, on any host.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+/* a clock of Redis that was set, or a record that went back, is noticed so late at most */
+#define LOOK_MS 60000
+#define LEFT_EVERY_MS (24 * INT64_C(3600000))	/* and at the start; a Redis that went back may have one again */
+#define ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
+
+extern const struct task schedules_task, schedules_left_task;
+
+struct schedule {
+	const struct conf_schedule *conf;
+	char definition[QUEUE_SCHEDULE_DEFINITION_SIZE];
+	bool known;		/* record: Redis has answered on this connection */
+	struct queue_schedule record;
+	/* of the request under way; asked false: none is */
+	bool asked;
+	int64_t tick_ms, missed;	/* -1: it only looks */
+};
+
+struct schedules {
+	struct schedule *list;	/* NULL until the first run */
+	size_t n;
+	int64_t connection;	/* redis.connection on which the records were read */
+	/* the clock of Redis minus CLOCK_BOOTTIME, by the last answer */
+	int64_t offset_ms;
+};
+
+static struct schedules *schedules_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &schedules_task);
+}
+
+static bool is_of(const struct conf_schedule *c, const struct sweeper_queue *q)
+{
+	return strcmp(c->queue, q->keys.name) == 0;
+}
+
+static size_t count_of(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->conf->nschedules; i++)
+		n += is_of(s->conf->schedules[i], q);
+	return n;
+}
+
+/* A schedule with other times is another one; its message may change. */
+static void define(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINITION_SIZE])
+{
+	char sha1[ENCODE_SHA1_SIZE], *text = c->cron == NULL ? alloc_format("every %" PRId64, c->times.every_ms)
+	    : alloc_format("cron %s %s", c->timezone, c->cron);
+
+	encode_sha1(text, strlen(text), sha1);
+	strlcpy(out, sha1, QUEUE_SCHEDULE_DEFINITION_SIZE);
+	free(text);
+}
+
+static void begin(const struct sweeper *s, const struct sweeper_queue *q, struct schedules *all)
+{
+	all->list = alloc_zero(count_of(s, q), sizeof(*all->list));
+	for (size_t i = 0; i < s->conf->nschedules; i++)
+		if (is_of(s->conf->schedules[i], q)) {
+			all->list[all->n].conf = s->conf->schedules[i];
+			define(s->conf->schedules[i], all->list[all->n++].definition);
+		}
+}
+
+static void free_schedules(struct sweeper_queue *q)
+{
+	free(schedules_of(q)->list);
+}
+
+/* ---- requests ---- */
+
+static void forget_records(struct schedules *all, int64_t connection)
+{
+	all->connection = connection;
+	for (size_t i = 0; i < all->n; i++)
+		all->list[i].known = false;
+}
+
+static bool is_late(const struct sweeper *s, int64_t late_ms)
+{
+	int64_t lease_ms = s->conf->supervisor.lease_ms;
+
+	return late_ms > (2 * lease_ms > ON_TIME_MS ? 2 * lease_ms : ON_TIME_MS);
+}
+
+static void ask_tick(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c, bool pushes)
+{
+	struct wrapper wrapper = { .schedule.at_ms = c->tick_ms };
+	struct buffer message = {0};
+
+	strlcpy(wrapper.schedule.name, c->conf->name, sizeof(wrapper.schedule.name));
+	if (pushes && !q->keys.shared)
+		message_wrapper(&message, &q->keys.lines, &wrapper);
+	if (pushes)
+		buffer_append(&message, c->conf->message, strlen(c->conf->message));
+	queue_tick(&s->redis, &q->keys, &(struct queue_tick){ .name = c->conf->name, .definition = c->definition,
+	    .last_ms = c->record.last_ms, .tick_ms = c->tick_ms, .missed = c->missed + !pushes,
+	    .message = pushes ? message.data : NULL, .len = message.len });
+	buffer_free(&message);
+}
+
+static void ask_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c, int64_t server_ms)
+{
+	c->asked = true;
+	c->missed = 0;
+	c->tick_ms = c->known ? cron_times_due(&c->conf->times, c->record.last_ms, server_ms, &c->missed) : -1;
+	if (c->tick_ms > 0) {
+		ask_tick(s, q, c, c->conf->catch_up == CONF_CATCH_UP_ONE || !is_late(s, server_ms - c->tick_ms));
+		return;
+	}
+	c->tick_ms = -1;
+	queue_tick(&s->redis, &q->keys, &(struct queue_tick){ .name = c->conf->name, .definition = c->definition,
+	    .last_ms = -1, .tick_ms = -1 });
+}
+
+static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	struct schedules *all = schedules_of(q);
+	int64_t server_ms = clock_boottime_ms() + all->offset_ms;
+
+	(void)budget;
+	(void)now_ms;
+	if (all->list == NULL)
+		begin(s, q, all);
+	if (all->connection != s->redis.connection)
+		forget_records(all, s->redis.connection);
+	for (size_t i = 0; i < all->n; i++)
+		ask_schedule(s, q, &all->list[i], server_ms);
+	return true;
+}
+
+/* ---- answers ---- */
+
+static void log_tick(const struct sweeper_queue *q, const struct schedule *c, const struct queue_ticked *t)
+{
+	bool pushed = t->schedule.pushed_ms == c->tick_ms;
+
+	log_info(pushed ? "schedule_pushed" : "schedule_missed", log_str("queue", q->keys.name),
+	    log_str("schedule", c->conf->name), log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
+	    log_int("missed", c->missed));
+}
+
+static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c)
+{
+	struct redis_reply reply;
+	struct queue_ticked t;
+
+	c->asked = false;
+	c->known = false;
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_ticked(&reply, &t) == -1)
+		return connection_unexpected(s);
+	c->known = true;
+	c->record = t.schedule;
+	schedules_of(q)->offset_ms = t.now_ms - clock_boottime_ms();
+	if (t.ticked)
+		log_tick(q, c, &t);
+	return 0;
+}
+
+/* How long until the first tick; no longer than LOOK_MS. Of a tick that is due, which the clock of Redis had not
+ * reached when it was asked for, at least a millisecond. */
+static int64_t until_tick(const struct schedules *all)
+{
+	int64_t server_ms = clock_boottime_ms() + all->offset_ms, wait = LOOK_MS;
+
+	for (size_t i = 0; i < all->n; i++) {
+		int64_t next = cron_times_next(&all->list[i].conf->times, all->list[i].record.last_ms);
+
+		if (next != -1 && next - server_ms < wait)
+			wait = next - server_ms;
+	}
+	return wait < 1 ? 1 : wait;
+}
+
+static enum task_end take_schedules(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	struct schedules *all = schedules_of(q);
+	bool failed = false;
+
+	task_wake_at(q, &schedules_task, now_ms);	/* after an error: not before the end of its back-off */
+	for (size_t i = 0; i < all->n && s->redis.state != REDIS_CLOSED; i++)
+		if (all->list[i].asked && take_schedule(s, q, &all->list[i]) == -1)
+			failed = true;
+	if (failed || s->redis.state == REDIS_CLOSED)
+		return TASK_FAILED;
+	task_wake_at(q, &schedules_task, clock_monotonic_ms() + until_tick(all));
+	return TASK_DONE;
+}
+
+static bool has_schedules(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return count_of(s, q) > 0;
+}
+
+const struct task schedules_task = { .name = "schedules", .interval_ms = LOOK_MS, .budget = 1, .configured = true,
+	.leads = true, .wanted = has_schedules, .ask = ask_schedules, .take = take_schedules,
+	.state_size = sizeof(struct schedules), .free = free_schedules };
+
+/* ---- schedules that left the configuration ---- */
+
+static bool ask_left(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	const char **names = alloc_zero(s->conf->nschedules + 1, sizeof(*names));
+	size_t n = 0;
+
+	(void)budget;
+	(void)now_ms;
+	for (size_t i = 0; i < s->conf->nschedules; i++)
+		if (is_of(s->conf->schedules[i], q))
+			names[n++] = s->conf->schedules[i]->name;
+	queue_schedules_keep(&s->redis, &q->keys, names, n);
+	free(names);
+	return true;
+}
+
+static enum task_end take_left(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	int64_t n;
+
+	if (connection_integer(s, &n) == -1) {
+		task_wake_at(q, &schedules_left_task, now_ms);	/* not before the end of the back-off */
+		return TASK_FAILED;
+	}
+	if (n > 0)
+		log_info("schedules_left", log_str("queue", q->keys.name), log_int("schedules", n));
+	return TASK_DONE;
+}
+
+const struct task schedules_left_task = { .name = "schedules_left", .interval_ms = LEFT_EVERY_MS, .budget = 1,
+	.configured = true, .ask = ask_left, .take = take_left };

@@ -1,0 +1,135 @@
+"""Schedules: each tick is pushed once, whichever host leads, and late ones as catch_up says."""
+import re
+
+import pytest
+
+from harness import queue, wait_for
+from harness.messages import unwrap
+
+KEY = "quredis:of:ingress:db:schedules"
+TELLS = 'read -r m; echo "$m $QUREDIS_SCHEDULE $QUREDIS_SCHEDULED_AT" >>@LEDGER@'
+
+
+def schedule(name="nightly", **keys):
+    return {"name": name, "queue": "db", "message": "go", **({} if "cron" in keys else {"every": "1s"}), **keys}
+
+
+def server_ms(c):
+    seconds, micros = c.time()
+    return seconds * 1000 + micros // 1000
+
+
+def record(c, name="nightly"):
+    """(definition, last, pushed, missed)"""
+    found = c.hget(KEY, name)
+    return found and [found.split()[0].decode(), *map(int, found.split()[1:])]
+
+
+def ticks(lines):
+    """The ticks that the handler was told, in whole seconds of their minute."""
+    return [re.fullmatch(r"go nightly (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z)", line)[1] for line in lines]
+
+
+def set_record(c, **changes):
+    definition, last, pushed, missed = record(c)
+    found = {"definition": definition, "last": last, "pushed": pushed, "missed": missed, **changes}
+    c.hset(KEY, "nightly", "{definition} {last} {pushed} {missed}".format(**found))
+
+
+def test_a_handler_gets_each_tick_with_its_time(redis, quredisd, handler, ledger):
+    c = redis.client()
+    began = server_ms(c)
+    d = quredisd(queues=[queue("db", handler(TELLS))], schedules=[schedule()])
+    wait_for(lambda: len(ledger.lines()) >= 3, 30)
+    d.wait_event("schedule_pushed", queue="db", schedule="nightly")
+    told = ticks(ledger.lines())
+    assert told == sorted(set(told))
+    assert record(c)[1] >= record(c)[2] > began
+    assert c.type(KEY) == b"hash"
+    assert d.stop() == 0
+
+
+def test_two_hosts_push_each_tick_once(redis_server, quredisd, handler):
+    """The leader is killed again and again, and the clock of Redis is set: what a sweeper had begun is not done twice. The list says what was pushed."""
+    server = redis_server(clock=True)
+    c = server.client()
+
+    def start(node):
+        return quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()], supervisor={"node": node, "lease": "1s"})
+
+    hosts = {node: start(node) for node in "ab"}
+    for node, ahead in zip("abab", [0, 600, 600, 590]):
+        before = c.llen("ingress:db")
+        hosts[node].kill9()
+        server.set_clock(ahead)
+        wait_for(lambda: c.llen("ingress:db") > before + 1, 150)
+        hosts[node] = start(node)
+    assert all(h.stop() == 0 for h in hosts.values())
+    told = [unwrap(m)[0]["scheduled"] for m in c.lrange("ingress:db", 0, -1)]
+    assert sorted(told, reverse=True) == told and len(told) == len(set(told)) >= 8
+
+
+@pytest.mark.parametrize("catch_up, pushed", [("one", True), ("none", False)])
+def test_a_fleet_that_was_down_catches_up(redis, quredisd, handler, ledger, catch_up, pushed):
+    c = redis.client()
+    keys = {"queues": [queue("db", handler(TELLS))], "schedules": [schedule(cron="0 * * * *", catch_up=catch_up)]}
+    d = quredisd(**keys)
+    wait_for(lambda: record(c))
+    assert d.stop() == 0
+    hour = 3600 * 1000
+    then = server_ms(c) // hour * hour - 5 * hour
+    set_record(c, last=then)
+    if server_ms(c) % hour < 130 * 1000:        # the last one is not late yet: let it be
+        pytest.skip("the hour has just begun")
+    d = quredisd(**keys)
+    wait_for(lambda: record(c)[1] == then + 5 * hour)
+    assert record(c)[2:] == ([then + 5 * hour, 4] if pushed else [0, 5])
+    wait_for(lambda: len(ledger.lines()) == pushed)
+    assert d.stop() == 0
+
+
+def test_a_changed_schedule_begins_anew_and_one_that_left_leaves_nothing(redis, quredisd, handler, ledger):
+    c = redis.client()
+    h = handler(TELLS)
+    d = quredisd(queues=[queue("db", h)], schedules=[schedule(cron="0 3 * * *"), schedule("other", cron="0 4 * * *")])
+    wait_for(lambda: c.hlen(KEY) == 2)
+    set_record(c, last=1000)
+    old = record(c)[0]
+    d.reload(queues=[queue("db", h)], schedules=[schedule(cron="0 5 * * *")])
+    wait_for(lambda: c.hkeys(KEY) == [b"nightly"] and record(c)[0] != old)
+    assert server_ms(c) - record(c)[1] < 60000 and record(c)[2:] == [0, 0]
+    d.wait_event("schedules_left", queue="db", schedules="1")
+    d.reload(queues=[queue("db", h)], schedules=None)
+    wait_for(lambda: not c.exists(KEY))
+    assert ledger.lines() == []
+    assert d.stop() == 0
+
+
+def test_a_shared_queue_gets_bare_bytes(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("db", handler("cat"), shared=True, workers=0)], schedules=[schedule()])
+    wait_for(lambda: c.llen("ingress:db") >= 2, 30)
+    assert set(c.lrange("ingress:db", 0, -1)) == {b"go"}
+    assert d.stop() == 0
+
+
+def test_other_queues_have_only_a_sealed_line(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
+    wait_for(lambda: c.llen("ingress:db") >= 1, 30)
+    line, payload = unwrap(c.lindex("ingress:db", -1))
+    assert payload == b"go" and line["schedule"] == "nightly" and int(line["scheduled"]) % 1000 == 0
+    assert d.stop() == 0
+
+
+def test_a_wrong_type_alarms_and_stops_only_the_schedules(redis, quredisd, handler, ledger):
+    c = redis.client()
+    c.set(KEY, "x")
+    d = quredisd(queues=[queue("db", handler("cat >>@LEDGER@; echo >>@LEDGER@"))], schedules=[schedule()])
+    d.wait_event("queue_error", queue="db", at="schedules")
+    c.lpush("ingress:db", "m")
+    wait_for(lambda: "m" in ledger.lines())
+    assert c.get(KEY) == b"x"
+    c.delete(KEY)
+    wait_for(lambda: record(c) and record(c)[2], 40)
+    assert d.stop() == 0
