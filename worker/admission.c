@@ -41,10 +41,13 @@ static int64_t while_gate_is_shut(const struct worker *w)
 	return by_event(atomic_load(&w->env->board->sweeper.gate) != QUEUE_OPEN);
 }
 
-/* This worker has read that the queue is paused, before the sweeper did. */
+/* This worker has read that the queue is paused, before the sweeper did; or a handler of the queue asked for a hold. */
 static int64_t while_paused(const struct worker *w)
 {
-	return w->now_us < w->fetcher.paused_until_us ? w->fetcher.paused_until_us / 1000 + 1 : NO_HOLD;
+	int64_t paused = w->now_us < w->fetcher.paused_until_us ? w->fetcher.paused_until_us / 1000 + 1 : NO_HOLD,
+	    held = until(w, atomic_load(&w->env->board->workers.held_until_ms));
+
+	return held > paused ? held : paused;
 }
 
 static int64_t while_breaker_is_open(const struct worker *w)

@@ -52,6 +52,14 @@ static struct queue_entry entry_of(struct worker *w, struct place p)
 	return e;
 }
 
+static void send_hold(struct worker *w, const struct queue_move *m, const struct outcome *o)
+{
+	char *text = queue_hold_format(w->session.id.node, o->error_message, o->delay_ms);
+
+	queue_hold(&w->session.redis, m, o->delay_ms, text);
+	free(text);
+}
+
 static void send_move(struct worker *w, struct place p, int64_t now_ms)
 {
 	struct item *item = tray_item(&w->trays, p);
@@ -72,6 +80,9 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	case MOVE_RETRY:
 	case MOVE_PUT_OFF:
 		queue_retry(&w->session.redis, &m, o->delay_ms);
+		break;
+	case MOVE_HOLD:
+		send_hold(w, &m, o);
 		break;
 	case MOVE_ESCAPE:
 		if (item->note != NULL)
@@ -206,6 +217,7 @@ static void count_moved(struct worker *w, const struct item *item)
 	int class;
 	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
 		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK, [MOVE_PUT_OFF] = COUNT_HANDED_BACK,
+		[MOVE_HOLD] = COUNT_HELD,
 		[MOVE_ASIDE] = COUNT_HANDED_BACK };
 
 	env_count(w->env, counters[move], 1);
@@ -216,7 +228,7 @@ static void count_moved(struct worker *w, const struct item *item)
 		else
 			classes_count(&w->env->board->workers.classes, name, 1);
 	}
-	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_ESCAPE)
+	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_HOLD || move == MOVE_ESCAPE)
 		atomic_fetch_add(&w->env->board->workers.done, 1);
 }
 
@@ -314,6 +326,19 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 	}
 }
 
+/*
+ * Redis has begun the hold a moment later than the handler asked for it. A worker must not start anything before Redis
+ * says that the hold is over: it would read that the queue is still paused.
+ */
+static void hold_began(struct worker *w, const struct item *item, const struct redis_reply *reply)
+{
+	if (reply->integer == QUEUE_MOVED_WITHOUT_HOLD)
+		log_warning("hold_failed", log_str("error",
+		    "Redis refused to set the key of the pause, so other hosts go on: check the rights of the user"));
+	else
+		board_hold(w->env->board, clock_monotonic_ms() + item->outcome->delay_ms + QUEUE_HOLD_MARGIN_MS);
+}
+
 void mover_record_failed(void)
 {
 	log_warning("record_failed", log_str("error",
@@ -352,6 +377,8 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 	} else {
 		count_moved(w, item);
 		cancel_moved(w, p);
+		if (item->move == MOVE_HOLD)
+			hold_began(w, item, reply);
 	}
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);

@@ -17,6 +17,10 @@
 
 #include "common/base/base.h"
 
+#define HOLD_DEFAULT_MS (30 * 1000)
+#define HOLD_MIN_MS 100			/* a handler that always asks must not keep its worker busy */
+#define HOLD_MAX_MS (24 * 60 * 60 * 1000)
+
 /* ---- the outcome of a move ---- */
 
 static void remember(const struct worker *w, struct outcome *o, const struct message *m, const struct wrapper *wrapper)
@@ -125,7 +129,7 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 {
 	static const char *const names[MOVES] =
 	    { [MOVE_RETRY] = "retry", [MOVE_ESCAPE] = "escape", [MOVE_HAND_BACK] = "hand back",
-		[MOVE_PUT_OFF] = "put off" };
+		[MOVE_PUT_OFF] = "put off", [MOVE_HOLD] = "hold" };
 	const char *move = names[tray_item(&w->trays, p)->move];
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
@@ -246,7 +250,8 @@ static struct failure without_retry(const struct failure *f)
 	failed.verdict = CONF_OUTCOME_FAIL;
 	if (strcmp(failed.class, FAILED_RETRY) == 0)
 		failed.class = "HandlerFail";
-	strlcat(failed.text, " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
+	strlcat(failed.text, f->hold ? " (asked for a hold: there is none in a shared queue)" :
+	    " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
 	return failed;
 }
 
@@ -292,6 +297,32 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 	log_failure(m, f, escapes);
 }
 
+/*
+ * Delays the message until the hold ends, and counts no attempt. From this moment no worker of this host starts another
+ * one; the move tells the other hosts.
+ */
+static void hold(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
+{
+	int64_t ms = f->delay_ms < 0 ? HOLD_DEFAULT_MS : f->delay_ms;
+	struct outcome *o = tray_outcome(&w->trays, p);
+	struct message *m = tray_message(&w->trays, p);
+	struct wrapper wrapper = m->wrapper;
+	struct slot_text shown = {0};
+
+	slot_text_set(&shown, 0, f->words, f->words_len, SLOT_TEXT_MAX);
+	ms = ms < HOLD_MIN_MS ? HOLD_MIN_MS : ms > HOLD_MAX_MS ? HOLD_MAX_MS : ms;
+	answered(w, false);
+	wrapper.own_ms = 0;	/* as at a retry, its wait begins again */
+	wrapper.apart = is_stored_apart(m);
+	remember(w, o, m, &wrapper);
+	o->delay_ms = ms;
+	strlcpy(o->error_message, slot_text_read(&shown).text, sizeof(o->error_message));
+	board_hold(w->env->board, now_ms + ms);
+	tray_move(&w->trays, p, MOVE_HOLD);
+	log_info("message_held", log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1),
+	    log_int("delay_ms", ms), log_str("reason", o->error_message[0] == '\0' ? NULL : o->error_message));
+}
+
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
 	struct failure failed;
@@ -299,6 +330,9 @@ void settle_failed(struct worker *w, struct place p, const struct failure *f, in
 	if (w->env->keys.shared && f->verdict == CONF_OUTCOME_RETRY) {
 		failed = without_retry(f);
 		f = &failed;
+	} else if (f->hold) {
+		hold(w, p, f, now_ms);
+		return;
 	}
 	settle_failure(w, p, f, now_ms);
 }

@@ -14,17 +14,17 @@ struct worker;
 
 /* Owner: settle.c. The data that a move other than DONE needs besides the message. */
 struct outcome {
-	/* the wrapper changes: RETRY, PUT_OFF, HAND_BACK if the message does not go back unchanged, ASIDE in place of a
-	 * RETRY */
+	/* the wrapper changes: RETRY, PUT_OFF, HOLD, HAND_BACK if the message does not go back unchanged, ASIDE in
+	 * place of a RETRY */
 	bool rewritten;
 	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
 	struct queue_note note;		/* the new note of the message; text "": none */
-	int64_t delay_ms;		/* RETRY, PUT_OFF */
+	int64_t delay_ms;		/* RETRY, PUT_OFF, HOLD */
 	bool last;			/* HAND_BACK: to the push end of ingress */
 	/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
 	struct record record;
 	char error_class[HANDLER_CLASS_MAX + 1];
-	char error_message[320];
+	char error_message[320];	/* also HOLD: its reason */
 	struct buffer stderr_tail;
 };
 
@@ -41,7 +41,8 @@ struct failure {			/* why a message is not done */
 	 */
 	const char *words;
 	size_t words_len;		/* 0: it said nothing */
-	int64_t delay_ms;		/* RETRY: -1: by back-off */
+	int64_t delay_ms;		/* RETRY: -1: by back-off. HOLD: -1: HOLD_DEFAULT_MS */
+	bool hold;			/* the handler asks that no host starts a message of the queue before */
 	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
 	const struct handler_result *result;
 	bool mute;			/* a persistent handler ended without any answer */

@@ -28,8 +28,9 @@ struct outcome;
  */
 enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_FILLED, TRAY_DELETING, TRAY_STATES };
 enum item_state { ITEM_WAITING, ITEM_RUNNING, ITEM_DONE, ITEM_MOVING, ITEM_GONE, ITEM_STATES };
-/* PUT_OFF: a RETRY of a message that did not run. ASIDE: Redis refused the move that was chosen first. */
-enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MOVE_ASIDE, MOVES };
+/* PUT_OFF: a RETRY of a message that did not run. HOLD: as PUT_OFF, and no worker starts another one before.
+ * ASIDE: Redis refused the move that was chosen first. */
+enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MOVE_HOLD, MOVE_ASIDE, MOVES };
 
 #define BATCH_MAX 1000			/* the largest value of batch.max */
 

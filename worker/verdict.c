@@ -163,11 +163,13 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 		[VERB_RETRY] = { CONF_OUTCOME_RETRY, FAILED_RETRY },
 		[VERB_FAIL] = { CONF_OUTCOME_FAIL, "HandlerFail" },
 		[VERB_REJECT] = { CONF_OUTCOME_ESCAPE, "Rejected" },
+		[VERB_HOLD] = { CONF_OUTCOME_RETRY, FAILED_RETRY },
 	};
 
 	f->verdict = of[r->verb].outcome;
 	f->class = of[r->verb].class;
 	f->delay_ms = r->delay_ms;
+	f->hold = r->verb == VERB_HOLD;
 	if (r->ended) {
 		describe_told_end(f, r);
 		return;

@@ -44,9 +44,13 @@ static char *in_words(const char *why)
 {
 	json_t *object = json_loads(why, 0, NULL);
 	const char *user = NULL, *host = NULL, *since = NULL;
+	struct queue_hold hold;
 	char *words;
 
-	if (json_unpack(object, "{s:s, s:s, s:s}", "user", &user, "host", &host, "since", &since) == 0)
+	if (queue_hold_parse(&hold, why, strlen(why)))
+		words = alloc_format(", held by its handler on %s until %s%s%s", hold.node, hold.until,
+		    hold.reason[0] == '\0' ? "" : ": ", hold.reason);
+	else if (json_unpack(object, "{s:s, s:s, s:s}", "user", &user, "host", &host, "since", &since) == 0)
 		words = alloc_format(", by %s on %s, since %s", user, host, since);
 	else
 		words = alloc_format(": %s", why);
@@ -92,20 +96,23 @@ static void print_state(struct admin *a, bool paused, bool changed, const char *
 
 int cmd_pause(struct admin *a)
 {
-	struct redis_reply reply;
+	struct queue_hold hold;
 	char *before, *why;
+	int64_t paused;
 	bool changed;
 
 	if (read_reason(a, &before) == -1)
 		return -1;
-	changed = before == NULL;
+	changed = before == NULL || queue_hold_parse(&hold, before, strlen(before));
 	if (!a->options.dry_run && changed) {
 		why = pause_reason();
 		queue_pause(&a->redis, &a->keys, why);
 		free(why);
-		if (admin_reply(a, &reply, a->keys.paused) == -1)
+		if (admin_integer(a, &paused, a->keys.paused) == -1) {
+			free(before);
 			return -1;
-		changed = reply.type != REDIS_NIL;	/* NIL: another process has paused the queue first */
+		}
+		changed = paused == 1;	/* 0: another process has paused the queue first */
 	}
 	print_state(a, true, changed, before);
 	free(before);

@@ -149,9 +149,20 @@ static void add_paused(struct doctor *d, const struct queue_check *q, const json
 	free(n);
 }
 
+static void add_held(struct doctor *d, const struct queue_check *q, const struct queue_hold *hold)
+{
+	char *n = outcome_count(q->lists.ingress < 0 ? 0 : q->lists.ingress);
+
+	findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "held by its handler on %s until %s%s%s, with %s waiting",
+	    hold->node, hold->until, hold->reason[0] == '\0' ? "" : ": ", hold->reason, n),
+	    "quredis resume %s", q->keys.name);
+	free(n);
+}
+
 int check_paused(struct doctor *d, struct queue_check *q)
 {
 	struct redis_reply reply;
+	struct queue_hold hold;
 	json_t *why;
 
 	if (!q->lists.paused)
@@ -161,6 +172,10 @@ int check_paused(struct doctor *d, struct queue_check *q)
 		return -1;
 	if (reply.type == REDIS_NIL)
 		return 0;	/* it was resumed since */
+	if (reply.type == REDIS_STRING && queue_hold_parse(&hold, reply.str, reply.len)) {
+		add_held(d, q, &hold);
+		return 0;
+	}
 	why = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
 	add_paused(d, q, why);
 	json_decref(why);

@@ -68,7 +68,7 @@ bool reports_say_paused(const struct queue_health *h)
 {
 	const char *state = json_string_value(json_object_get(h->document, "state"));
 
-	return state != NULL && holds_by_name(state) == HOLD_PAUSED;
+	return state != NULL && (holds_by_name(state) == HOLD_PAUSED || holds_by_name(state) == HOLD_HELD);
 }
 
 void reports_end_pause(struct queue_health *h)

@@ -26,7 +26,7 @@ void reports_free(struct queue_health *reports, size_t n);	/* and the array */
 int reports_badness(int level);
 /* The report of a queue that nobody reports, or NULL members if its name is not UTF-8. The caller frees it. */
 struct queue_health reports_missing(const char *queue, const char *why);
-/* A pause ended after the report: the key of the pause is newer than both reports. */
+/* A pause or a hold ended after the report: the key of the pause is newer than both reports. */
 void reports_end_pause(struct queue_health *h);
 /* True: nobody reports the queue, or its supervisor does not report any more. */
 bool reports_doubt(const struct queue_health *h);

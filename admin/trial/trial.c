@@ -50,6 +50,7 @@ void trial_replied(struct trial *t, const struct handler_reply *r)
 		[VERB_RETRY] = { "retry", EX_TEMPFAIL },
 		[VERB_FAIL] = { "failed attempt", TRIAL_FAILED },
 		[VERB_REJECT] = { "escape", EX_DATAERR },
+		[VERB_HOLD] = { "hold", EX_TEMPFAIL },
 	};
 	char reason[HANDLER_REASON_SHOWN + 16];
 

@@ -138,6 +138,19 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->workers.breaker.failed_seen, 0);
 }
 
+void board_hold(struct board_queue *q, int64_t until_ms)
+{
+	int64_t before = atomic_load(&q->workers.held_until_ms);
+
+	while (before < until_ms && !atomic_compare_exchange_weak(&q->workers.held_until_ms, &before, until_ms))
+		;
+}
+
+bool board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms)
+{
+	return atomic_compare_exchange_strong(&q->workers.held_until_ms, &seen, until_ms);
+}
+
 void board_observe_lag(struct board_queue *q, int64_t lag_ms)
 {
 	uint64_t lag = lag_ms > 0 ? (uint64_t)lag_ms : 0, most = atomic_load(&q->sweeper.lag_max_ms);

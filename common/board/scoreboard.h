@@ -61,9 +61,14 @@ bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t
     size_t *sentinel);
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
+void board_hold(struct board_queue *q, int64_t until_ms);	/* its handler asked for a hold; never shortens one */
 
 /* The sweeper, or two at a time: it moved a message so long after its time; negative: counts as 0 */
 void board_observe_lag(struct board_queue *q, int64_t lag_ms);
+
+/* Redis says until when a hold lasts; 0: there is none. seen: held_until_ms when the sweeper asked. False: a worker has
+ * raised it since. */
+bool board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms);
 
 /* ---- the master calls these ---- */
 

@@ -93,6 +93,8 @@ struct queue_sweeper {
 	/* More of one error of the queue, whose enum queue_error is the number: the text of Redis, or the key with the
 	 * wrong type. Readers: queue_error.h */
 	struct slot_text why;
+	/* of a hold that a handler asked for: its end and the reason. It counts only while held_until_ms is not 0 */
+	struct slot_text held;
 	/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Reader: the master */
 	_Atomic uint32_t undecided;
 	/* messages that Redis refused to move, so that they are set aside. Reader: the master */

@@ -114,6 +114,12 @@ struct queue_workers_words {
 	_Alignas(64) _Atomic uint64_t done;
 	/* how often workers took a new incarnation; it only grows. Reader: the sweeper */
 	_Atomic uint32_t renamed;
+	/*
+	 * CLOCK_MONOTONIC: until when a hold lasts that a handler asked for (HOLD); 0: none. A worker whose handler
+	 * asks raises it (board_hold()); the sweeper sets what Redis says, unless a worker has raised it since the
+	 * question (board_set_hold()). Readers: the workers, which start nothing before, the master, the sweeper.
+	 */
+	_Atomic int64_t held_until_ms;
 	struct queue_breaker breaker;
 	struct queue_classes classes;
 	struct queue_failed_words failed;

@@ -32,6 +32,7 @@
 	X(TIMED_OUT, "timed_out", NULL, "failed attempts that ran too long") \
 	X(HANDED_BACK, "handed_back", NULL, "messages moved back to ingress: no attempt was counted", \
 	    .title = "Handed back", .in = IN_STATS, .yields = 2) \
+	X(HELD, "held", NULL, "messages whose handler held the queue: no attempt was counted") \
 	X(REDELIVERED, "redelivered", NULL, "fetched messages that may have run before", \
 	    .title = "Redelivered", .in = IN_STATS, .yields = 1) \
 	X(CLAIM_LOST, "claim_lost", NULL, "messages that another process took in flight") \

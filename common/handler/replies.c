@@ -1,8 +1,8 @@
 /*
- * The replies of an exec handler: RETRY, FAIL and REJECT on its reply_fd. The last of them is the verdict about its
- * message, if the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of the
- * process. A verb that is not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the end of
- * its message.
+ * The replies of an exec handler: RETRY, FAIL, REJECT and HOLD on its reply_fd. The last of them is the verdict about
+ * its message, if the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of
+ * the process. A verb that is not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the
+ * end of its message.
  */
 #include <string.h>
 

@@ -34,14 +34,15 @@ static const struct verb {
 	[VERB_RETRY] = { 5, true, ARGUMENT_DELAY | ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_FAIL] = { 4, true, ARGUMENT_CLASS | ARGUMENT_END | ARGUMENT_REASON },
 	[VERB_REJECT] = { 6, true, ARGUMENT_CLASS | ARGUMENT_REASON },
+	[VERB_HOLD] = { 4, true, ARGUMENT_DELAY | ARGUMENT_REASON },
 	[VERB_BEAT] = { 4, true, 0 },
 	[VERB_PROGRESS] = { 8, true, ARGUMENT_PERCENT | ARGUMENT_REASON },
 	[VERB_LOG] = { 3, false, ARGUMENT_REASON },
 };
 
 const char *const handler_verb_names[VERBS] = {
-	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_BEAT] = "BEAT",
-	[VERB_PROGRESS] = "PROGRESS", [VERB_LOG] = "LOG",
+	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_HOLD] = "HOLD",
+	[VERB_BEAT] = "BEAT", [VERB_PROGRESS] = "PROGRESS", [VERB_LOG] = "LOG",
 };
 
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
@@ -269,8 +270,8 @@ void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
 	near = nearest(word, names, n);
 	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s: %s",
-	    mode == CONF_MODE_PERSISTENT ? "OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG"
-	    : "RETRY, FAIL, REJECT, BEAT or PROGRESS",
+	    mode == CONF_MODE_PERSISTENT ? "OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG"
+	    : "RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS",
 	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);
 	out->verb = VERB_FAIL;
 	out->delay_ms = -1;

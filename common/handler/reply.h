@@ -11,7 +11,7 @@
  * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A
  * persistent handler names a job by its token, after the verb; an exec handler has only one job, and no token.
  */
-enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERB_PROGRESS, VERB_LOG, VERBS };
+enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_HOLD, VERB_BEAT, VERB_PROGRESS, VERB_LOG, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
 #define HANDLER_TOKEN_LEN 16	/* digits of the token of a job (token.h); manuals call it its serial */
@@ -25,7 +25,7 @@ struct handler_reply {
 	const char *token;
 	enum handler_verb verb;
 	int percent;			/* PROGRESS: 0 to 100 */
-	int64_t delay_ms;		/* RETRY; -1: no delay given */
+	int64_t delay_ms;		/* RETRY, HOLD; -1: no delay given */
 	/* the error class that the handler names, class_len bytes, all of them allowed */
 	const char *class;
 	size_t class_len;		/* 0: none, at most HANDLER_CLASS_MAX */
@@ -34,7 +34,7 @@ struct handler_reply {
 	bool ended;
 	int signal;			/* ended: 0: by no signal */
 	int code;			/* ended: -1: no exit status */
-	const char *reason;		/* RETRY, FAIL, REJECT, PROGRESS, LOG: any bytes except a newline */
+	const char *reason;		/* RETRY, FAIL, REJECT, HOLD, PROGRESS, LOG: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
 	uint64_t serial;		/* the number by which its owner gave the job; 0 in exec mode */

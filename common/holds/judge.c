@@ -187,6 +187,11 @@ static const char *judge_paused(const struct hold_view *v)
 	return atomic_load(&v->q->sweeper.gate) == QUEUE_PAUSED ? "an operator stopped fetching on all hosts" : NULL;
 }
 
+static const char *judge_held(const struct hold_view *v)
+{
+	return atomic_load(&v->q->workers.held_until_ms) != 0 ? "its handler asked for a hold" : NULL;
+}
+
 static const char *judge_recovering(const struct hold_view *v)
 {
 	if (atomic_load(&v->q->sweeper.gate) != QUEUE_RECOVERING)
@@ -253,7 +258,7 @@ static const char *judge_quarantine(const struct hold_view *v)
 
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
 	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
-	[HOLD_RECOVERING] = judge_recovering, [HOLD_LOADING] = judge_loading,
+	[HOLD_HELD] = judge_held, [HOLD_RECOVERING] = judge_recovering, [HOLD_LOADING] = judge_loading,
 	[HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,
 	[HOLD_NO_WORKER] = judge_no_worker, [HOLD_ERROR] = judge_error,
 	[HOLD_REFUSED] = judge_refused, [HOLD_NO_REDIS] = judge_no_redis,

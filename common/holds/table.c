@@ -24,6 +24,11 @@ const struct hold_words holds_table[HOLDS] = {
 	    .shut = true, .text = "no worker fetches from it until it is resumed",
 	/* the row HEALTH_PAUSED judges its time; patience only decides when a look is due */
 	    .code = "paused", .patience = PATIENCE_OF_A_PAUSE },
+	[HOLD_HELD] = { .name = "held", .level = HOLD_PASSING, .setter = "its handler",
+	    .end = "the time that the handler named, or quredis resume", .shut = true,
+	    .text = "its handler asked that no message starts for a while",
+	    .code = "paused", .patience = PATIENCE_OF_A_PAUSE,
+	    .advice = "wait; quredis resume ", .after = " ends it" },
 	[HOLD_RECOVERING] = { .name = "recovering", .level = HOLD_PASSING,
 	    .setter = "the sweeper", .end = "the messages of dead workers are back in ingress", .shut = true,
 	    .text = "the sweeper returns messages of dead workers",

@@ -73,6 +73,15 @@ static void explain_loss(const struct slot *next, char out[HOLD_TEXT_SIZE])
 		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), ": %s", why.text);
 }
 
+/* Its end and the words of the handler; a moment after the first of them no sweeper has read them yet. */
+static void explain_held(const struct board_queue *q, char out[HOLD_TEXT_SIZE])
+{
+	struct slot_text_seen held = slot_text_read(&q->sweeper.held);
+
+	if (held.number != -1)
+		snprintf(out + strlen(out), HOLD_TEXT_SIZE - strlen(out), " %s", held.text);
+}
+
 static bool tells_not_ready(const struct board_queue *q, const struct judged *judged)
 {
 	return judged->hold == HOLD_NONE && judged->reason != NULL && judged->reason == holds_not_ready(q);
@@ -105,6 +114,8 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 		explain_shortage(slots->of_queue[q - b->queues].starts, out);
 	else if (judged->hold == HOLD_NO_WORKER)
 		explain_no_worker(q, now_ms, out);
+	else if (judged->hold == HOLD_HELD)
+		explain_held(q, out);
 	else if (judged->error != 0 && judged->error == queue_error_shown(b, q, &slots->errors))
 		strlcat(out, queue_error_more(b, q, judged->error, more), HOLD_TEXT_SIZE);
 	else if (judged->hold == HOLD_NO_REDIS)

@@ -231,7 +231,9 @@ int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_coun
 
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why)
 {
-	redis_appendf(r, "SET %s %s NX", k->paused, why);
+	const char *keys[] = { k->paused };
+
+	queue_script(r, QUEUE_SCRIPT_pause, 1, keys, 1, (struct script_arg[]){ script_string(why) });
 }
 
 void queue_resume(struct redis *r, const struct queue_keys *k)

@@ -84,7 +84,7 @@ struct queue_apart_count {
 /* -1: unexpected reply type */
 int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out);
 
-/* -> STATUS; NIL: the queue was paused already. why: JSON */
+/* Takes the place of a hold. -> INTEGER 1; 0: an operator had paused the queue already. why: JSON */
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why);
 void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1; 0: the queue was not paused */
 

@@ -130,16 +130,28 @@ static size_t out_of_tray_args(const struct queue_move *m, struct out_of_tray *r
 	return n + change_args(m->change, &room->strip, args + n);
 }
 
-void queue_retry(struct redis *r, const struct queue_move *m, int64_t delay_ms)
+/* hold NULL: the queue is not held. */
+static void delay_move(struct redis *r, const struct queue_move *m, int64_t delay_ms, const char *hold)
 {
-	const char *keys[] = { m->lease, m->from, m->keys->delayed, m->keys->delayed_apart };
-	struct script_arg args[OUT_OF_TRAY_ARGS + 1];
+	const char *keys[] = { m->lease, m->from, m->keys->delayed, m->keys->delayed_apart, m->keys->paused };
+	struct script_arg args[OUT_OF_TRAY_ARGS + 2];
 	struct script_number delay;
 	struct out_of_tray room;
 	size_t n = out_of_tray_args(m, &room, args);
 
 	args[n++] = script_number(&delay, delay_ms);
-	queue_script(r, QUEUE_SCRIPT_retry, 4, keys, n, args);
+	args[n++] = script_string(hold);
+	queue_script(r, QUEUE_SCRIPT_retry, hold == NULL ? 4 : 5, keys, hold == NULL ? n - 1 : n, args);
+}
+
+void queue_retry(struct redis *r, const struct queue_move *m, int64_t delay_ms)
+{
+	delay_move(r, m, delay_ms, NULL);
+}
+
+void queue_hold(struct redis *r, const struct queue_move *m, int64_t delay_ms, const char *text)
+{
+	delay_move(r, m, delay_ms, text);
 }
 
 void queue_hand_back(struct redis *r, const struct queue_move *m, bool last)

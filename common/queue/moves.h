@@ -223,6 +223,7 @@ struct queue_cancel_end {
  * are not used.
  */
 #define QUEUE_MOVED_WITHOUT_RECORD 2	/* Redis refused the record */
+#define QUEUE_MOVED_WITHOUT_HOLD 2	/* of queue_hold(): Redis refused the hold */
 struct queue_move {
 	const struct queue_keys *keys;
 	const char *lease;		/* key of the owner's lease, which is renewed to lease_ms */
@@ -243,6 +244,9 @@ struct queue_move {
 	.keys = (o)->keys, .lease = (o)->lease, .lease_ms = (o)->lease_ms, .from = (o)->trays[tray], .count = -1
 /* lease, entry, change: to delayed, and from there to ingress after delay_ms */
 void queue_retry(struct redis *r, const struct queue_move *m, int64_t delay_ms);
+/* the same, and the queue is held for as long: paused with an end. text: queue_hold_format(). A pause of an operator,
+ * and a hold that ends later, stay */
+void queue_hold(struct redis *r, const struct queue_move *m, int64_t delay_ms, const char *text);
 /* lease, entry, change, note, cancel: to ingress's pop end; last: to its push end, behind all others */
 void queue_hand_back(struct redis *r, const struct queue_move *m, bool last);
 /* lease, count, entry, note, message, record, cancel: to escape, without its wrapper */

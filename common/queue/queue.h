@@ -9,6 +9,7 @@
 #include "common/queue/gauge.h"
 #include "common/queue/health.h"
 #include "common/queue/history.h"
+#include "common/queue/hold.h"
 #include "common/queue/look.h"
 #include "common/queue/moves.h"
 #include "common/queue/nodes.h"

@@ -85,8 +85,13 @@ static void rehearse_hand_back(struct redis *r, struct rehearsal *h)
 
 static void rehearse_retry(struct redis *r, struct rehearsal *h)
 {
-	queue_retry(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
-	    .entry = &h->by_value, .change = &h->change }, 0);
+	queue_hold(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
+	    .entry = &h->by_value, .change = &h->change }, 0, "{}");
+}
+
+static void rehearse_hold_look(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "PTTL %s", h->keys.paused);
 }
 
 static void rehearse_quiet(struct redis *r, struct rehearsal *h)
@@ -252,6 +257,7 @@ static const struct step {
 	{ "fetch at maxmemory", rehearse_fetch_oom },
 	{ "retry", rehearse_retry },
 	{ "look for retries", rehearse_quiet },
+	{ "look at the pause", rehearse_hold_look },
 	{ "due", rehearse_due },
 	{ "blocking fetch", rehearse_fetch_blocking },
 	{ "fence", rehearse_fence },

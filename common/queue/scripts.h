@@ -39,7 +39,7 @@
 	/* work of operators: queue/admin.c */ \
 	X(cancel, ENTRY) X(cancel_note, ) X(cancels, ) \
 	X(pick_waiting, ENTRY TRANSFER) X(pick_delayed, APART TRANSFER) X(purge, ) X(purge_owner, ) X(delay, ) \
-	X(unique, ) X(log_page, ) X(apart_count, )
+	X(unique, ) X(pause, ) X(log_page, ) X(apart_count, )
 
 #define X(name, before) QUEUE_SCRIPT_##name,
 enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };

@@ -1,13 +1,14 @@
 /*
  * Moves retries that are due back to ingress, and sets the gates of paused queues.
  *
- * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write.
+ * A look at a queue has up to five steps. Each step is one request for every queue that needs it, all in one write.
  * QUIET asks Redis whether the queue is paused, or has a delayed message, a cancel or an operation: one command a
  * second for an idle queue, and less while no worker settles anything. WHICH asks which of them it is; delayed pushes
- * of producers are the work of pushed.c. MOVE moves messages that are due. Redis cannot verify a seal. So where the
- * line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and MOVE moves only
- * messages that GLANCE has read: in a shared queue all that have a line, else those whose line says that the payload is
- * stored apart.
+ * of producers are the work of pushed.c. PAUSED asks who paused the queue: an operator, or a handler (HOLD), whose
+ * pause has an end. At that moment the next look begins, so that the queue goes on in time. MOVE moves messages that
+ * are due. Redis cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the
+ * delayed messages first, and MOVE moves only messages that GLANCE has read: in a shared queue all that have a line,
+ * else those whose line says that the payload is stored apart.
  *
  * Retries are fair against new messages. A retry that is moved stands before each message that is pushed later, so a
  * queue whose attempts all fail would fill ingress with retries, and new messages would wait for minutes. So retries
@@ -32,13 +33,15 @@
 extern const struct task due_task;
 
 struct due {
-	enum { DUE_QUIET, DUE_WHICH, DUE_GLANCE, DUE_MOVE } step;
+	enum { DUE_QUIET, DUE_WHICH, DUE_PAUSED, DUE_GLANCE, DUE_MOVE } step;
 	int64_t look_at_ms;		/* CLOCK_MONOTONIC: the next QUIET, also while messages move */
 	bool quiet;			/* nothing was delayed or paused at the last look */
 	int64_t quiet_until_ms;		/* CLOCK_MONOTONIC of the next look while quiet */
 	uint64_t settled_seen;		/* board->workers.done at the last look */
 	/* redis.connection of the last request: steps continue on that connection only */
 	int64_t connection;
+	int64_t held_seen;		/* core_hold_seen() at the last request */
+	int64_t delayed, waiting;	/* of WHICH, for the steps behind PAUSED: messages in delayed, and in ingress */
 	bool wrong;			/* a key of those that the last look counted has the wrong type */
 	struct redis_reply glanced;	/* the answer of GLANCE, */
 	void *kept;			/* the reply that holds it; NULL: none */
@@ -111,6 +114,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 	struct due *d = due_of(q);
 
 	begin_look(s, d, now_ms);
+	d->held_seen = core_hold_seen(q);
 	switch (d->step) {
 	case DUE_QUIET:
 		if (!wants_look(q, now_ms))
@@ -122,6 +126,9 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 		queue_cancels_count(&s->redis, &q->keys);
 		queue_length(&s->redis, q->keys.ingress);
 		queue_operations_exist(&s->redis, &q->keys);
+		break;
+	case DUE_PAUSED:
+		queue_hold_look(&s->redis, &q->keys);
 		break;
 	case DUE_GLANCE:
 		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
@@ -145,6 +152,13 @@ static enum task_end fail_look(struct sweeper_queue *q)
 	return TASK_FAILED;
 }
 
+static void set_paused(struct sweeper *s, struct sweeper_queue *q, bool by_operator, int64_t held_until_ms,
+    const struct queue_hold *hold)
+{
+	core_set_hold(s, q, due_of(q)->held_seen, held_until_ms, hold);
+	sweeper_queue_set_paused(s, q, by_operator);
+}
+
 static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct due *d = due_of(q);
@@ -155,7 +169,7 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 		return fail_look(q);
 	d->quiet = n == 0;
 	if (d->quiet) {
-		sweeper_queue_set_paused(s, q, false);
+		set_paused(s, q, false, 0, NULL);
 		sweeper_queue_set_cancels(s, q, 0);
 		operations_seen(q, false);
 	} else {
@@ -201,6 +215,17 @@ static enum task_end end_share(struct sweeper *s, struct sweeper_queue *q, int64
 	return end_look(s, q);
 }
 
+static enum task_end move_delayed(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	if (due_of(q)->delayed == 0)
+		return end_look(s, q);
+	calculate_share(q, due_of(q)->waiting);
+	if (due_of(q)->share <= 0)
+		return end_share(s, q, now_ms);
+	begin_move(q);
+	return TASK_ASK;
+}
+
 static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	/* as queue_poll() and queue_cancels_count() answer; the length of ingress; queue_operations_exist() */
@@ -216,18 +241,41 @@ static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q, int6
 		}
 	if (failed || s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;
-	sweeper_queue_set_paused(s, q, n[1] != 0);
 	sweeper_queue_set_cancels(s, q, n[3]);
 	if (n[2] > 0)
 		pushed_wake(q);
 	operations_seen(q, n[5] > 0);
-	if (n[0] == 0)
-		return end_look(s, q);
-	calculate_share(q, n[4]);
-	if (due_of(q)->share <= 0)
-		return end_share(s, q, now_ms);
-	begin_move(q);
-	return TASK_ASK;
+	due_of(q)->delayed = n[0];
+	due_of(q)->waiting = n[4];
+	if (n[1] != 0) {
+		due_of(q)->step = DUE_PAUSED;
+		return TASK_ASK;
+	}
+	set_paused(s, q, false, 0, NULL);
+	return move_delayed(s, q, now_ms);
+}
+
+/* A key that an operator wrote by hand with an expiry is a pause of that operator. */
+static enum task_end take_paused(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	struct redis_reply text;
+	struct queue_hold hold;
+	bool paused, held = false;
+	int64_t left, until;
+
+	if (connection_answer(s, &text) == -1)
+		return fail_look(q);
+	paused = text.type == REDIS_STRING && text.len > 0;
+	held = paused && queue_hold_parse(&hold, text.str, text.len);
+	if (connection_integer(s, &left) == -1)
+		return fail_look(q);
+	until = clock_monotonic_ms() + left + QUEUE_HOLD_MARGIN_MS;	/* now_ms may be before the question */
+	held = held && left >= 0;
+	set_paused(s, q, paused && left != -2 && !held, held ? until : 0, held ? &hold : NULL);
+	if (held && until < now_ms + EVERY_MS)
+		task_wake_at(q, &due_task, until);
+	due_of(q)->step = DUE_QUIET;
+	return move_delayed(s, q, now_ms);
 }
 
 static enum task_end take_glanced(struct sweeper *s, struct sweeper_queue *q)
@@ -288,6 +336,8 @@ static enum task_end take_due(struct sweeper *s, struct sweeper_queue *q, int64_
 		return take_quiet(s, q);
 	case DUE_WHICH:
 		return take_which(s, q, now_ms);
+	case DUE_PAUSED:
+		return take_paused(s, q, now_ms);
 	case DUE_GLANCE:
 		return take_glanced(s, q);
 	case DUE_MOVE:

@@ -199,6 +199,13 @@ void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q);
 void sweeper_queue_set_cancels(struct sweeper *s, struct sweeper_queue *q, int64_t n);
 /* Redis has answered whether the queue is paused; also sets the gate */
 void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool paused);
+/*
+ * Redis has answered until when a handler holds the queue (CLOCK_MONOTONIC), and why; 0, NULL: none does. seen:
+ * core_hold_seen() when it was asked.
+ */
+void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int64_t until_ms,
+    const struct queue_hold *hold);
+int64_t core_hold_seen(const struct sweeper_queue *q);
 /* shows its most important error on the scoreboard */
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q);
 /* Shows more of this error of the queue on the scoreboard: the text of Redis, or the key. why "": no more is known of

@@ -192,6 +192,41 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 	sweeper_queue_update_gate(s, q);
 }
 
+int64_t core_hold_seen(const struct sweeper_queue *q)
+{
+	return q->board == NULL ? 0 : atomic_load(&q->board->workers.held_until_ms);
+}
+
+static void show_hold(struct sweeper_queue *q, const struct queue_hold *hold)
+{
+	char text[sizeof(hold->until) + sizeof(hold->reason) + sizeof("until : ")];
+
+	snprintf(text, sizeof(text), "until %s%s%s", hold->until, hold->reason[0] == '\0' ? "" : ": ", hold->reason);
+	if (q->held && strncmp(slot_text_read(&q->board->sweeper.held).text, text, SLOT_TEXT_MAX) == 0)
+		return;
+	slot_text_set(&q->board->sweeper.held, 0, text, strlen(text), SLOT_TEXT_MAX);
+	log_info("queue_held", log_str("queue", q->keys.name), log_str("until", hold->until),
+	    log_str("by", hold->node), log_str("reason", hold->reason[0] == '\0' ? NULL : hold->reason));
+	q->held = true;
+}
+
+/* A worker whose handler has asked for a hold since the question knows better than this answer. */
+void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int64_t until_ms,
+    const struct queue_hold *hold)
+{
+	if (q->board == NULL || !board_set_hold(q->board, seen, until_ms))
+		return;
+	if (until_ms != 0) {
+		show_hold(q, hold);
+	} else if (q->held) {
+		q->held = false;
+		slot_text_clear(&q->board->sweeper.held);
+		log_info("queue_resumed", log_str("queue", q->keys.name));
+	}
+	if (until_ms < seen)
+		wake_workers(s, q);	/* they sleep until the end that they know */
+}
+
 void sweeper_queue_set_cancels(struct sweeper *s, struct sweeper_queue *q, int64_t n)
 {
 	if (q->board != NULL && atomic_exchange(&q->board->sweeper.cancels, n > 0) == 0 && n > 0)

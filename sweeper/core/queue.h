@@ -25,7 +25,8 @@ struct sweeper_queue {
 	bool recovered;
 	bool was_recovered;		/* an earlier sweeper returned them, so the gate does not wait for this one */
 	bool polled;			/* paused is known: Redis has answered */
-	bool paused;
+	bool paused;			/* by an operator */
+	bool held;			/* this sweeper has logged a hold, and not its end */
 	struct queue_tasks tasks;	/* owner: task.c */
 	struct task_errors errors;	/* owner: task_error.c */
 	uint32_t published;		/* what this sweeper wrote into board->sweeper.error last */

@@ -208,8 +208,8 @@ static int recover_lists(struct sweeper *s, struct sweeper_queue *q)
 	queue_poll(&s->redis, &q->keys);
 	if (take_count(s, &n) == -1 || take_count(s, &paused) == -1 || take_count(s, &pushed) == -1)
 		return -1;
-	if (n > 0)
-		due_wake(q);
+	if (n > 0 || paused > 0)
+		due_wake(q);		/* who paused it, and until when */
 	if (pushed > 0)
 		pushed_wake(q);
 	sweeper_queue_set_paused(s, q, paused != 0);

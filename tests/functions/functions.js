@@ -30,6 +30,9 @@ function speak(message) {
 function decide(message, job) {
   if (message === "retry") job.retry({ after: 0.25, reason: "later\nnow", errorClass: "SMTP" });
   if (message === "negative") job.retry({ after: -1 });
+  if (message === "hold") job.hold({ after: 0.25, reason: "429\nnow" });
+  if (message === "holds") job.hold();
+  if (message === "below") job.hold({ after: -1 });
   if (message === "reject") job.reject("no\0thing", { errorClass: "Bad Mail" });
   if (message === "fail") job.fail("later");
   if (message === "rescue" || message === "swallow") {

@@ -68,6 +68,19 @@ function decide($message, $job)
     if ($message === "negative") {
         $job->retry(after: -1);
     }
+    if ($message === "hold") {
+        $job->hold(after: 0.25, reason: "429\nnow");
+    }
+    if ($message === "holds") {
+        try {
+            $job->hold();
+        } catch (\Exception) {
+            echo "swallowed\n";
+        }
+    }
+    if ($message === "below") {
+        $job->hold(after: -1);
+    }
     if ($message === "reject") {
         $job->reject("no\0thing", errorClass: "Bad Mail");
     }

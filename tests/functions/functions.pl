@@ -48,6 +48,9 @@ sub decide {
     my ($message, $job) = @_;
     $job->retry(after => 0.25, reason => "later\nnow", error_class => "SMTP") if $message eq "retry";
     $job->retry(after => -1) if $message eq "negative";
+    $job->hold(after => 0.25, reason => "429\nnow") if $message eq "hold";
+    $job->hold if $message eq "holds";
+    $job->hold(after => -1) if $message eq "below";
     $job->reject("no\0thing", error_class => "Bad Mail") if $message eq "reject";
     $job->fail("later") if $message eq "fail";
     eval { $job->reject("no", error_class => "X") } if $message eq "rescue";

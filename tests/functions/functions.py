@@ -60,6 +60,15 @@ def decide(message, job):
         job.retry(after=0.25, reason="later\nnow", error_class="SMTP")
     if message == b"negative":
         job.retry(after=-1)
+    if message == b"hold":
+        job.hold(after=0.25, reason="429\nnow")
+    if message == b"holds":
+        try:
+            job.hold()
+        except Exception:
+            print("swallowed")
+    if message == b"below":
+        job.hold(after=-1)
     if message == b"reject":
         job.reject("no\0thing", error_class="Bad Mail")
     if message == b"fail":

@@ -41,6 +41,14 @@ def decide(message, job)
   case message
   when "retry" then job.retry(after: 0.25, reason: "later\nnow", error_class: "SMTP")
   when "negative" then job.retry(after: -1)
+  when "hold" then job.hold(after: 0.25, reason: "429\nnow")
+  when "holds"
+    begin
+      job.hold
+    rescue StandardError
+      puts "swallowed"
+    end
+  when "below" then job.hold(after: -1)
   when "reject" then job.reject("no\0thing", error_class: "Bad Mail")
   when "fail" then job.fail("later")
   when "rescue"

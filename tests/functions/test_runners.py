@@ -142,6 +142,8 @@ def cases(language):
         Case(b"cat", "OK"),
         Case(b"retry", "RETRY 250ms class=SMTP later now"),
         Case(b"negative", rf"FAIL class={NEGATIVE[language]} retry\(.*after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
+        Case(b"hold", "HOLD 250ms 429 now"), Case(b"holds", "HOLD 30000ms"),
+        Case(b"below", rf"FAIL class={NEGATIVE[language]} hold\(.*after.*-1.*\): expected seconds, 0 or more.* \({file}:\d+ in .*decide\)"),
         Case(b"reject", "REJECT class=Bad_Mail no thing"),
         Case(b"fail", "FAIL class=HandlerFail later"),
         Case(b"rescue", "REJECT class=X no"),

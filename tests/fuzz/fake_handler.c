@@ -166,7 +166,7 @@ void fake_handler_act(void)
 
 	verdict = (struct handler_reply){ .verb = (enum handler_verb)verb, .delay_ms = -1, .class = text, .class_len = 5 * (verb & 1), .reason = text,
 		.reason_len = 5 * (verb >> 1 & 1) };
-	if (verb == VERB_RETRY || verb == VERB_FAIL || verb == VERB_REJECT) {
+	if (verb == VERB_RETRY || verb == VERB_FAIL || verb == VERB_REJECT || verb == VERB_HOLD) {
 		r.verdict = &verdict;
 		r.exit_after_stop = false;
 	}

@@ -190,7 +190,7 @@ static void reply(struct input *in)
 	handler_reply_describe(&r, text, sizeof(text));
 	FUZZ_ASSERT(strncmp(text, handler_verb_names[r.verb], strlen(handler_verb_names[r.verb])) == 0);
 	FUZZ_ASSERT(r.verb < VERBS && (mode == CONF_MODE_PERSISTENT || r.verb != VERB_OK) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
-	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY);
+	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY || r.verb == VERB_HOLD);
 	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= end);
 	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));
 	FUZZ_ASSERT(r.verb != VERB_PROGRESS || (r.percent >= 0 && r.percent <= 100));

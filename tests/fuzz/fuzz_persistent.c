@@ -203,7 +203,7 @@ static void take_replies(struct run *run)
 	const struct handler_reply *progress;
 
 	while (persistent_reply(run->p, &r)) {
-		FUZZ_ASSERT(r.verb <= VERB_REJECT && r.serial >= run->first && r.serial <= run->given);
+		FUZZ_ASSERT(handler_verb_is_verdict(r.verb) && r.serial >= run->first && r.serial <= run->given);
 		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(run, &r));
 		FUZZ_ASSERT(r.duration_ms >= 0 && (r.stderr_len == 0 || r.stderr_tail != NULL) &&
 		    (int64_t)r.stderr_len <= run->conf->stderr_tail);

@@ -98,7 +98,7 @@ static void check_done(const struct fake_command *c)
 
 static bool makes_move(const char *script, enum move move)
 {
-	static const char *const scripts[MOVES] = { [MOVE_DONE] = "done", [MOVE_RETRY] = "retry", [MOVE_PUT_OFF] = "retry",
+	static const char *const scripts[MOVES] = { [MOVE_DONE] = "done", [MOVE_RETRY] = "retry", [MOVE_PUT_OFF] = "retry", [MOVE_HOLD] = "retry",
 		[MOVE_ESCAPE] = "escape", [MOVE_ASIDE] = "escape", [MOVE_HAND_BACK] = "hand_back" };
 
 	return strcmp(scripts[move], script) == 0;

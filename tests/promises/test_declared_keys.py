@@ -140,6 +140,8 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     run("push", "mail", input="large" + "x" * 200000)
     run("push", "mail", "bad")
     run("push", "mail", "--delay", "1s", "later")
+    run("pause", "other")
+    run("resume", "other")
     c.zadd("delayed:mail", {"added": 1})
     for name in ("shared", "short", "kept"):
         c.lpush(f"ingress:{name}", "s")

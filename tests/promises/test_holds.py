@@ -39,6 +39,12 @@ def pause(d, _, name):
     d.quredis("pause", name)
 
 
+def hold(_, c, name):
+    """As a handler does on any host."""
+    c.set(f"quredis:of:ingress:{name}:paused", json.dumps({"hold": "429 Too Many", "node": "web2", "since": "2026-11-28T12:00:00.000Z",
+                                                           "until": "2026-11-28T13:00:00.000Z"}), px=3600000)
+
+
 def miss_the_interpreter_and_pause(d, c, name):
     c.lpush(f"ingress:{name}", "x")
     d.wait_event("breaker_opened", queue=name)
@@ -84,6 +90,7 @@ SITUATIONS = {
     "quiet": Situation(stop_fetches),
     "draining": Situation(leave_the_configuration),     # for doctor; for the others the supervisor stops, since they show the configured queues
     "paused": Situation(pause),
+    "held": Situation(hold),
     "recovering": Situation(None, dict.fromkeys((*READERS, "doctor", "textfile"), "Redis does not answer yet")),
     "loading": Situation(lambda *_: None),             # its handler never says READY
     "breaker": Situation(miss_the_interpreter_and_pause),
@@ -134,7 +141,7 @@ def said_by_doctor(d):
     for row in json.loads(d.quredis("doctor", "--json").out):
         word, _, reason = row["what"].partition(": ")
         if row["check"] == "paused":
-            word, reason = "paused", None
+            word, reason = row["what"].split()[0], None
         found[row["queue"] or row["where"]].add(Said(word, base(reason)))
     return found
 
@@ -170,7 +177,7 @@ class Status:
     def agrees(self, hold, face, of_face, name=None):
         """The face said the word of the hold, with a reason of `status`; a face that has a word only, without."""
         mine = {s for s in (self.alone if face == "doctor" else self.said)[name or queue_of(hold)] if s.word == hold}
-        silent = face in WORD_ONLY or (face, hold) == ("doctor", "paused") or hold == "running"
+        silent = face in WORD_ONLY or (face, hold) in {("doctor", "paused"), ("doctor", "held")} or hold == "running"
         return any(s in mine or (silent and s.word == hold and s.reason is None and mine) for s in of_face)
 
 

@@ -129,7 +129,7 @@ ENDS = {
     "exit 65: FAIL try again": (b"HandlerFail", b"FAIL: try again", b"65", b"2"),
     "exit 0: FAIL": (b"HandlerFail", b"FAIL", b"0", b"2"),
     "exit 0: REJCT no mail": (
-        b"HandlerFail", b"FAIL: unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail", b"0", b"2"),
+        b"HandlerFail", b"FAIL: unknown verb: expected RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail", b"0", b"2"),
     "die: REJECT no mail": (b"HandlerSignal", b"killed by SIGKILL", b"", b"2"),
     "hang: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"", b"2"),
     "trap: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"0", b"2"),
@@ -195,7 +195,7 @@ def test_the_worker_dies_after_the_verdict(redis, quredisd, handler, ledger, tmp
 
 
 @pytest.mark.parametrize("reply, why", [
-    ("REJCT $s no mail", "FAIL: unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG (did you mean REJECT?): REJCT "),
+    ("REJCT $s no mail", "FAIL: unknown verb: expected OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG (did you mean REJECT?): REJCT "),
     ("OK 77", "timed out after "), ("ok $s", "timed out after "),
 ])
 def test_the_record_says_what_was_no_answer(redis, quredisd, handler, reply, why):

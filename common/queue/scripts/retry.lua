@@ -1,8 +1,9 @@
--- KEYS: lease tray delayed apart
--- ARGV: lease_ms at len head tail line strip delay_ms
+-- KEYS: lease tray delayed apart [paused]
+-- ARGV: lease_ms at len head tail line strip delay_ms [hold]
 -- Moves a message (shared/entry.lua) from the tray to delayed, due in delay_ms, with line in place of its first `strip` bytes. If the line says
 -- apart=1 and the message is alone in its tray, its list is renamed and nothing copied (shared/apart.lua): then only MEMORY USAGE, at most a third
--- more than its size, tells that it is there. The lease counts the move (done.lua). Returns 1; 0: not there; -2: cannot tell.
+-- more than its size, tells that it is there. The lease counts the move (done.lua). With paused, the queue is then paused for delay_ms, unless an
+-- operator has paused it, which has no end, or a hold ends later. Returns 1; 2: Redis refused that; 0: not there; -2: cannot tell.
 local function did(...) local reply = redis.pcall(...) return type(reply) ~= 'table' or reply.ok ~= nil end
 local function move_apart(due, nonce, len)
   local list, held = KEYS[4] .. ':' .. nonce, tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
@@ -23,4 +24,6 @@ if not nonce or not move_apart(due, nonce, tonumber(ARGV[3])) then
   if refused then return refused end
 end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
-return 1
+local left = KEYS[5] and redis.pcall('PTTL', KEYS[5]) or -1
+if type(left) ~= 'number' then return 2 end
+return (left == -1 or left >= tonumber(ARGV[8]) or did('SET', KEYS[5], ARGV[9], 'PX', ARGV[8])) and 1 or 2

@@ -75,10 +75,10 @@ TEST(the_last_newline_may_be_missing, loop_begin, loop_end)
 TEST(an_unknown_verb_is_a_failure, loop_begin, loop_end)
 {
 	run("echo REJCT no mail >&3; echo RETRY >&3");
-	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail");
+	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail");
 	loop_logged(" stream=reply line=RETRY\n");		/* it may be one of the bytes of that verb */
 	run("echo OK >&3");
-	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS: OK");
+	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS: OK");
 }
 
 TEST(other_lines_are_logged, loop_begin, loop_end)

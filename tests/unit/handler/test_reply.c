@@ -92,6 +92,9 @@ TEST(verdicts, begin_persistent)
 	is("FAIL 3 5s late", VERB_FAIL, 3, -1, "5s late");
 	is("REJECT 3", VERB_REJECT, 3, -1, "");
 	is("REJECT 3 no mail", VERB_REJECT, 3, -1, "no mail");
+	is("HOLD 4", VERB_HOLD, 4, -1, "");
+	is("HOLD 4 30s too many requests", VERB_HOLD, 4, 30000, "too many requests");
+	is("HOLD 4 class=Busy", VERB_HOLD, 4, -1, "class=Busy");
 	is("RETRY 4", VERB_RETRY, 4, -1, "");
 	is("RETRY 4 mail server away", VERB_RETRY, 4, -1, "mail server away");
 }
@@ -366,7 +369,7 @@ TEST(an_unknown_verb_is_a_failure)
 	handler_reply_unknown(&reply, CONF_MODE_PERSISTENT, line, strlen(line), reason);
 	assert_int_equal(reply.verb, VERB_FAIL);
 	assert_int_equal(reply.class_len, 0);
-	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG (did you mean REJECT?): "
+	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG (did you mean REJECT?): "
 	    "REJCT 1234567890123456 no mail");
 	assert_int_equal(reply.reason_len, strlen(reply.reason));
 }

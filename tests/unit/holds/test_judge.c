@@ -147,6 +147,16 @@ TEST(a_gate_that_is_shut_for_an_error_shows_the_error, setup, master_teardown)
 	assert_hold(HOLD_REFUSED, "Redis answers with an error");
 }
 
+TEST(a_hold_of_a_handler_comes_before_a_pause, setup, master_teardown)
+{
+	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
+	board_hold(mail(), 500);
+	assert_hold(HOLD_HELD, "its handler asked for a hold");
+	assert_false(board_set_hold(mail(), 400, 0));	/* a worker has raised it since */
+	assert_true(board_set_hold(mail(), 500, 0));
+	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
+}
+
 TEST(the_breaker_comes_before_the_gate, setup, master_teardown)
 {
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);

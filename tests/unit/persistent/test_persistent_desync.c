@@ -177,7 +177,8 @@ TEST(an_unknown_verb, loop_begin, loop_end)
 	loop_until_answers(2);
 	assert_int_equal(loop.got[0].verb, VERB_FAIL);
 	assert_int_equal(loop.got[0].serial, 1);
-	assert_memory_equal(loop.got[0].reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, BEAT, PROGRESS or LOG (did you mean REJECT?): REJCT ", 99);
+	assert_memory_equal(loop.got[0].reason,
+	    "unknown verb: expected OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG (did you mean REJECT?): REJCT ", 105);
 	loop_got_ok(1, 2);
 	loop_drain();
 	loop_logged("stream=reply line=\"EMIT 1234567890123456 mail 5\"\n");

@@ -60,6 +60,11 @@ static void probe(void)
 	run();
 }
 
+static void be_held(void)
+{
+	board_hold(w->env->board, fixture_now_ms() + 300);
+}
+
 static void lose_the_lease(void)
 {
 	fixture_pass_ms(LEASE_MS);
@@ -138,6 +143,7 @@ static const struct situation {
 	{ lose_the_connection, WORKER_CONNECTS, SLOT_CONNECTING, BY_EVENT },
 	{ be_quiet, WORKER_QUIET, SLOT_WAITING, BY_EVENT },
 	{ shut_the_gate, WORKER_GATE_SHUT, SLOT_WAITING, BY_EVENT },
+	{ be_held, WORKER_PAUSED, SLOT_WAITING, 300 },
 	{ read_a_pause, WORKER_PAUSED, SLOT_WAITING, 501 },
 	{ open_the_breaker, WORKER_BREAKER, SLOT_WAITING, 500 },
 	{ probe, WORKER_BREAKER, SLOT_RUNNING, BY_EVENT },

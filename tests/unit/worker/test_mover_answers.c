@@ -109,9 +109,9 @@ TEST(what_leaves_a_tray_alive_is_counted, adopt_fixture_setup, adopt_fixture_tea
 {
 	struct redis_reply reply = { .type = REDIS_INTEGER, .integer = 1 };
 	static const int64_t counted[] = { [MOVE_DONE] = 0, [MOVE_RETRY] = 1, [MOVE_ESCAPE] = 2, [MOVE_HAND_BACK] = 3, [MOVE_PUT_OFF] = 4,
-		[MOVE_ASIDE] = 5 };
+		[MOVE_HOLD] = 5, [MOVE_ASIDE] = 6 };
 
-	adopt_fixture_believe(TRAY_FILLED, "amamamamamam");
+	adopt_fixture_believe(TRAY_FILLED, "amamamamamamam");
 	for (int i = 0; i < MOVES; i++) {
 		struct outcome *o = alloc_zero(1, sizeof(*o));
 

@@ -162,6 +162,7 @@ TEST(a_reply_names_its_class, fixture_setup, fixture_teardown)
 		{ { .verb = VERB_REJECT, .class = "WorkerLost", .class_len = 10 }, CONF_OUTCOME_ESCAPE, "Rejected", "REJECT" },
 		{ { .verb = VERB_RETRY, .class = "Busy", .class_len = 4 }, CONF_OUTCOME_RETRY, "Busy", "RETRY" },
 		{ { .verb = VERB_RETRY }, CONF_OUTCOME_RETRY, FAILED_RETRY, "RETRY" },
+		{ { .verb = VERB_HOLD }, CONF_OUTCOME_RETRY, FAILED_RETRY, "HOLD" },
 		{ { .verb = VERB_FAIL, .class = "HandlerRetry", .class_len = 12 }, CONF_OUTCOME_FAIL, "HandlerFail", "FAIL" },
 	};
 

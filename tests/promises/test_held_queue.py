@@ -1,0 +1,187 @@
+"""HOLD: a handler that is told "too many requests" holds its queue on all hosts. Its message is retried at the end, and no attempt is charged."""
+import json
+import time
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+
+PAUSED = "quredis:of:ingress:mail:paused"
+# Both reply with the message if that is a verdict that they have not given for it before. "slow" runs until the file of that name is there.
+COMMON = """import os, sys, time
+def run(message, attempt, answer):
+    open("@LEDGER@", "a").write(f"start {message} attempt {attempt} at {time.time():.3f}\\n")
+    said = "@LEDGER@." + message.replace(" ", "_").replace("/", "_")
+    while message == "slow" and not os.path.exists("@LEDGER@.go"):
+        time.sleep(0.01)
+    if message.split()[0] in ("HOLD", "RETRY") and not os.path.exists(said):
+        open(said, "w").close()
+        answer(message)
+    elif message.startswith("ALWAYS "):
+        answer(message[7:])
+    else:
+        answer("OK")
+    open("@LEDGER@", "a").write(f"end {message}\\n")
+"""
+PERSISTENT = COMMON + """import threading
+def answers(serial):
+    def answer(text):
+        verb, _, rest = text.partition(" ")
+        os.write(1, f"{verb} {serial} {rest}".rstrip().encode() + b"\\n")
+    return answer
+while head := sys.stdin.buffer.readline().split():
+    message = sys.stdin.buffer.read(int(head[3]) + 1)[:-1].decode()
+    threading.Thread(target=run, args=(message, head[2].decode(), answers(head[1].decode())), daemon=True).start()
+"""
+EXEC = COMMON + """
+def answer(text):
+    if text != "OK":
+        os.write(int(os.environ["QUREDIS_REPLY_FD"]), text.encode() + b"\\n")
+run(sys.stdin.read(), os.environ["QUREDIS_ATTEMPT"], answer)
+"""
+HANDLERS = {"persistent": (PERSISTENT, {"mode": "persistent", "window": 4}), "exec": (EXEC, {"reply_fd": 3})}
+
+
+@pytest.fixture(params=sorted(HANDLERS))
+def serve(request, handler, quredisd):
+    """Starts quredisd with a handler that holds its queue as each message says."""
+    body, mode = HANDLERS[request.param]
+
+    def serve(supervisor={}, **keys):
+        return quredisd(queues=[queue("mail", handler(body, "python"), **{"max_attempts": 2, **mode, **keys})], supervisor=supervisor)
+    serve.persistent = "window" in mode
+    return serve
+
+
+def starts(ledger, message):
+    """When it started, and as which attempt."""
+    return [(float(x.split()[-1]), int(x.split()[-3])) for x in ledger.lines() if x.startswith(f"start {message} attempt ")]
+
+
+def held_until(c):
+    """The end of the hold, by the clock of this host, which is that of Redis, too."""
+    left = wait_for(lambda: max(c.pttl(PAUSED), 0), 30, "the hold")
+    return time.time() + left / 1000
+
+
+def test_nothing_starts_before_the_end(redis, serve, ledger):
+    """Also what is pushed meanwhile. At the end all of it runs, the message of the hold as the same attempt."""
+    c = redis.client()
+    d = serve(workers=2)
+    c.lpush("ingress:mail", "HOLD 4s too many requests")
+    end = held_until(c)
+    c.lpush("ingress:mail", *(f"m{i}" for i in range(20)))
+    said = wait_for(lambda: status(d, "mail")["reason"] and "too many" in status(d, "mail")["reason"] and status(d, "mail"), 30)
+    assert said["state"] == "held" and said["reason"].startswith("its handler asked for a hold until 20") and said["reason"].endswith("Z: too many requests")
+    wait_for(lambda: len([x for x in ledger.lines() if x.startswith("end ")]) == 22, 60, "all to run")
+    first, again = starts(ledger, "HOLD 4s too many requests")
+    began = [starts(ledger, f"m{i}") for i in range(20)]
+    assert first[1] == again[1] == 1 and all(len(b) == 1 for b in began)
+    assert min(at for (at, _), in began) > end - 0.05 and again[0] > end - 0.05, "no message started before"
+    assert min(at for (at, _), in began) < end + 5, "the workers did not sleep through the end"
+    counted = status(d, "mail")["counters"]
+    assert (counted["held"], counted["failed"], counted["retried"], counted["escaped"]) == (1, 0, 0, 0)
+    wait_for(lambda: status(d, "mail")["state"] == "running", 30)
+    assert d.wait_event("message_held", queue="mail")["reason"] == "too many requests"
+    assert d.wait_event("queue_held", queue="mail")["reason"] == "too many requests" and d.wait_event("queue_resumed", queue="mail")
+
+
+def test_what_was_fetched_does_not_start(redis, serve, ledger):
+    """Messages behind the one that holds the queue go back from the tray, uncharged and unmarked."""
+    c = redis.client()
+    d = serve(**({"window": 1} if serve.persistent else {}))
+    d.quredis("pause", "mail")
+    wait_for(lambda: status(d, "mail")["state"] == "paused", 30)
+    c.lpush("ingress:mail", "HOLD 3s busy", *(f"m{i}" for i in range(50)))
+    d.quredis("resume", "mail")
+    end = held_until(c)
+    wait_for(lambda: len([x for x in ledger.lines() if x.startswith("end ")]) == 52, 60, "all to run")
+    began = [starts(ledger, f"m{i}") for i in range(50)]
+    assert all(len(b) == 1 and b[0][0] > end - 0.05 and b[0][1] == 1 for b in began), (end, began[:3])
+
+
+def test_a_hold_is_no_attempt(redis, serve, ledger):
+    """A message with two attempts is held more often, and each hold ends by itself."""
+    c = redis.client()
+    serve()
+    c.lpush("ingress:mail", "ALWAYS HOLD 100ms busy")
+    wait_for(lambda: len(starts(ledger, "ALWAYS HOLD 100ms busy")) >= 5, 60, "it is retried")
+    assert {attempt for _, attempt in starts(ledger, "ALWAYS HOLD 100ms busy")} == {1} and c.llen("escape:mail") == 0
+
+
+def test_resume_ends_it(redis, serve, ledger):
+    c = redis.client()
+    d = serve()
+    c.lpush("ingress:mail", "HOLD 1h api is down")
+    held_until(c)
+    c.lpush("ingress:mail", "m")
+    assert 'held by its handler on ' in d.quredis("resume", "mail", "--dry-run").out
+    assert "api is down" in d.quredis("resume", "mail").out
+    wait_for(lambda: starts(ledger, "m"), 30, "the queue to go on")
+    wait_for(lambda: status(d, "mail")["state"] == "running", 30)
+    assert c.zcard("quredis:of:ingress:mail:delayed") == 1, "its message waits for its own time"
+
+
+def test_a_pause_of_an_operator_stays(redis, serve, ledger):
+    """A hold neither ends nor shortens it. An operator who pauses during a hold takes its place."""
+    c = redis.client()
+    d = serve()
+    c.lpush("ingress:mail", "HOLD 1s busy")
+    wait_for(lambda: c.exists(PAUSED), 30)
+    d.quredis("pause", "mail")
+    why = c.get(PAUSED)
+    assert c.pttl(PAUSED) == -1 and json.loads(why)["user"]
+    assert d.quredis("pause", "mail").out.startswith("mail was paused already")
+    wait_for(lambda: status(d, "mail")["state"] == "paused", 30)
+    d.quredis("resume", "mail")
+    c.lpush("ingress:mail", "slow")
+    wait_for(lambda: starts(ledger, "slow"), 30)
+    d.quredis("pause", "mail")
+    why = c.get(PAUSED)
+    open(f"{ledger.path}.go", "w").close()
+    wait_for(lambda: "end slow" in ledger.lines(), 30)
+    assert (c.get(PAUSED), c.pttl(PAUSED)) == (why, -1)
+
+
+def test_a_longer_hold_counts(redis, serve, ledger):
+    """Of two holds the one that ends later."""
+    c = redis.client()
+    serve(workers=2)
+    c.lpush("ingress:mail", "HOLD 1h first", "HOLD 10s second")
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 2 or (c.pttl(PAUSED) > 0 and c.llen("ingress:mail") == 1), 30)
+    assert c.pttl(PAUSED) > 3_000_000 or json.loads(c.get(PAUSED))["hold"] == "second"
+
+
+def test_other_hosts_hold_too(redis, serve, ledger):
+    """A message that is pushed for another host waits until the end."""
+    c = redis.client()
+    serve({"node": "a"})
+    other = serve({"node": "b"})
+    c.lpush("ingress:mail", "HOLD 6s busy")
+    end = held_until(c)
+    wait_for(lambda: status(other, "mail")["state"] == "held", 30, "the other host to know")
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: starts(ledger, "m"), 60)
+    assert starts(ledger, "m")[0][0] > end - 0.05
+
+
+def test_a_shared_queue_has_no_holds(redis, serve, ledger):
+    """Nothing may delay a message there; the handler has failed it, as with RETRY."""
+    c = redis.client()
+    serve(shared=True, max_attempts=1)
+    c.lpush("ingress:mail", "HOLD 10s busy")
+    wait_for(lambda: c.llen("escape:mail") == 1, 30)
+    (_, record), = c.xrange("escape:mail:log")
+    assert record[b"error_message"].decode() == "HOLD: busy (asked for a hold: there is none in a shared queue)" and not c.exists(PAUSED)
+
+
+def test_the_words_of_a_handler_are_no_order(redis, serve, ledger):
+    """They are bounded, and control characters are taken out."""
+    c = redis.client()
+    d = serve()
+    c.lpush("ingress:mail", b'ALWAYS HOLD 1h \x1b[31m"} ' + b"x" * 5000)
+    held_until(c)
+    hold = json.loads(c.get(PAUSED))["hold"]
+    assert hold.startswith('?[31m"} xxx') and len(hold) == 200
+    assert "\x1b" not in d.quredis("status").out
