@@ -2,6 +2,7 @@
  * Sends requests of operators: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes
  * constant time, or steps of at most a hundred entries, which the commands in admin/ repeat.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "common/base/base.h"
 #include "common/queue/scripts.h"
+#include "common/queue/types.h"
 #include "common/queue/waiting.h"
 
 /* a producer may write any number, and this is the time of a push */
@@ -253,14 +255,19 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
-	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded,
-	    k->claimed, k->operations,
-		k->done, k->stats, k->paused, k->cancels, k->sweeper, k->notes, k->pushed };
+	struct queue_types all = {0};
+	const char *keys[QUEUE_KEYS_GROUP];
+	size_t n = 0;
 
 	purge_delayed(r, k, "EXISTS");
-	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
-	free(rescue);
+	/* queue_destroy_rates() deletes the keys of minutes and hours; here they have names that never exist */
+	queue_types_add_queue(&all, k, 0);
+	assert(all.n <= QUEUE_KEYS_GROUP);
+	for (size_t i = 0; i < all.n; i++)
+		if (strcmp(all.of[i].key, k->workers) != 0 && strcmp(all.of[i].key, k->registered) != 0)
+			keys[n++] = all.of[i].key;
+	unlink_keys(r, keys, n);
+	queue_types_free(&all);
 }
 
 void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation)

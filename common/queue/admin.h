@@ -93,6 +93,7 @@ void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1
  * go last, so that an interrupted removal can be run again. Each group -> INTEGER keys removed.
  */
 #define QUEUE_KEYS_GROUP 100
+/* All keys of the table in types.c, but those of queue_destroy_registration(). Two groups */
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k);
 void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* The figures of n <= QUEUE_KEYS_GROUP minutes, counted since 1970 */

@@ -35,6 +35,28 @@ TEST(the_registry_is_as_the_gem_keeps_it, moves_setup)
 	assert_int_equal(queue_registered_parse(&k, NULL, "mail", "[", 1), -1);
 }
 
+/* The table of types is the list of all keys: one that destroy forgot would meet the next queue of that name. */
+TEST(destroy_deletes_each_key_of_the_table, moves_setup)
+{
+	struct queue_types all = {0};
+
+	queue_types_add_queue(&all, &keys, 0);
+	for (size_t i = 0; i < all.n; i++)
+		REDIS(&server, "SET %s x", all.of[i].key);
+	assert_int_equal(REDIS(&server, "EXISTS quredis:of:i:schedules").integer, 1);
+	queue_destroy_lists(&server.r, &keys);
+	private_redis_answer(&server);
+	private_redis_answer(&server);
+	for (size_t i = 0; i < all.n; i++)
+		assert_int_equal(REDIS(&server, "EXISTS %s", all.of[i].key).integer,
+		    strcmp(all.of[i].key, keys.workers) == 0 || strcmp(all.of[i].key, keys.registered) == 0);
+	queue_destroy_registration(&server.r, &keys);
+	for (int i = 0; i < 3; i++)
+		private_redis_answer(&server);
+	assert_int_equal(REDIS(&server, "DBSIZE").integer, 0);
+	queue_types_free(&all);
+}
+
 TEST(again_the_registry_is_only_filled_up, moves_setup)
 {
 	struct redis_reply all;
