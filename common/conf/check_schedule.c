@@ -76,7 +76,7 @@ static void check_message(struct conf_loading *l, const struct conf_schedule *s)
 		    "queue %s", shown_name(s), units_format_size(q->message_max, most), q->name);
 }
 
-/* The command line may run on a host that lacks a zone: it needs it for `quredis schedule` only, which says so. */
+/* The command line may run on a host that lacks a zone: no command computes the times of a schedule. */
 static void check_zone(struct conf_loading *l, const struct conf_schedule *s)
 {
 	if (cron_zone_exists(s->timezone))

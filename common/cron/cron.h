@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 /*
- * Times that a cron expression describes, by the local time of a zone (quredis.conf(5), "schedules"). Pure but for the
- * zone: its rules are those of libc, so a call sets TZ for its duration. A process with threads must not call it.
+ * Times that a cron expression describes, by the local time of a zone (quredis.conf(5), "KEYS OF A SCHEDULE"). Pure but
+ * for the zone: its rules are those of libc, so a call sets TZ for its duration. A process with threads must not call
+ * it.
  */
 struct cron {
 	uint64_t minutes;		/* bit N: minute N */
