@@ -49,7 +49,7 @@ static struct schedules *schedules_of(const struct sweeper_queue *q)
 	return task_state(q, &schedules_task);
 }
 
-static bool is_of(const struct conf_schedule *c, const struct sweeper_queue *q)
+static bool pushes_to(const struct conf_schedule *c, const struct sweeper_queue *q)
 {
 	return strcmp(c->queue, q->keys.name) == 0;
 }
@@ -59,12 +59,12 @@ static size_t count_of(const struct sweeper *s, const struct sweeper_queue *q)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->conf->nschedules; i++)
-		n += is_of(s->conf->schedules[i], q);
+		n += pushes_to(s->conf->schedules[i], q);
 	return n;
 }
 
 /* A schedule with other times is another one; its message may change. */
-static void define(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINITION_SIZE])
+static void write_definition(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINITION_SIZE])
 {
 	char sha1[ENCODE_SHA1_SIZE], *text = c->cron == NULL ? alloc_format("every %" PRId64, c->times.every_ms)
 	    : alloc_format("cron %s %s", c->timezone, c->cron);
@@ -74,13 +74,13 @@ static void define(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINI
 	free(text);
 }
 
-static void begin(const struct sweeper *s, const struct sweeper_queue *q, struct schedules *all)
+static void list_schedules(const struct sweeper *s, const struct sweeper_queue *q, struct schedules *all)
 {
 	all->list = alloc_zero(count_of(s, q), sizeof(*all->list));
 	for (size_t i = 0; i < s->conf->nschedules; i++)
-		if (is_of(s->conf->schedules[i], q)) {
+		if (pushes_to(s->conf->schedules[i], q)) {
 			all->list[all->n].conf = s->conf->schedules[i];
-			define(s->conf->schedules[i], all->list[all->n++].definition);
+			write_definition(s->conf->schedules[i], all->list[all->n++].definition);
 		}
 }
 
@@ -143,7 +143,7 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 	(void)budget;
 	(void)now_ms;
 	if (all->list == NULL)
-		begin(s, q, all);
+		list_schedules(s, q, all);
 	if (all->connection != s->redis.connection)
 		forget_records(all, s->redis.connection);
 	for (size_t i = 0; i < all->n; i++)
@@ -230,7 +230,7 @@ static bool ask_left(struct sweeper *s, struct sweeper_queue *q, int budget, int
 	(void)budget;
 	(void)now_ms;
 	for (size_t i = 0; i < s->conf->nschedules; i++)
-		if (is_of(s->conf->schedules[i], q))
+		if (pushes_to(s->conf->schedules[i], q))
 			names[n++] = s->conf->schedules[i]->name;
 	queue_schedules_keep(&s->redis, &q->keys, names, n);
 	free(names);
