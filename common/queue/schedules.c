@@ -50,16 +50,21 @@ int queue_ticked(const struct redis_reply *reply, struct queue_ticked *out)
 	if (ticked.type != REDIS_INTEGER || now.type != REDIS_INTEGER)
 		return -1;
 	out->ticked = ticked.integer == 1;
+	out->began = ticked.integer == 2;
 	out->now_ms = now.integer;
 	return parse_record(&record, &out->schedule);
 }
 
-void queue_schedules_keep(struct redis *r, const struct queue_keys *k, const char *const *names, size_t n)
+void queue_schedules_forget(struct redis *r, const struct queue_keys *k, int64_t between_ms, int looks,
+    const char *const *names, size_t n)
 {
-	struct script_arg *args = alloc_zero(n + 1, sizeof(*args));
+	struct script_arg *args = alloc_zero(n + 2, sizeof(*args));
+	struct script_number between, most;
 
+	args[0] = script_number(&between, between_ms);
+	args[1] = script_number(&most, looks);
 	for (size_t i = 0; i < n; i++)
-		args[i] = script_string(names[i]);
-	queue_script(r, QUEUE_SCRIPT_schedules_keep, 1, (const char *[]){ k->schedules }, n, args);
+		args[i + 2] = script_string(names[i]);
+	queue_script(r, QUEUE_SCRIPT_schedules_forget, 1, (const char *[]){ k->schedules }, n + 2, args);
 	free(args);
 }

@@ -32,12 +32,15 @@ struct queue_tick {
 void queue_tick(struct redis *r, const struct queue_keys *k, const struct queue_tick *t);
 struct queue_ticked {
 	bool ticked;			/* it was recorded, and its message pushed */
+	bool began;			/* the schedule is new to Redis, or has other times */
 	int64_t now_ms;			/* by the server's clock */
 	struct queue_schedule schedule;	/* as it is now */
 };
 int queue_ticked(const struct redis_reply *reply, struct queue_ticked *out);	/* -1: another type of reply */
 
-/* Deletes the records of all schedules but these n. -> INTEGER how many */
-void queue_schedules_keep(struct redis *r, const struct queue_keys *k, const char *const *names, size_t n);
+/* Counts one look without it for the record of each schedule but these n, at most one every between_ms, and deletes
+ * those with that many looks. A look with it forgets the count. -> INTEGER how many were deleted */
+void queue_schedules_forget(struct redis *r, const struct queue_keys *k, int64_t between_ms, int looks,
+    const char *const *names, size_t n);
 
 #endif

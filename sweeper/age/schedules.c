@@ -5,7 +5,8 @@
  * leaders, and however often a request is sent. If Redis goes back, the record and the message go back together.
  *
  * Of the ticks that passed while no sweeper led, catch_up = "one" pushes the last, and "none" pushes it only if it is
- * not late. A record that is not in the configuration any more is deleted when a sweeper starts, on any host.
+ * not late. A record whose schedule the leaders have lacked for a day is deleted (schedules_forget.lua). A host that is
+ * deployed before others lacks new schedules for a while, and must not delete their records.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,10 +22,12 @@
 
 /* a clock of Redis that was set, or a record that went back, is noticed so late at most */
 #define LOOK_MS 60000
-#define LEFT_EVERY_MS (24 * INT64_C(3600000))	/* and at the start; a Redis that went back may have one again */
+/* a record is deleted after so many looks of leaders without its schedule, so long apart */
+#define FORGET_EVERY_MS INT64_C(3600000)
+#define FORGET_LOOKS 24
 #define ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
 
-extern const struct task schedules_task, schedules_left_task;
+extern const struct task schedules_task, schedules_forgotten_task;
 
 struct schedule {
 	const struct conf_schedule *conf;
@@ -178,6 +181,8 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	schedules_of(q)->offset_ms = t.now_ms - clock_boottime_ms();
 	if (t.ticked)
 		log_tick(q, c, &t);
+	if (t.began)
+		log_info("schedule_began", log_str("queue", q->keys.name), log_str("schedule", c->conf->name));
 	return 0;
 }
 
@@ -222,7 +227,7 @@ const struct task schedules_task = { .name = "schedules", .interval_ms = LOOK_MS
 
 /* ---- schedules that left the configuration ---- */
 
-static bool ask_left(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+static bool ask_forgotten(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	const char **names = alloc_zero(s->conf->nschedules + 1, sizeof(*names));
 	size_t n = 0;
@@ -232,23 +237,24 @@ static bool ask_left(struct sweeper *s, struct sweeper_queue *q, int budget, int
 	for (size_t i = 0; i < s->conf->nschedules; i++)
 		if (pushes_to(s->conf->schedules[i], q))
 			names[n++] = s->conf->schedules[i]->name;
-	queue_schedules_keep(&s->redis, &q->keys, names, n);
+	queue_schedules_forget(&s->redis, &q->keys, FORGET_EVERY_MS, FORGET_LOOKS, names, n);
 	free(names);
 	return true;
 }
 
-static enum task_end take_left(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+static enum task_end take_forgotten(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	int64_t n;
 
 	if (connection_integer(s, &n) == -1) {
-		task_wake_at(q, &schedules_left_task, now_ms);	/* not before the end of the back-off */
+		task_wake_at(q, &schedules_forgotten_task, now_ms);	/* not before the end of the back-off */
 		return TASK_FAILED;
 	}
 	if (n > 0)
-		log_info("schedules_left", log_str("queue", q->keys.name), log_int("schedules", n));
+		log_info("schedules_forgotten", log_str("queue", q->keys.name), log_int("schedules", n));
 	return TASK_DONE;
 }
 
-const struct task schedules_left_task = { .name = "schedules_left", .interval_ms = LEFT_EVERY_MS, .budget = 1,
-	.configured = true, .ask = ask_left, .take = take_left };
+const struct task schedules_forgotten_task = { .name = "schedules_forgotten", .interval_ms = FORGET_EVERY_MS,
+	.budget = 1, .configured = true, .leads = true, .ask = ask_forgotten,
+	.take = take_forgotten };

@@ -88,7 +88,7 @@ def test_a_fleet_that_was_down_catches_up(redis, quredisd, handler, ledger, catc
     assert d.stop() == 0
 
 
-def test_a_changed_schedule_begins_anew_and_one_that_left_leaves_nothing(redis, quredisd, handler, ledger):
+def test_a_changed_schedule_begins_anew_and_one_that_left_is_forgotten_after_a_day(redis, quredisd, handler, ledger):
     c = redis.client()
     h = handler(TELLS)
     d = quredisd(queues=[queue("db", h)], schedules=[schedule(cron="0 3 * * *"), schedule("other", cron="0 4 * * *")])
@@ -96,11 +96,18 @@ def test_a_changed_schedule_begins_anew_and_one_that_left_leaves_nothing(redis, 
     set_record(c, last=1000)
     old = record(c)[0]
     d.reload(queues=[queue("db", h)], schedules=[schedule(cron="0 5 * * *")])
-    wait_for(lambda: c.hkeys(KEY) == [b"nightly"] and record(c)[0] != old)
+    wait_for(lambda: c.hget(KEY, "-other") and record(c)[0] != old)
+    assert c.hget(KEY, "-other").split()[0] == b"1" and c.hexists(KEY, "other") and not c.hexists(KEY, "-nightly")
+    assert len(d.events("schedule_began", schedule="nightly")) == 2
     assert server_ms(c) - record(c)[1] < 60000 and record(c)[2:] == [0, 0]
-    d.wait_event("schedules_left", queue="db", schedules="1")
+    c.hset(KEY, "-other", f"23 {server_ms(c) - 3700000}")
+    d.reload(queues=[queue("db", h)], schedules=[schedule(cron="0 5 * * *"), schedule("other", cron="0 4 * * *")])
+    wait_for(lambda: not c.hexists(KEY, "-other"), 30, "a leader that has it deletes the count")
+    c.hset(KEY, "-other", f"23 {server_ms(c) - 3700000}")
+    c.hset(KEY, "-nightly", f"23 {server_ms(c) - 1000}")
     d.reload(queues=[queue("db", h)], schedules=None)
-    wait_for(lambda: not c.exists(KEY))
+    d.wait_event("schedules_forgotten", queue="db", schedules="1")
+    assert c.hkeys(KEY) == [b"nightly", b"-nightly"]        # its last look was a moment ago
     assert ledger.lines() == []
     assert d.stop() == 0
 
