@@ -260,14 +260,14 @@ static enum task_end take_paused(struct sweeper *s, struct sweeper_queue *q, int
 {
 	struct redis_reply text;
 	struct queue_hold hold;
-	bool paused, held = false;
+	bool paused = false, held = false, failed = connection_answer(s, &text) == -1;
 	int64_t left, until;
 
-	if (connection_answer(s, &text) == -1)
-		return fail_look(q);
-	paused = text.type == REDIS_STRING && text.len > 0;
-	held = paused && queue_hold_parse(&hold, text.str, text.len);
-	if (connection_integer(s, &left) == -1)
+	if (!failed) {		/* text is valid until the next answer is read */
+		paused = text.type == REDIS_STRING && text.len > 0;
+		held = paused && queue_hold_parse(&hold, text.str, text.len);
+	}
+	if (connection_integer(s, &left) == -1 || failed)
 		return fail_look(q);
 	until = clock_monotonic_ms() + left + QUEUE_HOLD_MARGIN_MS;	/* now_ms may be before the question */
 	held = held && left >= 0;
