@@ -298,8 +298,8 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 }
 
 /*
- * Delays the message until the hold ends, and counts no attempt. From this moment no worker of this host starts another
- * one; the move tells the other hosts.
+ * Delays the message until the hold ends, and counts no attempt. Workers of this host start no other one, the move
+ * tells the other hosts. While Redis does not execute the move, the sweeper reads that there is no hold, and ends it.
  */
 static void hold(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
