@@ -202,12 +202,23 @@ static void show_hold(struct sweeper_queue *q, const struct queue_hold *hold)
 	char text[sizeof(hold->until) + sizeof(hold->reason) + sizeof("until : ")];
 
 	snprintf(text, sizeof(text), "until %s%s%s", hold->until, hold->reason[0] == '\0' ? "" : ": ", hold->reason);
-	if (q->held && strncmp(slot_text_read(&q->board->sweeper.held).text, text, SLOT_TEXT_MAX) == 0)
+	if (strcmp(q->hold.until, hold->until) == 0 && strcmp(q->hold.reason, hold->reason) == 0)
 		return;
 	slot_text_set(&q->board->sweeper.held, 0, text, strlen(text), SLOT_TEXT_MAX);
 	log_info("queue_held", log_str("queue", q->keys.name), log_str("until", hold->until),
 	    log_str("by", hold->node), log_str("reason", hold->reason[0] == '\0' ? NULL : hold->reason));
-	q->held = true;
+	q->hold = *hold;
+}
+
+/* An earlier sweeper may have left its text on the scoreboard. */
+static void end_hold(struct sweeper_queue *q)
+{
+	if (slot_text_read(&q->board->sweeper.held).number != -1)
+		slot_text_clear(&q->board->sweeper.held);
+	if (q->hold.until[0] == '\0')
+		return;
+	q->hold.until[0] = '\0';
+	log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
 /* A worker whose handler has asked for a hold since the question knows better than this answer. */
@@ -216,13 +227,10 @@ void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int
 {
 	if (q->board == NULL || !board_set_hold(q->board, seen, until_ms))
 		return;
-	if (until_ms != 0) {
+	if (until_ms != 0)
 		show_hold(q, hold);
-	} else if (q->held) {
-		q->held = false;
-		slot_text_clear(&q->board->sweeper.held);
-		log_info("queue_resumed", log_str("queue", q->keys.name));
-	}
+	else
+		end_hold(q);
 	if (until_ms < seen)
 		wake_workers(s, q);	/* they sleep until the end that they know */
 }

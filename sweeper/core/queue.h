@@ -26,7 +26,7 @@ struct sweeper_queue {
 	bool was_recovered;		/* an earlier sweeper returned them, so the gate does not wait for this one */
 	bool polled;			/* paused is known: Redis has answered */
 	bool paused;			/* by an operator */
-	bool held;			/* this sweeper has logged a hold, and not its end */
+	struct queue_hold hold;		/* that this sweeper has logged last; until "": and its end, or none */
 	struct queue_tasks tasks;	/* owner: task.c */
 	struct task_errors errors;	/* owner: task_error.c */
 	uint32_t published;		/* what this sweeper wrote into board->sweeper.error last */

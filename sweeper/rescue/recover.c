@@ -209,10 +209,11 @@ static int recover_lists(struct sweeper *s, struct sweeper_queue *q)
 	if (take_count(s, &n) == -1 || take_count(s, &paused) == -1 || take_count(s, &pushed) == -1)
 		return -1;
 	if (n > 0 || paused > 0)
-		due_wake(q);		/* who paused it, and until when */
+		due_wake(q);		/* asks who paused it, and until when: until then the gate stays as it is */
 	if (pushed > 0)
 		pushed_wake(q);
-	sweeper_queue_set_paused(s, q, paused != 0);
+	if (paused == 0)
+		sweeper_queue_set_paused(s, q, false);
 	return 0;
 }
 
