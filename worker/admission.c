@@ -137,6 +137,33 @@ static int64_t while_no_tray_is_empty(const struct worker *w)
 	return by_event(full);
 }
 
+/*
+ * Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent
+ * would wait, too. A probe must not wait for a message.
+ */
+bool admission_may_block(const struct worker *w, int n)
+{
+	if (n != 1 || w->fetcher.busy || w->now_us / 1000 < w->fetcher.oom_until_ms ||
+	    breaker_until_ms(w->env->board) != 0)
+		return false;
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FILLED)
+			return false;
+	return true;
+}
+
+/* A message in a tray waits for its start; or a fetch that does not block would bring messages that must wait. */
+static int64_t while_throttled(const struct worker *w)
+{
+	if (throttle_starts(w) > 0)
+		return NO_HOLD;
+	if (tray_count(&w->trays, ITEM_WAITING) == 0 && (while_it_has_enough(w) != NO_HOLD ||
+	    after_too_few(w) != NO_HOLD || while_no_tray_is_empty(w) != NO_HOLD ||
+	    admission_may_block(w, admission_count(w))))
+		return NO_HOLD;
+	return throttle_next_ms(w, w->now_us / 1000);
+}
+
 /* ---- the table, by rank ---- */
 
 static const struct {
@@ -158,12 +185,13 @@ static const struct {
 	[WORKER_MOVES] = { while_moves_wait, SLOT_SETTLING, false },
 	[WORKER_ALONE] = { while_one_runs_alone, SLOT_SETTLING, false },
 	[WORKER_NOTES] = { while_notes_are_unknown, SLOT_SETTLING, false },
+	[WORKER_THROTTLED] = { while_throttled, SLOT_WAITING, false },
 	[WORKER_ENOUGH] = { while_it_has_enough, SLOT_SETTLING, false },
 	[WORKER_TOO_FEW] = { after_too_few, SLOT_SETTLING, false },
 	[WORKER_NO_TRAY] = { while_no_tray_is_empty, SLOT_SETTLING, false },
 };
 
-_Static_assert(WORKER_HOLDS - WORKER_ADMITTED - 1 <= 16, "a longer walk would stay rolled, and nothing would tell");
+_Static_assert(WORKER_HOLDS - WORKER_ADMITTED - 1 <= 17, "a longer walk would stay rolled, and nothing would tell");
 
 /*
  * Every turn pays for these walks. The compiler unrolls them, and then calls the functions of the constant table
@@ -171,7 +199,7 @@ _Static_assert(WORKER_HOLDS - WORKER_ADMITTED - 1 <= 16, "a longer walk would st
  */
 struct admission admission_judge(const struct worker *w)
 {
-#pragma GCC unroll 16
+#pragma GCC unroll 17
 	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++) {
 		int64_t ends_ms = holds[hold].ends_ms(w);
 
@@ -183,7 +211,7 @@ struct admission admission_judge(const struct worker *w)
 
 bool admission_lets_work(const struct worker *w)
 {
-#pragma GCC unroll 16
+#pragma GCC unroll 17
 	for (int hold = WORKER_ADMITTED + 1; hold < WORKER_HOLDS; hold++)
 		if (holds[hold].hands_back && holds[hold].ends_ms(w) != NO_HOLD)
 			return false;

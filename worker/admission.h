@@ -28,6 +28,8 @@ struct admission admission_judge(const struct worker *w);
  * handler however long a message takes.
  */
 int admission_count(const struct worker *w);
+/* a fetch of n messages may wait in Redis for the first one */
+bool admission_may_block(const struct worker *w, int n);
 /* no order, gate or pause keeps the worker from fetching and starting messages */
 bool admission_lets_work(const struct worker *w);
 

@@ -3,6 +3,7 @@
  * fetch blocks only if the worker owns nothing; else it fetches into the next tray while the messages of the last one
  * run. Messages in a tray that may not start now (quiet, paused, a stop) are handed back by starter.c.
  */
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +21,6 @@
 #define RECENT_US 1000000	/* the next message of such a queue may come soon; an idle one costs no command more */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
-/* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent
- * would wait, too. */
-static bool may_block(const struct worker *w)
-{
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays.tray[i].state == TRAY_FILLED)
-			return false;
-	return true;
-}
-
-static int64_t block_ms(const struct worker *w, int64_t now_ms)
-{
-	int64_t block = w->session.owner.lease_ms / 8;
-
-	if (now_ms < w->fetcher.oom_until_ms || breaker_until_ms(w->env->board) != 0)
-		return 0;	/* does not block: a probe must not wait for a message */
-	return block < BLOCK_MAX_MS ? block : BLOCK_MAX_MS;
-}
-
 /*
  * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads
  * it itself: a message that was pushed after a pause must not run.
@@ -52,8 +34,10 @@ static void ask_paused(struct worker *w, int64_t due_ms)
 
 static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 {
-	int64_t block = n == 1 && !w->fetcher.busy && may_block(w) ? block_ms(w, now_ms) : 0;
+	int64_t block = admission_may_block(w, n) ? w->session.owner.lease_ms / 8 : 0;
 
+	if (block > BLOCK_MAX_MS)
+		block = BLOCK_MAX_MS;
 	tray_ask(&w->trays, tray, n);
 	if (now_ms < w->fetcher.oom_until_ms)
 		for (int i = 0; i < n; i++)
@@ -65,6 +49,8 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 	for (int i = 0; i < n; i++)
 		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
 	w->fetcher.asked_us = w->now_us;
+	if (block > 0)
+		throttle_rests(w);
 	/* Redis answers this right behind the message, so the message does not wait for another round trip. */
 	if (block > 0 && w->fetcher.fetched_us != 0 && w->now_us - w->fetcher.fetched_us < RECENT_US)
 		ask_paused(w, now_ms + block + REDIS_TIMEOUT_MS);
@@ -73,11 +59,18 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 {
 	bool probe = breaker_until_ms(w->env->board) != 0;
+	enum worker_hold hold = admission_judge(w).hold;
+	int n, starts = throttle_starts(w);	/* 0: it may block without one, and asks when a message has come */
 
-	if (admission_judge(w).hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
+	if (hold == WORKER_THROTTLED && tray_count(&w->trays, ITEM_WAITING) == 0)
+		throttle_ask(w, admission_count(w), true, now_ms);
+	if (hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
 		return;
 	pacing_probes(&w->pacing, probe);
-	send_fetch(w, tray_find_empty(&w->trays), admission_count(w), now_ms);
+	n = admission_count(w);
+	if (n > starts && starts > 0)
+		n = starts;
+	send_fetch(w, tray_find_empty(&w->trays), n, now_ms);
 }
 
 void fetcher_init(struct worker *w)
@@ -146,7 +139,9 @@ static void free_memory(struct worker *w)
 static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays.tray[tray];
-	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US,
+	/* a fetch for starts that were given does not block: the messages were there */
+	bool given = throttle_starts(w) > 0 && throttle_starts(w) < INT_MAX,
+	    at_once = given || w->now_us - w->fetcher.asked_us < AT_ONCE_US,
 	    waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
 	int asked = t->asked;
 
@@ -257,8 +252,19 @@ static void unblock_fetch(struct worker *w, int64_t now_ms)
 	}
 }
 
+/* As after a fetch that brought nothing: the next one blocks, or looks again soon while messages are in flight. */
+static void found_none(struct worker *w, int64_t now_ms)
+{
+	w->fetcher.busy = false;
+	pacing_full(&w->pacing, false);
+	if (!tray_none_in_flight(&w->trays))
+		pacing_pause_ahead(&w->pacing, now_ms + AHEAD_MS);
+}
+
 void fetcher_tick(struct worker *w, int64_t now_ms)
 {
+	if (throttle_found_none(&w->throttle))
+		found_none(w, now_ms);
 	fetch_if_admitted(w, now_ms);
 	unblock_fetch(w, now_ms);
 }

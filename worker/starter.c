@@ -53,6 +53,7 @@ void starter_started(struct worker *w, struct place p)
 		pacing_progressed(&w->pacing, 0, w->now_us);
 	w->starter.solo_running = item->solo;
 	tray_start(&w->trays, p);
+	throttle_started(w);
 	atomic_fetch_add(&w->env->slot->serial, 1);
 	if (w->starter.job.redelivered)
 		atomic_fetch_add(&w->env->slot->counters[COUNT_REDELIVERED], 1);
@@ -135,7 +136,7 @@ struct place starter_next(struct worker *w)
 	const struct place none = { -1, -1 };
 	struct place p = tray_next(&w->trays);
 
-	if (p.tray == -1 || w->starter.solo_running)
+	if (p.tray == -1 || w->starter.solo_running || throttle_starts(w) <= 0)
 		return none;
 	if (tray_item(&w->trays, p)->solo && !is_alone(w, p)) {
 		/* more such messages may follow: fetch one at a time, not to hand them back again and again */
@@ -187,15 +188,23 @@ static void relieve_slow(struct worker *w, int64_t now_ms)
 	settle_relieve(w, none);
 }
 
+/* When a waiting message may start, as start_at_ms() says, if the rate allows it. */
+static int64_t start_but_for_rate_ms(const struct worker *w, int64_t now_ms)
+{
+	if (w->fetcher.asking_paused || w->expiry.asking || !starter_may_start(w) || w->starter.runner->room(w) <= 0)
+		return INT64_MAX;
+	return w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : 0;
+}
+
 /*
  * When a waiting message may start: 0: now; INT64_MAX: after an event. A message that may start now, and did not, waits
  * for an event, too: the end of a message that runs alone, answers to moves, notes or evidence.
  */
 static int64_t start_at_ms(const struct worker *w, int64_t now_ms)
 {
-	if (w->fetcher.asking_paused || w->expiry.asking || !starter_may_start(w) || w->starter.runner->room(w) <= 0)
-		return INT64_MAX;
-	return w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : 0;
+	int64_t at_ms = start_but_for_rate_ms(w, now_ms);
+
+	return at_ms == 0 && throttle_starts(w) <= 0 ? throttle_next_ms(w, now_ms) : at_ms;
 }
 
 static bool queue_lets_start(const struct worker *w)
@@ -215,6 +224,15 @@ static bool handler_lets_start(struct worker *w)
 	return p.tray != -1 && tray_item(&w->trays, p)->fresh;
 }
 
+/* Only the rate keeps the messages that wait in trays. */
+static void ask_for_starts(struct worker *w, int waiting, int64_t now_ms)
+{
+	int room = w->starter.runner->room(w);
+
+	if (start_but_for_rate_ms(w, now_ms) == 0)
+		throttle_ask(w, waiting < room ? waiting : room, false, now_ms);
+}
+
 void starter_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
@@ -224,6 +242,8 @@ void starter_tick(struct worker *w, int64_t now_ms)
 		settle_relieve(w, none);
 		return;
 	}
+	if (waiting > 0 && throttle_starts(w) <= 0)
+		ask_for_starts(w, waiting, now_ms);
 	if (waiting > 0 && start_at_ms(w, now_ms) == 0) {
 		w->starter.may_start_us = w->now_us;
 		fence_announce(w);

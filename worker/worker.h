@@ -22,6 +22,7 @@
 #include "worker/session.h"
 #include "worker/settle.h"
 #include "worker/starter.h"
+#include "worker/throttle.h"
 #include "worker/too_large.h"
 #include "worker/tray.h"
 #include "worker/undeliverable.h"
@@ -39,6 +40,7 @@
  *	tray		the trays and the messages in them
  *	admission	whether the worker fetches now; if not, why, and until when
  *	fetcher		how the worker fetches messages
+ *	throttle	the starts that the rate of the queue allows
  *	pacing		how many it fetches: by how long the last ones took
  *	notes		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be
  *			verified
@@ -66,6 +68,7 @@ struct worker {
 	struct trays trays;
 	struct admission admission;
 	struct fetcher fetcher;
+	struct throttle throttle;
 	struct pacing pacing;
 	struct notes notes;
 	struct evidence evidence;

@@ -75,6 +75,7 @@
 	QUEUE(operations, NEEDS_CONNECTION, "no retry or deletion of dead letters is unfinished") \
 	QUEUE(bounds, NEEDS_CONNECTION, "no queue has more dead letters than dead_letter allows") \
 	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
+	QUEUE(throttle, NEEDS_CONNECTION, "every host has the same rate") \
 	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \
 	QUEUE(shared, NEEDS_CONNECTION, "no wrapper of quredis reaches other programs") \
 	QUEUE(workers, NEEDS_CONNECTION, "every queue with messages has workers") \

@@ -22,8 +22,8 @@ extern const char *const slot_state_names[];			/* "free", "starting", … */
 enum worker_hold {
 	WORKER_ADMITTED, WORKER_LEAVES, WORKER_CONNECTS, WORKER_QUIET, WORKER_GATE_SHUT, WORKER_PAUSED, WORKER_BREAKER,
 	    WORKER_LOADS, WORKER_LEASE_IN_DOUBT,
-	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_ENOUGH, WORKER_TOO_FEW,
-	    WORKER_NO_TRAY,
+	WORKER_PUT_OFF, WORKER_FETCHING, WORKER_MOVES, WORKER_ALONE, WORKER_NOTES, WORKER_THROTTLED, WORKER_ENOUGH,
+	    WORKER_TOO_FEW, WORKER_NO_TRAY,
 	WORKER_HOLDS
 };
 /* The name of the hold. NULL: the worker waits for nothing, or no hold has this number */
@@ -102,6 +102,11 @@ struct slot {
 	 */
 	_Atomic uint32_t not_started;
 	_Atomic int64_t next_start_ms;
+	/*
+	 * Worker: CLOCK_MONOTONIC, ms: when the rate of its queue allows its next start, or allowed the last one; 0: no
+	 * message waits here for that. Readers: the judge.
+	 */
+	_Atomic int64_t throttled_ms;
 	/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	struct slot_text progress;
 	/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */

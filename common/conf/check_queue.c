@@ -160,6 +160,14 @@ static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 			    persistent_only[i]);
 }
 
+static void check_rate(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->rate.n == 0 && conf_given_in_queue(l, q, "burst") &&
+	    conf_queue_origin(q, "rate")->kind != CONF_ORIGIN_BAD)
+		conf_warning(l, conf_queue_origin(q, "burst"), "queue %s: burst has no effect without rate",
+		    conf_shown_name(q));
+}
+
 /* ---- dead letters ---- */
 
 /* Age, number and forwarding of dead letters are taken from their records. */
@@ -345,6 +353,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);
+	check_rate(l, q);
 	conf_check_function(l, q);
 	check_dead_letter(l, q);
 	check_shared(l, q);

@@ -35,6 +35,7 @@ struct conf *conf_new(void)
 
 	unset_values(&conf_schema_global, conf);
 	conf->origins = alloc_zero(conf_schema_global.n, sizeof(*conf->origins));
+	conf->loaded_ms = clock_realtime_ms();
 	conf->files = alloc_zero(1, sizeof(*conf->files));
 	return conf;
 }
@@ -152,6 +153,7 @@ const char *const conf_private_suffixes[CONF_PRIVATE_KEYS] = {
 	[CONF_PRIVATE_STATS] = ":stats",
 	[CONF_PRIVATE_PAUSED] = ":paused",
 	[CONF_PRIVATE_CANCELS] = ":cancels",
+	[CONF_PRIVATE_THROTTLE] = ":throttle",
 	[CONF_PRIVATE_SWEEPER] = ":sweeper",
 	[CONF_PRIVATE_NOTES] = ":notes",
 	[CONF_PRIVATE_RATE] = ":rate:*",

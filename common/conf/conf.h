@@ -41,6 +41,12 @@ struct conf_backoff {
 	double jitter;		/* 0..1: the random share of the delay */
 };
 
+/* At most n starts in each per_ms, and burst at once; n 0: no limit. */
+struct conf_rate {
+	int64_t n, per_ms;
+};
+#define CONF_RATE_PER_MAX_MS (INT64_C(24) * 60 * 60 * 1000)
+
 struct conf_run_as {
 	char *user;		/* NULL: the supervisor's own */
 	char *group;		/* NULL: the user's */
@@ -128,6 +134,8 @@ struct conf_queue {
 	enum conf_outcome exit_codes[256];
 	struct { int failures; } breaker;
 	int recovery_attempts;
+	struct conf_rate rate;
+	int64_t burst;			/* starts that may come at once; without rate it has no effect */
 	int64_t ttl_ms;
 	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
 	struct conf_dead_letter dead_letter;
@@ -202,6 +210,7 @@ struct conf {
 	size_t nschedules;
 	struct conf_origin *origins;	/* of what is above the queues */
 	char **files;			/* what was read, in order; NULL at the end */
+	int64_t loaded_ms;		/* ms since 1970: when they were read */
 };
 
 /* All errors and warnings, in the order of the files; each text is "FILE:LINE: EXPECTED". */
@@ -293,6 +302,9 @@ const char *conf_redis_dir_flaw(const struct conf *conf, const struct stat *st);
 /* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the
  * values that `env` sets, with a comment. Except for these it parses again to an equal configuration. */
 void conf_print(const struct conf *conf, FILE *out);
+/* "100/1m", as in a file. Returns out. */
+#define CONF_RATE_TEXT_SIZE 64
+const char *conf_rate_text(const struct conf_rate *r, char out[CONF_RATE_TEXT_SIZE]);
 
 int64_t conf_timeout_ms(const struct conf_queue *q);	/* of a run without a sign of life */
 /* of a run with them; a persistent handler with BEAT and without max_duration is not bounded */
@@ -310,8 +322,8 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
  */
 enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE,
     CONF_PRIVATE_STATS,
-	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE,
-	    CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
+	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_THROTTLE, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES,
+	    CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
 	CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);

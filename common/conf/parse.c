@@ -143,7 +143,8 @@ static struct conf_raw raw_of(const config_setting_t *s, const char ***texts)
 static char *not_value(const struct conf_key *key, const struct conf_raw *raw)
 {
 	bool quote = key->type == CONF_TYPE_DURATION || key->type == CONF_TYPE_SIZE || key->type == CONF_TYPE_CHOICE ||
-	    key->type == CONF_TYPE_BOOL || key->type == CONF_TYPE_PATH || key->type == CONF_TYPE_OCTAL;
+	    key->type == CONF_TYPE_BOOL || key->type == CONF_TYPE_PATH || key->type == CONF_TYPE_OCTAL ||
+	    key->type == CONF_TYPE_RATE;
 
 	switch ((int)raw->kind) {
 	case CONF_RAW_BOOL:

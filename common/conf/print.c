@@ -88,10 +88,18 @@ static void print_codes(const enum conf_outcome codes[256], FILE *out)
 	fputs(" }", out);
 }
 
+const char *conf_rate_text(const struct conf_rate *r, char out[CONF_RATE_TEXT_SIZE])
+{
+	char per[UNITS_SIZE];
+
+	snprintf(out, CONF_RATE_TEXT_SIZE, "%lld/%s", (long long)r->n, units_format_duration(r->per_ms, per));
+	return out;
+}
+
 void conf_value_print(const struct conf_key *key, const void *base, FILE *out)
 {
 	const void *field = conf_field_const(base, key);
-	char text[UNITS_SIZE];
+	char text[UNITS_SIZE], rate[CONF_RATE_TEXT_SIZE];
 
 	switch (key->type) {
 	case CONF_TYPE_BOOL:
@@ -125,6 +133,9 @@ void conf_value_print(const struct conf_key *key, const void *base, FILE *out)
 		break;
 	case CONF_TYPE_OCTAL:
 		fprintf(out, "\"%03o\"", *(const mode_t *)field);
+		break;
+	case CONF_TYPE_RATE:
+		fprintf(out, "\"%s\"", conf_rate_text(field, rate));
 		break;
 	case CONF_TYPE_CODES:
 		print_codes(field, out);
@@ -170,6 +181,10 @@ char *conf_value_expected(const struct conf_key *key)
 		return alloc_string("a list of texts such as [\"one\", \"two\"]");
 	case CONF_TYPE_CHOICE:
 		return expected_choice(key);
+	case CONF_TYPE_RATE:
+		return alloc_format("a rate in quotes such as \"100/1m\": a number, %lld to %lld, and a duration, "
+		    "1ms to %s", (long long)key->min, (long long)key->max,
+		    units_format_duration(CONF_RATE_PER_MAX_MS, most));
 	case CONF_TYPE_OCTAL:
 		return alloc_string("an octal number in quotes such as \"077\"");
 	default:

@@ -174,6 +174,9 @@ static const struct conf_key queue_keys[] = {
 	KEY("breaker.failures", INT, breaker.failures, .fallback = "0", RANGE(0, 64)),
 	KEY("recovery_attempts", INT, recovery_attempts, .fallback = "1", RANGE(0, 1000)),
 
+	KEY("rate", RATE, rate, RANGE(1, 1000000)),
+	KEY("burst", COUNT, burst, .fallback = "1", RANGE(1, 1000000)),
+
 	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY)),
 	KEY("done.keep", COUNT, done.keep, RANGE(1, COUNT_MAX)),
 	KEY("done.max_age", DURATION, done.max_age_ms, .fallback = "1h", RANGE(SECOND, 3650 * DAY)),

@@ -24,6 +24,7 @@ enum conf_type {
 	CONF_TYPE_STRINGS,	/* char **, any text, at least one */
 	CONF_TYPE_CHOICE,	/* an enum, by conf_key.choices */
 	CONF_TYPE_OCTAL,	/* mode_t */
+	CONF_TYPE_RATE,		/* struct conf_rate */
 	CONF_TYPE_CODES,	/* enum conf_outcome[256] */
 	CONF_TYPES
 };

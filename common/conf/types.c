@@ -3,6 +3,7 @@
  * schema.c gives each key its type.
  */
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,23 @@ static int read_octal(const struct conf_key *key, const struct conf_raw *raw, vo
 	return 0;
 }
 
+/* "100/1m": a number, and the time for which it counts. */
+static int read_rate(const struct conf_key *key, const struct conf_raw *raw, void *field)
+{
+	struct conf_rate rate;
+	char *end;
+
+	if (raw->kind != CONF_RAW_STRING || raw->string[0] < '0' || raw->string[0] > '9')
+		return -1;
+	errno = 0;
+	rate.n = strtoll(raw->string, &end, 10);
+	if (errno != 0 || *end != '/' || in_range(key, rate.n) == -1 ||
+	    units_parse_duration(end + 1, &rate.per_ms) == -1 || rate.per_ms < 1 || rate.per_ms > CONF_RATE_PER_MAX_MS)
+		return -1;
+	*(struct conf_rate *)field = rate;
+	return 0;
+}
+
 /* ---- text ---- */
 
 static bool has_control(const char *s)
@@ -196,11 +214,13 @@ static int read_codes(const struct conf_key *key, const struct conf_raw *raw, vo
 		memcpy(to, from, sizeof(type));                                                    \
 	}
 typedef enum conf_outcome codes[256];
+typedef struct conf_rate rate;
 SCALAR(bool)
 SCALAR(int)
 SCALAR(int64_t)
 SCALAR(double)
 SCALAR(mode_t)
+SCALAR(rate)
 SCALAR(codes)
 
 static bool equal_string(const void *a, const void *b)
@@ -244,6 +264,7 @@ static const struct type_ops types[CONF_TYPES] = {
 	[CONF_TYPE_STRINGS] = { read_strings, equal_strings, copy_strings_field, free_strings },
 	[CONF_TYPE_CHOICE] = { read_choice, equal_int, copy_int, NULL },
 	[CONF_TYPE_OCTAL] = { read_octal, equal_mode_t, copy_mode_t, NULL },
+	[CONF_TYPE_RATE] = { read_rate, equal_rate, copy_rate, NULL },
 	[CONF_TYPE_CODES] = { read_codes, equal_codes, copy_codes, NULL },
 };
 

@@ -16,8 +16,9 @@
 
 /* By rank: of several holds the last one counts, since an operator must know it first. */
 enum hold {
-	HOLD_NONE, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_HELD, HOLD_RECOVERING, HOLD_LOADING, HOLD_BREAKER,
-	HOLD_NO_PROCESS, HOLD_NO_WORKER, HOLD_ERROR, HOLD_REFUSED, HOLD_NO_REDIS, HOLD_BACKOFF, HOLD_QUARANTINE,
+	HOLD_NONE, HOLD_THROTTLED, HOLD_QUIET, HOLD_DRAINING, HOLD_PAUSED, HOLD_HELD, HOLD_RECOVERING, HOLD_LOADING,
+	HOLD_BREAKER, HOLD_NO_PROCESS, HOLD_NO_WORKER, HOLD_ERROR, HOLD_REFUSED, HOLD_NO_REDIS, HOLD_BACKOFF,
+	HOLD_QUARANTINE,
 	HOLDS
 };
 
@@ -94,6 +95,8 @@ struct hold_slots {
 		int ready;		/* of the serving ones, those whose handler is READY now */
 		int able;		/* those that have started a message, and could start the last one */
 		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
+		/* of the serving ones, the one that the rate lets start first; NULL: none waits for that */
+		const struct slot *throttled;
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
 	} of_queue[SCOREBOARD_QUEUES];
 	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */

@@ -13,6 +13,14 @@
 
 /* ---- reading ---- */
 
+/* The rate lets this worker start a message before the other one; before NULL: no worker waits for that yet. */
+static bool starts_before(const struct slot *s, const struct slot *other)
+{
+	int64_t at_ms = atomic_load(&s->throttled_ms);
+
+	return at_ms != 0 && (other == NULL || at_ms < atomic_load(&other->throttled_ms));
+}
+
 static void read_worker(const struct scoreboard *b, int place, struct hold_workers *w)
 {
 	const struct slot *s = &b->slots[place];
@@ -26,6 +34,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 		w->ready++;
 	if (atomic_load(&s->failed_ms) > (w->failed == NULL ? 0 : atomic_load(&w->failed->failed_ms)))
 		w->failed = s;
+	if (starts_before(s, w->throttled))
+		w->throttled = s;
 	if (atomic_load(&s->not_started) != 0) {
 		w->unable++;
 		if (w->starts == NULL || atomic_load(&s->next_start_ms) < atomic_load(&w->starts->next_start_ms))
@@ -170,6 +180,11 @@ struct hold_view {
 	bool stops;			/* the error: nothing of the queue works; otherwise a part of it fails */
 };
 
+static const char *judge_throttled(const struct hold_view *v)
+{
+	return v->w->throttled != NULL ? "its rate allows no start now" : NULL;
+}
+
 static const char *judge_quiet(const struct hold_view *v)
 {
 	return atomic_load(&v->q->master.quiet) != 0 ? "an operator stopped its fetches" : NULL;
@@ -257,6 +272,7 @@ static const char *judge_quarantine(const struct hold_view *v)
 }
 
 static const char *(*const judges[HOLDS])(const struct hold_view *v) = {
+	[HOLD_THROTTLED] = judge_throttled,
 	[HOLD_QUIET] = judge_quiet, [HOLD_DRAINING] = judge_draining, [HOLD_PAUSED] = judge_paused,
 	[HOLD_HELD] = judge_held, [HOLD_RECOVERING] = judge_recovering, [HOLD_LOADING] = judge_loading,
 	[HOLD_BREAKER] = judge_breaker, [HOLD_NO_PROCESS] = judge_no_process,

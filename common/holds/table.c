@@ -10,6 +10,10 @@ const char *const hold_level_names[HOLD_LEVELS] =
 const struct hold_words holds_table[HOLDS] = {
 	[HOLD_NONE] = { .name = "running", .level = HOLD_WELL, .setter = "no process", .end = "a hold is set",
 	    .text = "its workers fetch" },
+	[HOLD_THROTTLED] = { .name = "throttled", .level = HOLD_ORDERED, .setter = "its rate",
+	    .end = "the next start is due",
+	    .text = "messages wait until its rate allows the next start",
+	    .advice = "wait, or raise rate or burst in the configuration" },
 	[HOLD_QUIET] = { .name = "quiet", .level = HOLD_ORDERED,
 	    .setter = "an operator of this host", .end = "quredis quiet --off", .shut = true,
 	    .text = "an operator stopped fetching on this host",

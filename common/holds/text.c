@@ -144,7 +144,10 @@ static void add_next_attempt(const struct scoreboard *b, const struct board_queu
 	    *connects = holds_next_to_connect(q, b, slots);
 	const char *with_message = "; next attempt with the next message";
 
-	if (judged->hold == HOLD_BREAKER && !judged->shut)
+	if (judged->hold == HOLD_THROTTLED && slots->of_queue[q - b->queues].throttled != NULL)
+		add_next(atomic_load(&slots->of_queue[q - b->queues].throttled->throttled_ms), now_ms, "next start", "",
+		    out);
+	else if (judged->hold == HOLD_BREAKER && !judged->shut)
 		add_next(atomic_load(&q->workers.breaker.until_ms), now_ms, "next attempt", with_message, out);
 	else if (judged->hold == HOLD_NO_PROCESS && !judged->shut && starts != NULL &&
 	    atomic_load(&starts->not_started) != 0)

@@ -66,6 +66,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.stats = private_key(base, CONF_PRIVATE_STATS, ""),
 		.paused = private_key(base, CONF_PRIVATE_PAUSED, ""),
 		.cancels = private_key(base, CONF_PRIVATE_CANCELS, ""),
+		.throttle = private_key(base, CONF_PRIVATE_THROTTLE, ""),
 		.sweeper = private_key(base, CONF_PRIVATE_SWEEPER, ""),
 		.notes = private_key(base, CONF_PRIVATE_NOTES, ""),
 		.schedules = private_key(base, CONF_PRIVATE_SCHEDULES, ""),
@@ -104,7 +105,7 @@ void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->unique, k->delayed,
 	    k->delayed_apart, k->done, k->stats, k->paused,
-		k->cancels, k->sweeper, k->notes, k->schedules,
+		k->cancels, k->throttle, k->sweeper, k->notes, k->schedules,
 		k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
 		    k->operations, k->redriven,
 		k->registered };

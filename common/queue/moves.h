@@ -29,8 +29,8 @@ struct queue_keys {		/* every string is owned */
 	/* a sorted set for producers: pushes that they delayed */
 	char *pushed;
 	char *unique;						/* begins the keys of queue_push_unique() */
-	char *delayed, *delayed_apart, *done, *stats, *paused, *cancels, *sweeper, *notes;	/* private keys */
-	char *schedules;					/* the same */
+	/* private keys */
+	char *delayed, *delayed_apart, *done, *stats, *paused, *cancels, *throttle, *sweeper, *notes, *schedules;
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
 	char *log, *forwarded, *claimed, *operations, *redriven;

@@ -58,6 +58,7 @@ static const struct {
 	{ FIELD(registered), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(cancels), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(throttle), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(schedules), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },

@@ -47,7 +47,7 @@ static const char *const types[CONF_TYPES] = {
 	[CONF_TYPE_BOOL] = "boolean", [CONF_TYPE_INT] = "integer", [CONF_TYPE_COUNT] = "integer",
 	[CONF_TYPE_DURATION] = "duration", [CONF_TYPE_SIZE] = "size", [CONF_TYPE_FLOAT] = "number",
 	[CONF_TYPE_STRING] = "string", [CONF_TYPE_PATH] = "absolute path", [CONF_TYPE_STRINGS] = "list of strings",
-	[CONF_TYPE_OCTAL] = "octal string", [CONF_TYPE_CODES] = "group of lists",
+	[CONF_TYPE_OCTAL] = "octal string", [CONF_TYPE_RATE] = "rate", [CONF_TYPE_CODES] = "group of lists",
 };
 
 static void range(const struct conf_key *k)

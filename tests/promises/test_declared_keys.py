@@ -127,7 +127,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     queues = [queue("mail", handler(FAILING), max_attempts=2, backoff={"base": "50ms"}, ttl="1h", done={"keep": 100}, batch={"max": 1},
                     dead_letter={"forward_to": "other"}),
               queue("other", handler("cat >/dev/null"), workers=0),
-              queue("short", handler("exit 1"), dead_letter={"ttl": "1s", "discard": True}),
+              queue("short", handler("exit 1"), rate="100/1s", dead_letter={"ttl": "1s", "discard": True}),
               queue("kept", handler("exit 1"), dead_letter={"ttl": "1s", "archive": str(tmp)}),
               queue("shared", handler("cat >/dev/null; exit 1"), shared=True)]
     d = quredisd(redis={"url": checked.url}, queues=queues, supervisor={"lease": "1s"}, health={"enabled": True, "interval": "1s"},

@@ -11,7 +11,7 @@ import pytest
 from harness import leave_one_descriptor, queue, sources, wait_for
 from harness.console import Console
 
-ATTEMPT = re.compile(r"; (next attempt|the next one starts) .*$")      # only `status` knows times
+ATTEMPT = re.compile(r"; (next attempt|next start|the next one starts) .*$")      # only `status` knows times
 AGO = re.compile(r" [\d.]+\w+ ago(?=;|$)")
 ALL = {"nodes", "top", "health", "log", "metrics", "textfile", "doctor", "console"}
 WORD_ONLY = {"top", "metrics", "textfile"}
@@ -24,6 +24,10 @@ def queue_of(hold):
 
 
 # ---- one situation for each hold ----
+
+def use_up_the_rate(_, c, name):
+    c.lpush(f"ingress:{name}", "x", "y")
+
 
 def stop_fetches(d, _, name):
     d.quredis("quiet", name)
@@ -87,6 +91,7 @@ Situation = collections.namedtuple("Situation", "cause unasked workers", default
 READERS = ("nodes", "top", "health", "metrics", "console")
 SITUATIONS = {
     "running": Situation(None, {"doctor": "finds what is wrong only"}),
+    "throttled": Situation(use_up_the_rate),
     "quiet": Situation(stop_fetches),
     "draining": Situation(leave_the_configuration),     # for doctor; for the others the supervisor stops, since they show the configured queues
     "paused": Situation(pause),
@@ -192,7 +197,7 @@ def test_every_face_says_the_same(redis_server, quredisd, tmp, tag):
     (tmp / "typo").write_text("#!/usr/bin/pyhton3\n")
     (tmp / "typo").chmod(0o755)
     handlers = {"breaker": str(tmp / "typo"), "draining": ["/bin/sleep", "100"], "loading": ["/bin/sleep", "1000"]}
-    more = {"loading": {"mode": "persistent", "ready": True, "start_timeout": "1h"}}
+    more = {"throttled": {"rate": "1/1h"}, "loading": {"mode": "persistent", "ready": True, "start_timeout": "1h"}}
     d = quredisd(start=False, redis=server, supervisor={"node": "web1", "drain_timeout": "60s"}, health={"enabled": True, "interval": "1h"},
                  metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"},
                  queues=[queue(queue_of(h), handlers.get(h, "/bin/cat"), workers=s.workers, **more.get(h, {})) for h, s in SITUATIONS.items()] +

@@ -57,6 +57,8 @@ char *conf_other_value(const struct conf_key *key)
 		buffer_format(&b, "\"%s\"", key->choices[last]);
 	else if (key->type == CONF_TYPE_STRINGS)
 		buffer_format(&b, "[\"/other\", \"x\"]");
+	else if (key->type == CONF_TYPE_RATE)
+		buffer_format(&b, "\"%lld/1m\"", (long long)key->max);
 	else if (key->type == CONF_TYPE_OCTAL)
 		buffer_format(&b, "\"0123\"");
 	else if (key->type == CONF_TYPE_CODES)

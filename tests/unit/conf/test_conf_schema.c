@@ -247,6 +247,8 @@ static const struct conf_raw *raw_other(const struct conf_key *key)
 		raw.string = key->choices[1];
 		if (conf_default_text(key) != NULL && strcmp(raw.string, conf_default_text(key)) == 0)
 			raw.string = key->choices[0];
+	} else if (key->type == CONF_TYPE_RATE) {
+		raw.string = "7/1m";
 	} else if (key->type == CONF_TYPE_OCTAL) {
 		raw.string = "0123";
 	} else if (key->type == CONF_TYPE_CODES) {

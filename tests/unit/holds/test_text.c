@@ -72,6 +72,19 @@ TEST(a_lost_connection_has_its_error_and_the_next_attempt, setup, master_teardow
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
+TEST(a_throttled_queue_has_the_time_of_its_next_start, setup, master_teardown)
+{
+	atomic_store(&slot_of(0)->throttled_ms, 9000);
+	atomic_store(&slot_of(1)->throttled_ms, 3500);
+	assert_string_equal(explained(1000), "its rate allows no start now; next start in 2.5s");
+	assert_int_equal(judged.hold, HOLD_THROTTLED);
+	assert_false(judged.shut);
+	assert_string_equal(explained(3500), "its rate allows no start now");
+	for (int i = 0; i < 2; i++)
+		atomic_store(&slot_of(i)->throttled_ms, 0);
+	assert_null(explained(1000));
+}
+
 /* Redis cut off a worker, and answered another. The answer is not the reason of the loss. */
 TEST(the_text_is_that_of_the_worst_error, setup, master_teardown)
 {

@@ -116,6 +116,23 @@ static void want_notes(void)
 	tray_set_notes(&w->trays, 0, NOTES_WANTED);
 }
 
+static const struct conf_rate hourly = { .n = 1, .per_ms = 3600000 };
+
+/* Messages wait in ingress, as the last fetch has shown. */
+static void use_up_the_rate(void)
+{
+	fixture.queue.rate = hourly;
+	w->fetcher.busy = true;
+	w->throttle.at_ms = fixture_now_ms() + 300;
+}
+
+static void have_a_message_without_a_start(void)
+{
+	fixture.queue.rate = hourly;
+	FILL(0, "a");
+	w->throttle.asking = true;
+}
+
 static void find_too_few(void)
 {
 	FILL(0, "a");
@@ -156,6 +173,8 @@ static const struct situation {
 	{ acknowledge, WORKER_MOVES, SLOT_SETTLING, BY_EVENT },
 	{ run_alone, WORKER_ALONE, SLOT_SETTLING, BY_EVENT },
 	{ want_notes, WORKER_NOTES, SLOT_SETTLING, BY_EVENT },
+	{ use_up_the_rate, WORKER_THROTTLED, SLOT_WAITING, 300 },
+	{ have_a_message_without_a_start, WORKER_THROTTLED, SLOT_WAITING, BY_EVENT },
 	{ run, WORKER_ENOUGH, SLOT_RUNNING, BY_EVENT },
 	{ find_too_few, WORKER_TOO_FEW, SLOT_SETTLING, 20 },
 	{ fill_each_tray, WORKER_NO_TRAY, SLOT_SETTLING, BY_EVENT },

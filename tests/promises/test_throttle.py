@@ -1,0 +1,183 @@
+"""The rate of a queue: starts of handlers on all hosts, counted by what the handlers themselves write."""
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+
+STAMP = "cat >/dev/null; date +%s.%N >>@LEDGER@"
+KEY = "quredis:of:ingress:mail:throttle"
+
+
+def starts(ledger):
+    return sorted(float(line) for line in ledger.lines())
+
+
+def most_within(times, seconds):
+    """The most starts within any stretch of so many seconds."""
+    most, first = 0, 0
+    for last, at in enumerate(times):
+        while at - times[first] >= seconds:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def limited(body, rate, **keys):
+    return queue("mail", body, **{"workers": 3, "rate": rate, **keys})
+
+
+def assert_keeps(times, rate, burst=1, seconds=1.0):
+    """A start shows some time after it was given: half a second of slack for a process on a busy machine."""
+    assert most_within(times, seconds) <= rate * (seconds + 0.5) + burst
+    assert most_within(times, 3 * seconds) <= rate * (3 * seconds + 0.5) + burst
+
+
+@pytest.mark.limit(120)
+def test_a_rate_counts_the_starts_of_all_hosts(redis, quredisd, handler, ledger, tag):
+    """
+    Three supervisors with a backlog: at least 0.98 of the rate, and never more than it and the burst. Starts for which a worker comes too
+    late are lost, so only the best three seconds count on a busy machine.
+    """
+    c = redis.client()
+    body = handler(STAMP)
+    for n in range(240):
+        c.lpush("ingress:mail", f"m{n}")
+    for node in "abc":
+        quredisd(queues=[limited(body, "30/1s")], supervisor={"node": tag + node})
+    wait_for(lambda: len(ledger.lines()) == 240, 60)
+    assert_keeps(starts(ledger), 30)
+    assert most_within(starts(ledger), 3) >= 0.98 * 30 * 3
+
+
+@pytest.mark.limit(120)
+def test_a_rate_holds_while_workers_are_killed(redis, quredisd, handler, ledger, tag):
+    c = redis.client()
+    body = handler(STAMP)
+    supervisors = [quredisd(queues=[limited(body, "20/1s")], supervisor={"node": tag + node}) for node in "ab"]
+    for n in range(120):
+        c.lpush("ingress:mail", f"m{n}")
+    for n in range(8):
+        wait_for(lambda: len(ledger.lines()) >= 12 * (n + 1), 30)
+        workers = wait_for(lambda: list(supervisors[n % 2].workers("mail").values()), 30)
+        os.kill(workers[n % len(workers)], signal.SIGKILL)
+    wait_for(lambda: sum(c.llen(k) for k in ("ingress:mail", "escape:mail")) + len(c.keys("transit:mail:*:[012]")) == c.llen("escape:mail"), 60)
+    assert_keeps(starts(ledger), 20)
+
+
+@pytest.mark.limit(120)
+def test_messages_that_wait_for_their_start_stay_in_ingress(redis, quredisd, handler, ledger):
+    """At most one for each worker is in a tray; the state says when the next one starts; workers ask Redis as seldom as idle ones."""
+    c = redis.client()
+    d = quredisd(queues=[limited(handler(STAMP), "1/1h", burst=2)])
+    d.wait_event("queue_recovered", queue="mail")
+    for n in range(50):
+        c.lpush("ingress:mail", f"m{n}")
+    wait_for(lambda: len(ledger.lines()) == 2, 30)
+    shown = wait_for(lambda: (s := status(d, "mail"))["state"] == "throttled" and s, 30)
+    assert shown["reason"].startswith("its rate allows no start now; next start in "), shown
+    assert d.wait_event("queue_state", queue="mail", state="throttled")
+    asked = c.info("commandstats")["cmdstat_evalsha"]["calls"]
+    since = time.monotonic()
+    wait_for(lambda: time.monotonic() - since > 6, 30)      # the number of questions in a time is what the test is about
+    assert c.llen("ingress:mail") >= 50 - 2 - 3
+    assert len(ledger.lines()) == 2
+    assert c.info("commandstats")["cmdstat_evalsha"]["calls"] - asked < 60
+    assert d.stop() == 0
+    assert c.llen("ingress:mail") == 48 and c.llen("escape:mail") == 0
+
+
+@pytest.mark.limit(120)
+def test_a_start_that_was_given_does_not_wait_for_a_message(redis, quredisd, handler, ledger):
+    """Idle workers hold no starts: after a burst is used, a second one is not to be had at once."""
+    c = redis.client()
+    d = quredisd(queues=[limited(handler(STAMP), "1/20s", workers=4, burst=4, batch={"max": 8})])
+    d.wait_event("queue_recovered", queue="mail")
+    for _ in range(2):
+        for n in range(3):
+            c.lpush("ingress:mail", f"m{n}")
+        wait_for(lambda: c.exists(KEY), 30)
+    wait_for(lambda: status(d, "mail")["state"] == "throttled", 30)
+    assert len(ledger.lines()) <= 4
+
+
+@pytest.mark.limit(120)
+def test_a_reload_changes_the_rate_at_once(redis, quredisd, handler, ledger):
+    c = redis.client()
+    body = handler(STAMP)
+    d = quredisd(queues=[limited(body, "1/1h")])
+    for n in range(20):
+        c.lpush("ingress:mail", f"m{n}")
+    wait_for(lambda: status(d, "mail")["state"] == "throttled" and len(ledger.lines()) == 1, 30)
+    d.reload(queues=[limited(body, "50/1s")])
+    wait_for(lambda: len(ledger.lines()) == 20, 30)
+    d.reload(queues=[queue("mail", body, workers=1)])
+    c.lpush("ingress:mail", "x")
+    wait_for(lambda: len(ledger.lines()) == 21, 30)
+    assert status(d, "mail")["state"] == "running"
+
+
+@pytest.mark.limit(120)
+def test_retries_count_as_starts(redis, quredisd, handler, ledger):
+    c = redis.client()
+    quredisd(queues=[limited(handler(STAMP + "; exit 1"), "5/1s", max_attempts=3, backoff={"base": "1ms", "cap": "1ms"})])
+    c.lpush("ingress:mail", *range(10))
+    wait_for(lambda: c.llen("escape:mail") == 10, 60)
+    times = starts(ledger)
+    assert len(times) == 30 and times[-1] - times[0] >= 29 / 5 - 0.5
+
+
+@pytest.mark.limit(120)
+def test_a_persistent_handler_gets_as_many_as_the_rate_allows(redis, quredisd, handler, ledger):
+    c = redis.client()
+    body = handler("import sys, time\n"
+                   "while line := sys.stdin.buffer.readline():\n"
+                   "    _, serial, _, length, *_ = line.split()\n"
+                   "    sys.stdin.buffer.read(int(length) + 1)\n"
+                   "    open('@LEDGER@', 'a').write(f'{time.time()}\\n')\n"
+                   "    print('OK', serial.decode(), flush=True)\n", "python")
+    for n in range(260):
+        c.lpush("ingress:mail", f"m{n}")
+    quredisd(queues=[limited(body, "50/1s", burst=10, mode="persistent", window=8, workers=2)])
+    wait_for(lambda: len(ledger.lines()) == 260, 60)
+    times = starts(ledger)
+    assert_keeps(times, 50, 10)
+    assert times[-1] - times[0] <= (260 - 10) / 50 / 0.98 + 1
+
+
+@pytest.mark.limit(120)
+def test_a_throttle_of_another_type_stops_only_its_queue(redis, quredisd, handler, ledger):
+    c = redis.client()
+    c.lpush(KEY, "x")
+    d = quredisd(queues=[limited(handler(STAMP), "50/1s"), queue("other", handler("cat >/dev/null"), workers=1)])
+    c.lpush("ingress:mail", "x")
+    c.lpush("ingress:other", "x")
+    shown = wait_for(lambda: (s := status(d, "mail"))["state"] == "error" and s, 30)
+    assert KEY in shown["reason"], shown
+    wait_for(lambda: c.llen("ingress:other") == 0, 30)
+    assert status(d, "other")["state"] == "running" and not ledger.lines() and c.llen(KEY) == 1
+    c.delete(KEY)
+    wait_for(lambda: len(ledger.lines()) == 1, 60)
+
+
+@pytest.mark.limit(120)
+def test_the_figures_that_were_loaded_last_count_and_doctor_names_them(redis, quredisd, handler, ledger, tag):
+    c = redis.client()
+    body = handler(STAMP)
+    old = quredisd(queues=[limited(body, "100/1s")], supervisor={"node": tag + "old"})
+    c.lpush("ingress:mail", "x")
+    wait_for(lambda: c.exists(KEY), 30)
+    new = quredisd(queues=[limited(body, "4/1s", burst=2)], supervisor={"node": tag + "new"})
+    wait_for(lambda: c.lpush("ingress:mail", "x") and b"new" in c.get(KEY), 30)
+    before = len(ledger.lines())
+    for n in range(16):
+        c.lpush("ingress:mail", f"m{n}")
+    wait_for(lambda: c.llen("ingress:mail") == 0 and not c.keys("transit:mail:*:[012]"), 60)
+    assert_keeps(starts(ledger)[before:], 4, 2)
+    found = [f for f in json.loads(old.quredis("doctor", "--json").out) if f["check"] == "throttle"]
+    assert [f["what"] for f in found] == [f"the rate here is 100/1s with burst 1, but 4/1s with burst 2 counts, which {tag}new loaded last"]
+    assert not [f for f in json.loads(new.quredis("doctor", "--json").out) if f["check"] == "throttle" and f["severity"] != "ok"]

@@ -1,0 +1,174 @@
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+/* The starts that a worker gets from Redis, and how long it keeps them. tests/unit/queue/test_queue_throttle.c: how many Redis gives. */
+#include <limits.h>
+#include <string.h>
+
+#include "common/base/base.h"
+#include "tests/unit/unit.h"
+#include "tests/unit/worker/lone_worker.h"
+
+#define KEY "quredis:of:i:throttle"
+#define NOW_MS 1000000
+
+bool session_usable(const struct worker *w)
+{
+	return w->session.registered;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	lone_worker_begin(false);
+	lone_worker_connect();
+	lone.queue.rate = (struct conf_rate){ .n = 1, .per_ms = 3600000 };
+	lone.queue.burst = 3;
+	lone.w->now_us = NOW_MS * INT64_C(1000);
+	throttle_init(lone.w);
+	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	return lone.w->now_us / 1000;
+}
+
+static bool ask(int wanted, bool from_ingress)
+{
+	int before = lone.expected;
+
+	throttle_ask(lone.w, wanted, from_ingress, now_ms());
+	assert_true(lone.expected == before || lone.last.answer == ANSWER_THROTTLE);
+	return lone.expected > before;
+}
+
+static void take_answer(void)
+{
+	struct redis_reply reply = lone_worker_answer();
+
+	throttle_answer(lone.w, AT(-1, 0), &reply, now_ms());
+}
+
+static int64_t shown(void)
+{
+	return atomic_load(&lone.env->slot->throttled_ms);
+}
+
+TEST(a_queue_without_a_rate_asks_for_nothing, setup, lone_worker_teardown)
+{
+	lone.queue.rate.n = 0;
+	throttle_init(lone.w);
+	throttle_started(lone.w);
+	assert_int_equal(throttle_starts(lone.w), INT_MAX);
+}
+
+TEST(each_message_that_starts_uses_one, setup, lone_worker_teardown)
+{
+	assert_int_equal(throttle_starts(lone.w), 0);
+	assert_true(ask(2, false));
+	assert_false(ask(2, false));		/* one question at a time */
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 2);
+	throttle_started(lone.w);
+	throttle_started(lone.w);
+	assert_int_equal(throttle_starts(lone.w), 0);
+	assert_int_equal(shown(), 0);
+}
+
+/* An idle worker must not start at once with what was given long ago. */
+TEST(a_start_that_is_not_used_ends, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	take_answer();
+	lone.w->now_us += 50000;
+	assert_int_equal(throttle_starts(lone.w), 3);
+	lone.w->now_us++;
+	assert_int_equal(throttle_starts(lone.w), 0);
+}
+
+TEST(a_worker_that_must_wait_asks_as_seldom_as_an_idle_one, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	take_answer();
+	assert_true(ask(1, false));
+	take_answer();
+	assert_int_equal(throttle_next_ms(lone.w, now_ms()), NOW_MS + 2000);
+	assert_in_range(shown() - NOW_MS, 3590000, 3600001);
+	lone.w->now_us += 1999 * 1000;
+	assert_false(ask(1, false));
+	lone.w->now_us += 1000;
+	assert_true(throttle_next_ms(lone.w, now_ms()) == INT64_MAX);
+	assert_true(ask(1, false));
+	throttle_rests(lone.w);
+	assert_int_equal(shown(), 0);
+}
+
+/* A start that is due soon is kept for this worker, and the queue stays throttled while it goes from one to the next. */
+TEST(a_worker_sleeps_until_its_start_and_asks_once, setup, lone_worker_teardown)
+{
+	lone.queue.rate.per_ms = 1000;
+	lone.queue.burst = 1;
+	throttle_init(lone.w);
+	ask(1, false);
+	take_answer();
+	assert_int_equal(shown(), 0);
+	ask(1, false);
+	take_answer();
+	assert_in_range(throttle_next_ms(lone.w, now_ms()) - NOW_MS, 1, 1001);
+	assert_true(lone.w->throttle.appointment > 0);
+	/* as if the clock of Redis went to that time */
+	lone.w->throttle.appointment -= throttle_next_ms(lone.w, now_ms()) * 1000 - lone.w->now_us;
+	lone.w->now_us = throttle_next_ms(lone.w, now_ms()) * 1000;
+	assert_true(ask(1, false));
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 1);
+	assert_true(shown() != 0);
+}
+
+TEST(an_answer_that_is_lost_takes_its_starts_along, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	lone_worker_answer();
+	throttle_lost(lone.w);
+	assert_int_equal(throttle_starts(lone.w), 0);
+	assert_int_equal(lone.w->throttle.appointment, 0);
+	assert_true(ask(3, false));
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 0);		/* Redis has given them */
+}
+
+TEST(an_empty_ingress_is_told_once, setup, lone_worker_teardown)
+{
+	assert_false(throttle_found_none(&lone.w->throttle));
+	ask(3, true);
+	take_answer();
+	assert_true(throttle_found_none(&lone.w->throttle));
+	assert_false(throttle_found_none(&lone.w->throttle));
+	assert_int_equal(throttle_starts(lone.w), 0);
+}
+
+TEST(a_key_of_another_type_is_reported_and_asked_again_later, setup, lone_worker_teardown)
+{
+	redis_appendf(&lone.w->session.redis, "LPUSH " KEY " x");
+	lone_worker_answer();
+	ask(1, false);
+	take_answer();
+	assert_int_equal(lone.reported, 1);
+	assert_string_equal(lone.at, "throttle");
+	assert_int_equal(throttle_starts(lone.w), 0);
+	assert_false(ask(1, false));
+	redis_appendf(&lone.w->session.redis, "DEL " KEY);
+	lone_worker_answer();
+	lone.w->now_us += 100 * 1000;
+	assert_true(ask(1, false));
+	take_answer();
+	assert_int_equal(lone.cleared, 1);
+	assert_int_equal(throttle_starts(lone.w), 1);
+}
+
+TEST(nothing_is_asked_without_a_lease, setup, lone_worker_teardown)
+{
+	lone.w->session.registered = false;
+	assert_false(ask(1, false));
+}
+
+UNIT_MAIN(lone_worker_start_server, lone_worker_stop_server)

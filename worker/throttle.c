@@ -1,0 +1,145 @@
+/*
+ * Keeps the rate of a queue: before messages start, the worker asks Redis for their starts (throttle.lua). An idle
+ * worker blocks without one, and asks when a message has come. A worker that finds messages waiting asks first, and
+ * fetches as many as it may start; if none may start, it sleeps until the time that Redis has told it, and the messages
+ * stay in ingress. Starts that are given and not used in time are lost, as are those whose answer is lost, so that no
+ * worker ever starts more than the rate allows.
+ */
+#include <limits.h>
+
+#include <bsd/string.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+
+/* A start that comes later than this would count in another stretch of time than that for which it was given. */
+#define GIVEN_FOR_US 50000
+/* An idle worker asks Redis no more often. Redis keeps a start that is due before (throttle.lua) */
+#define ASK_MS 2000
+
+static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
+
+static bool has_rate(const struct worker *w)
+{
+	return w->env->conf->rate.n > 0;
+}
+
+void throttle_init(struct worker *w)
+{
+	const struct conf *conf = w->env->child->conf;
+	struct queue_throttle_figures f = { .n = w->env->conf->rate.n, .per_ms = w->env->conf->rate.per_ms,
+	    .burst = w->env->conf->burst, .loaded_ms = conf->loaded_ms };
+
+	if (!has_rate(w))
+		return;
+	strlcpy(f.node, conf->supervisor.node, sizeof(f.node));
+	queue_throttle_format(&f, &w->throttle.figures);
+}
+
+/* The answer may be lost with the starts in it. Asking again with the same appointment could start a message twice. */
+void throttle_lost(struct worker *w)
+{
+	w->throttle.asking = w->throttle.none_waits = false;
+	w->throttle.starts = 0;
+	w->throttle.appointment = w->throttle.at_ms = 0;
+}
+
+int throttle_starts(const struct worker *w)
+{
+	if (!has_rate(w))
+		return INT_MAX;
+	return w->now_us - w->throttle.given_us <= GIVEN_FOR_US ? w->throttle.starts : 0;
+}
+
+int64_t throttle_next_ms(const struct worker *w, int64_t now_ms)
+{
+	return !w->throttle.asking && w->throttle.at_ms > now_ms ? w->throttle.at_ms : INT64_MAX;
+}
+
+void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms)
+{
+	struct throttle *t = &w->throttle;
+	int64_t burst = w->env->conf->burst;
+
+	if (t->asking || now_ms < t->at_ms || !session_usable(w))
+		return;
+	queue_throttle(&w->session.redis, &w->env->keys, &t->figures, wanted < burst ? wanted : (int)burst,
+	    from_ingress, t->appointment);
+	session_expect(w, ANSWER_THROTTLE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+	t->asking = true;
+	t->appointment = 0;
+}
+
+void throttle_started(struct worker *w)
+{
+	if (has_rate(w) && w->throttle.starts > 0)
+		w->throttle.starts--;
+}
+
+static void show(struct worker *w, int64_t at_ms)
+{
+	if (atomic_load(&w->env->slot->throttled_ms) != at_ms)
+		atomic_store(&w->env->slot->throttled_ms, at_ms);
+}
+
+void throttle_rests(struct worker *w)
+{
+	w->throttle.waited = false;
+	show(w, 0);
+}
+
+bool throttle_found_none(struct throttle *t)
+{
+	bool none = t->none_waits;
+
+	t->none_waits = false;
+	return none;
+}
+
+static void must_wait(struct worker *w, const struct queue_throttle_answer *a)
+{
+	struct throttle *t = &w->throttle;
+	int64_t due_ms = (w->now_us + a->wait_us + 999) / 1000, ask_ms = w->now_us / 1000 + ASK_MS;
+
+	t->appointment = a->appointment;
+	t->at_ms = a->appointment != 0 || due_ms < ask_ms ? due_ms : ask_ms;
+	t->waited = true;
+	show(w, due_ms);
+}
+
+/* While the queue has work for all starts, it stays throttled: the state does not change with each start. */
+static void may_start(struct worker *w, int starts)
+{
+	w->throttle.starts = starts;
+	w->throttle.given_us = w->now_us;
+	if (!w->throttle.waited)
+		show(w, 0);
+	w->throttle.waited = false;
+}
+
+void throttle_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct throttle *t = &w->throttle;
+	struct queue_throttle_answer a;
+
+	(void)of;
+	t->asking = false;
+	if (queue_throttle_parse(reply, &a) == -1) {
+		errors_report(w, "throttle", reply);
+		retry_failed(&t->retry, &backoff, now_ms);
+		t->at_ms = t->retry.at_ms;
+		return;
+	}
+	if (t->retry.errors > 0 && w->mover.retry.errors == 0)
+		errors_clear(w);
+	retry_succeeded(&t->retry);
+	t->at_ms = 0;
+	t->none_waits = a.starts < 0;
+	if (a.starts < 0)
+		throttle_rests(w);
+	else if (a.starts > 0)
+		may_start(w, (int)a.starts);
+	else
+		must_wait(w, &a);
+}

@@ -1,0 +1,43 @@
+#ifndef WORKER_THROTTLE_H
+#define WORKER_THROTTLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/queue/queue.h"
+
+#include "worker/component.h"
+#include "worker/retry.h"
+
+struct worker;
+
+/*
+ * Owner: throttle.c. The starts that Redis has given to this worker, if its queue has a rate. Fetcher and starter ask
+ * for more when no other reason keeps a message from starting.
+ */
+struct throttle {
+	struct queue_throttle_text figures;	/* of the configuration of this worker; only with a rate */
+	int starts;			/* given, and not used yet; throttle_starts() */
+	int64_t given_us;		/* CLOCK_MONOTONIC: when they were given */
+	int64_t appointment;		/* of the last answer; 0: none */
+	int64_t at_ms;			/* CLOCK_MONOTONIC: asks for nothing before; 0: at once */
+	bool asking;
+	bool waited;			/* a start was refused since the last one was given */
+	bool none_waits;		/* the last answer: ingress is empty. The fetcher has not seen it yet */
+	struct retry retry;
+};
+
+void throttle_init(struct worker *w);
+void throttle_lost(struct worker *w);
+/* so many messages may start now; INT_MAX: the queue has no rate */
+int throttle_starts(const struct worker *w);
+/* CLOCK_MONOTONIC: it may ask then, or the next start is due; INT64_MAX: after an answer, or at once */
+int64_t throttle_next_ms(const struct worker *w, int64_t now_ms);
+/* asks for `wanted` starts, unless it is too early. from_ingress: for no more than messages wait there */
+void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms);
+void throttle_started(struct worker *w);			/* a message has started */
+void throttle_rests(struct worker *w);				/* the worker waits for a message, not for a start */
+bool throttle_found_none(struct throttle *t);			/* once after each answer that ingress is empty */
+answer_taker throttle_answer;
+
+#endif
