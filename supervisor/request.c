@@ -96,7 +96,7 @@ static void add_renewal(struct master *m, json_t *renewals, const struct queue_w
 
 	renewal_step(&m->queues, queue, now_ms);	/* workers that need not be waited for leave */
 	if (renewal_is_under_way(&m->queues, queue) || (renewal_is_awaited(&m->queues, queue) &&
-	    (has_newer(q, before) || renewal_is_tried(&m->queues, queue))))
+	    (has_newer(q, before) || renewal_is_undecided(&m->queues, queue))))
 		json_array_append_new(renewals, json_pack("{s:s,s:I,s:I}", "queue", q->name,
 		    "generation", (json_int_t)q->handler_generation,
 		    "limit_ms", (json_int_t)renewal_limit_ms(&m->queues, queue)));

@@ -259,7 +259,8 @@ bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY
 	return false;
 }
 
-bool renewal_is_tried(const struct queues *qs, int queue)
+/* A worker that serves loads the newest handler. */
+static bool is_tried(const struct queues *qs, int queue)
 {
 	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL;)
 		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->loading) != 0)
@@ -267,11 +268,22 @@ bool renewal_is_tried(const struct queues *qs, int queue)
 	return false;
 }
 
+/* A worker is forked before it begins to load: what it has not tried yet may still fail. */
+bool renewal_is_undecided(const struct queues *qs, int queue)
+{
+	bool any = false;
+
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL; any = true)
+		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->load) == SLOT_UNLOADED)
+			return true;
+	return !any || is_tried(qs, queue);
+}
+
 bool renewal_tries_in_vain(const struct queues *qs, int queue)
 {
 	char why[RENEWAL_WHY_SIZE];
 
-	return qs->items[queue].not_ready || (renewal_is_awaited(qs, queue) && !renewal_is_tried(qs, queue) &&
+	return qs->items[queue].not_ready || (renewal_is_awaited(qs, queue) && !is_tried(qs, queue) &&
 	    renewal_has_failed(qs, queue, why));
 }
 

@@ -31,7 +31,8 @@ bool renewal_is_awaited(const struct queues *qs, int queue);
 bool renewal_has_failed(const struct queues *qs, int queue, char why[RENEWAL_WHY_SIZE]);
 /* The newest handler has failed in a successor, or in a worker that serves, and no worker has it ready or loads it. */
 bool renewal_tries_in_vain(const struct queues *qs, int queue);
-bool renewal_is_tried(const struct queues *qs, int queue);	/* a worker that serves loads the newest handler */
+/* No worker serves yet, or one that serves loads the newest handler, or has not begun to. */
+bool renewal_is_undecided(const struct queues *qs, int queue);
 const char *renewal_waits_for(const struct queues *qs, int queue);	/* static; NULL: it is not under way */
 
 #endif

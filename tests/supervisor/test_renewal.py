@@ -286,6 +286,22 @@ def test_a_reload_fails_while_a_function_cannot_be_loaded(quredisd, ledger, tmp)
     assert d.stop() == 0
 
 
+def test_a_reload_waits_for_a_worker_that_has_not_begun_to_load(quredisd, ledger, tmp, redis, background):
+    """Its first worker needs a name from Redis before it starts a handler. Until then nobody knows whether that loads."""
+    (tmp / "app.py").write_text("import quredis_missing\n")
+    redis.signal(SIGSTOP)
+    try:
+        d = quredisd(queues=[dict(name="mail", function=f"{tmp}/app.py", workers=2)], wait=False)
+        wait_for(lambda: d.quredis("status", "mail").code == 0, 30)
+        r = background(d, "reload")
+        wait_for(lambda: d.events("reload_done"), 30)
+    finally:
+        redis.signal(SIGCONT)
+    r = r.result(60)
+    assert r.code == 78 and "mail: the new handler is not ready" in r.err and "quredis_missing" in r.err, r
+    assert d.stop() == 0
+
+
 def test_a_reload_fails_while_the_directory_of_a_function_is_closed(quredisd, ledger, tmp):
     release = tmp / "release"
     release.mkdir()

@@ -196,4 +196,28 @@ TEST(a_reload_that_fails_names_its_problems, master_setup, master_teardown)
 	assert_int_equal(queues_find(&m.queues, "mail"), MAIL);
 }
 
+static bool reload_awaits_mail(void)
+{
+	return strstr(answer("{\"command\":\"reload\"}"), "\"renewals\":[{\"queue\":\"mail\"") != NULL;
+}
+
+/* The second reload finds nothing new. */
+TEST(a_reload_awaits_a_handler_that_no_worker_has_begun_to_load, master_setup, master_teardown)
+{
+	struct slot *slot;
+
+	master_write_conf("supervisor = { node = \"n\"; }; queues = ( { name = \"mail\"; " READY " } );");
+	assert_true(reload_awaits_mail());
+	assert_true(reload_awaits_mail());				/* no worker is forked yet */
+	slot = &m.board->slots[master_add_worker(MAIL, 0, 0)];
+	atomic_store(&slot->handler_generation, m.queues.items[MAIL].handler_generation);
+	atomic_store(&slot->load, SLOT_UNLOADED);
+	assert_true(reload_awaits_mail());
+	atomic_store(&slot->loading, 1);
+	assert_true(reload_awaits_mail());
+	atomic_store(&slot->loading, 0);
+	atomic_store(&slot->load, SLOT_LOADED);				/* it has ended since, and is started again */
+	assert_false(reload_awaits_mail());
+}
+
 UNIT_MAIN(NULL, NULL)
