@@ -5,8 +5,9 @@
  * leaders, and however often a request is sent. If Redis goes back, the record and the message go back together.
  *
  * Of the ticks that passed while no sweeper led, catch_up = "one" pushes the last, and "none" pushes it only if it is
- * not late. A record whose schedule the leaders have lacked for a day is deleted (schedules_forget.lua). A host that is
- * deployed before others lacks new schedules for a while, and must not delete their records.
+ * not late. A record whose schedule every host has lacked for a day is deleted (schedules_forget.lua). A host that is
+ * deployed before others lacks new schedules for a while, and must not delete their records. Every sweeper looks, with
+ * or without the lead, so that no host takes the lead of a queue without schedules for this.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 /* a clock of Redis that was set, or a record that went back, is noticed so late at most */
 #define LOOK_MS 60000
-/* a record is deleted after so many looks of leaders without its schedule, so long apart */
+/* a record is deleted after so many looks of sweepers without its schedule, so long apart */
 #define FORGET_EVERY_MS INT64_C(3600000)
 #define FORGET_LOOKS 24
 #define ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
@@ -256,5 +257,4 @@ static enum task_end take_forgotten(struct sweeper *s, struct sweeper_queue *q, 
 }
 
 const struct task schedules_forgotten_task = { .name = "schedules_forgotten", .interval_ms = FORGET_EVERY_MS,
-	.budget = 1, .configured = true, .leads = true, .ask = ask_forgotten,
-	.take = take_forgotten };
+	.budget = 1, .configured = true, .ask = ask_forgotten, .take = take_forgotten };

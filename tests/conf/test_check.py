@@ -40,6 +40,16 @@ def test_mistakes_are_all_told_with_their_lines(tmp, golden):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlinn", "../../etc/passwd", "/etc/localtime"])
+def test_the_supervisor_requires_the_zone_of_a_schedule(tmp, zone):
+    conf = write(tmp / "etc/quredis.conf", f"""queues = ( {{ name = "mail"; handler = ["/bin/cat"]; }} );
+schedules = ( {{ name = "nightly"; queue = "mail"; cron = "@daily"; timezone = "{zone}"; message = "go"; }} );
+""")
+    done = call("-t", conf)
+    assert done.returncode == EX_CONFIG
+    assert f'quredis.conf:2: schedule nightly: the time zone "{zone}" is not known here.' in done.stderr, done.stderr
+
+
 def test_the_shipped_configuration_is_right(tmp):
     conf = write(tmp / "etc/quredis.conf", (ROOT / "etc/quredis.conf").read_text(), 0o644)
     assert call("-t", conf).returncode == 0

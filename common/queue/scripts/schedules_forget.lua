@@ -1,8 +1,8 @@
 -- KEYS: schedules
 -- ARGV: between(ms) looks name ...
--- Deletes the records of schedules that no leader has had for so many looks, each so many ms after the last. What the caller has is named. A mark
+-- Deletes the records of schedules that no host has had for so many looks, each so many ms after the last. What the caller has is named. A mark
 -- LOOKS WHEN of a record that it lacks is the field "-NAME", which is no name of a schedule. It counts looks, not time: so neither an outage nor a
--- clock that is set forward deletes a record, and a leader that has the schedule deletes the mark. Returns how many records it deleted.
+-- clock that is set forward deletes a record, and a host that has the schedule deletes the mark. Returns how many records it deleted.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local between, looks, n = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
