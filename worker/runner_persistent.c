@@ -126,14 +126,15 @@ static void start_jobs(struct worker *w, int64_t now_ms)
 }
 
 /*
- * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush_jobs() calls this
- * before every write. A message taken back waits again; if its claim was lost meanwhile, it is gone.
+ * Takes back jobs of which no byte was written, if the lease ends too soon to start them, or the queue is held or
+ * paused by now. flush_jobs() calls this before every write. A message taken back waits again; if its claim was lost
+ * meanwhile, it is gone.
  */
 static void recall_unwritten(struct worker *w)
 {
 	uint64_t serial, end = w->persistent.next_serial;
 
-	if (!persistent_unwritten(w->persistent.process) || starter_may_start(w))
+	if (!persistent_unwritten(w->persistent.process) || (starter_may_start(w) && admission_lets_work(w)))
 		return;
 	serial = persistent_recall(w->persistent.process);
 	if (serial == UINT64_MAX)

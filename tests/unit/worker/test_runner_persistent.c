@@ -142,6 +142,24 @@ TEST(jobs_that_are_not_written_are_taken_back_before_the_lease_ends, setup, tear
 	assert_state(1, ITEM_RUNNING);
 }
 
+/* Nothing is written to the handler once its worker has read a HOLD. What was written, it still runs. */
+TEST(jobs_that_are_not_written_are_taken_back_at_a_hold, setup, teardown)
+{
+	process.room = 3;
+	FILL(0, "a", "b", "c");
+	start();
+	process.unwritten_from = 3;
+	answer(1, VERB_HOLD, 1000, "busy");
+	fixture_pass_ms(1);
+	runner_persistent.flush(w);
+	assert_moves(0, MOVE_HOLD);
+	assert_state(1, ITEM_RUNNING);
+	assert_state(2, ITEM_WAITING);
+	fixture_pass_ms(1);
+	starter_tick(w, fixture_now_ms());
+	assert_moves(2, MOVE_HAND_BACK);				/* as a message that was never given */
+}
+
 /* ---- answers ---- */
 
 TEST(answers_settle_their_messages_in_any_order, setup, teardown)
