@@ -116,6 +116,7 @@ def test_resume_ends_it(redis, serve, ledger):
     d = serve()
     c.lpush("ingress:mail", "HOLD 1h api is down")
     held_until(c)
+    wait_for(lambda: "api is down" in d.quredis("nodes", "--json").out, 30, "the report of the node")
     c.lpush("ingress:mail", "m")
     assert 'held by its handler on ' in d.quredis("resume", "mail", "--dry-run").out
     assert "api is down" in d.quredis("resume", "mail").out
