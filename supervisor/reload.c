@@ -233,6 +233,15 @@ static bool same_keys(const struct conf_queue *a, const struct conf_queue *b)
 	    strcmp(a->escape, b->escape) == 0;
 }
 
+/* Workers that stay count as having loaded their rate now: of the rates of several hosts the last one counts. */
+static void publish_rate(struct board_queue *b, const struct conf_queue *old, const struct conf_queue *q,
+    int64_t loaded_ms)
+{
+	if (old->rate.n != q->rate.n || old->rate.per_ms != q->rate.per_ms || old->burst != q->burst)
+		atomic_store(&b->master.rate_changed_ms, loaded_ms);
+	atomic_store(&b->master.rate_loaded_ms, loaded_ms);
+}
+
 struct changes {
 	bool globals;		/* every worker is replaced */
 	int entered, left, changed;
@@ -250,6 +259,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		d->entered++;
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
+	publish_rate(&m->board->queues[queue], old, q, new->loaded_ms);
 	same = !d->globals && conf_queue_equal(old, q);
 	older_files = queues_have_older_files(&m->queues, queue, q);
 	if (same && !older_files && !renewal_tries_in_vain(&m->queues, queue)) {

@@ -25,16 +25,30 @@ static bool has_rate(const struct worker *w)
 	return w->env->conf->rate.n > 0;
 }
 
+/* When this host loaded the rate of this worker last: a reload that did not change it keeps the worker. */
+static int64_t throttle_loaded_ms(const struct worker *w)
+{
+	struct queue_master *words = &w->env->board->master;
+	int64_t own_ms = w->env->child->conf->loaded_ms, last_ms = atomic_load(&words->rate_loaded_ms);
+
+	return last_ms > own_ms && atomic_load(&words->rate_changed_ms) <= own_ms ? last_ms : own_ms;
+}
+
+static void throttle_format(struct worker *w)
+{
+	struct queue_throttle_figures f = { .n = w->env->conf->rate.n, .per_ms = w->env->conf->rate.per_ms,
+	    .burst = w->env->conf->burst, .loaded_ms = throttle_loaded_ms(w) };
+
+	if (w->throttle.loaded_ms == f.loaded_ms)
+		return;
+	w->throttle.loaded_ms = f.loaded_ms;
+	strlcpy(f.node, w->env->child->conf->supervisor.node, sizeof(f.node));
+	queue_throttle_format(&f, &w->throttle.figures);
+}
+
 void throttle_init(struct worker *w)
 {
-	const struct conf *conf = w->env->child->conf;
-	struct queue_throttle_figures f = { .n = w->env->conf->rate.n, .per_ms = w->env->conf->rate.per_ms,
-	    .burst = w->env->conf->burst, .loaded_ms = conf->loaded_ms };
-
-	if (!has_rate(w))
-		return;
-	strlcpy(f.node, conf->supervisor.node, sizeof(f.node));
-	queue_throttle_format(&f, &w->throttle.figures);
+	w->throttle.loaded_ms = -1;
 }
 
 /* The answer may be lost with the starts in it. Asking again with the same appointment could start a message twice. */
@@ -64,6 +78,7 @@ void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_m
 
 	if (t->asking || now_ms < t->at_ms || !session_usable(w))
 		return;
+	throttle_format(w);
 	queue_throttle(&w->session.redis, &w->env->keys, &t->figures, wanted < burst ? wanted : (int)burst,
 	    from_ingress, t->appointment);
 	session_expect(w, ANSWER_THROTTLE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
@@ -77,7 +92,7 @@ void throttle_started(struct worker *w)
 		w->throttle.starts--;
 }
 
-static void show(struct worker *w, int64_t at_ms)
+static void show_throttled(struct worker *w, int64_t at_ms)
 {
 	if (atomic_load(&w->env->slot->throttled_ms) != at_ms)
 		atomic_store(&w->env->slot->throttled_ms, at_ms);
@@ -86,7 +101,7 @@ static void show(struct worker *w, int64_t at_ms)
 void throttle_rests(struct worker *w)
 {
 	w->throttle.waited = false;
-	show(w, 0);
+	show_throttled(w, 0);
 }
 
 bool throttle_found_none(struct throttle *t)
@@ -105,7 +120,7 @@ static void must_wait(struct worker *w, const struct queue_throttle_answer *a)
 	t->appointment = a->appointment;
 	t->at_ms = a->appointment != 0 || due_ms < ask_ms ? due_ms : ask_ms;
 	t->waited = true;
-	show(w, due_ms);
+	show_throttled(w, due_ms);
 }
 
 /* While the queue has work for all starts, it stays throttled: the state does not change with each start. */
@@ -114,7 +129,7 @@ static void may_start(struct worker *w, int starts)
 	w->throttle.starts = starts;
 	w->throttle.given_us = w->now_us;
 	if (!w->throttle.waited)
-		show(w, 0);
+		show_throttled(w, 0);
 	w->throttle.waited = false;
 }
 

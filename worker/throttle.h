@@ -16,6 +16,7 @@ struct worker;
  * for more when no other reason keeps a message from starting.
  */
 struct throttle {
+	int64_t loaded_ms;			/* of `figures`; -1: there are none yet */
 	struct queue_throttle_text figures;	/* of the configuration of this worker; only with a rate */
 	int starts;			/* given, and not used yet; throttle_starts() */
 	int64_t given_us;		/* CLOCK_MONOTONIC: when they were given */

@@ -96,6 +96,13 @@ struct queue_master {
 	 */
 	_Atomic uint32_t newest_generation;
 	_Atomic uint32_t conf_generation;
+	/*
+	 * ms since 1970: when a reload read the rate of the queue last, and when one changed it last, written before;
+	 * 0: none did. A worker whose configuration was read before the change has another rate. Readers: the workers
+	 * (worker/throttle.c).
+	 */
+	_Atomic int64_t rate_loaded_ms;
+	_Atomic int64_t rate_changed_ms;
 	/* enum queue_not_ready; with it, why. Readers: the judge (common/holds/), the workers (loader.c) */
 	_Atomic uint32_t not_ready;
 	struct slot_text not_ready_why;

@@ -34,7 +34,7 @@ void queue_throttle(struct redis *r, const struct queue_keys *k, const struct qu
 struct queue_throttle_answer {
 	int64_t starts;			/* so many may start now; -1: no message waits in ingress */
 	int64_t wait_us;		/* of 0 starts: the next one is due then */
-	int64_t appointment;		/* of 0 starts: it is kept for who asked; 0: it is not */
+	int64_t appointment;		/* of 0 starts: it is kept for the worker that asked; 0: none is */
 };
 int queue_throttle_parse(const struct redis_reply *reply, struct queue_throttle_answer *out);	/* -1: another form */
 

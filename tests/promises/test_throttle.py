@@ -122,6 +122,25 @@ def test_a_reload_changes_the_rate_at_once(redis, quredisd, handler, ledger):
 
 
 @pytest.mark.limit(120)
+def test_a_reload_that_changes_nothing_lets_the_rate_of_its_host_count(redis, quredisd, handler, ledger, tag):
+    """Doctor advises that for the rate of a host which has left. The workers stay."""
+    c = redis.client()
+    body = handler(STAMP)
+    here = quredisd(queues=[limited(body, "100/1s")], supervisor={"node": tag + "here"})
+    c.lpush("ingress:mail", "x")
+    wait_for(lambda: c.llen("ingress:mail") == 0 and len(ledger.lines()) == 1, 30)
+    workers = here.workers("mail")
+    there = quredisd(queues=[limited(body, "1/1h", burst=2)], supervisor={"node": tag + "there"})
+    wait_for(lambda: c.lpush("ingress:mail", "x") and b"there" in c.get(KEY), 30)
+    assert there.stop() == 0
+    c.lpush("ingress:mail", *range(5))
+    wait_for(lambda: status(here, "mail")["state"] == "throttled" and b"there" in c.get(KEY), 30)
+    here.reload()
+    wait_for(lambda: c.llen("ingress:mail") == 0 and f" 100 1000000 1 {tag}here".encode() in c.get(KEY), 30)
+    assert here.workers("mail") == workers
+
+
+@pytest.mark.limit(120)
 def test_retries_count_as_starts(redis, quredisd, handler, ledger):
     c = redis.client()
     quredisd(queues=[limited(handler(STAMP + "; exit 1"), "5/1s", max_attempts=3, backoff={"base": "1ms", "cap": "1ms"})])

@@ -165,6 +165,28 @@ TEST(a_key_of_another_type_is_reported_and_asked_again_later, setup, lone_worker
 	assert_int_equal(throttle_starts(lone.w), 1);
 }
 
+/* A worker that still has the rate before a change is not made newer by it. */
+TEST(a_reload_loads_the_rate_of_workers_that_stay, setup, lone_worker_teardown)
+{
+	struct queue_master *words = &lone.board->queues[0].master;
+	struct redis_reply reply;
+
+	lone.conf.loaded_ms = 1000;
+	atomic_store(&words->rate_loaded_ms, 2000);
+	atomic_store(&words->rate_changed_ms, 1500);
+	ask(1, false);
+	take_answer();
+	redis_appendf(&lone.w->session.redis, "GET " KEY);
+	reply = lone_worker_answer();
+	assert_non_null(strstr(reply.str, " 1000 1 "));
+	atomic_store(&words->rate_changed_ms, 1000);
+	ask(1, false);
+	take_answer();
+	redis_appendf(&lone.w->session.redis, "GET " KEY);
+	reply = lone_worker_answer();
+	assert_non_null(strstr(reply.str, " 2000 1 "));
+}
+
 TEST(nothing_is_asked_without_a_lease, setup, lone_worker_teardown)
 {
 	lone.w->session.registered = false;
