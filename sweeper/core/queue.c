@@ -227,7 +227,7 @@ void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int
 {
 	if (q->board == NULL || !board_set_hold(q->board, seen, until_ms))
 		return;
-	if (until_ms != 0)
+	if (hold != NULL)
 		show_hold(q, hold);
 	else
 		end_hold(q);
