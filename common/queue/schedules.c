@@ -16,12 +16,13 @@ static struct script_arg optional_number(struct script_number *room, int64_t val
 
 void queue_tick(struct redis *r, const struct queue_keys *k, const struct queue_tick *t)
 {
-	struct script_number last, tick, missed;
+	struct script_number last, tick, missed, ahead;
 
-	queue_script(r, QUEUE_SCRIPT_tick, 2, (const char *[]){ k->schedules, k->ingress }, 6,
+	queue_script(r, QUEUE_SCRIPT_tick, 2, (const char *[]){ k->schedules, k->ingress }, 7,
 	    (struct script_arg[]){ script_string(t->name), script_string(t->definition),
 		optional_number(&last, t->last_ms), optional_number(&tick, t->tick_ms),
-		script_number(&missed, t->missed), { t->message == NULL ? "" : t->message, t->len } });
+		script_number(&missed, t->missed), { t->message == NULL ? "" : t->message, t->len },
+		script_number(&ahead, QUEUE_SCHEDULE_AHEAD_MS) });
 }
 
 static int parse_record(const struct redis_reply *reply, struct queue_schedule *out)
@@ -40,17 +41,16 @@ static int parse_record(const struct redis_reply *reply, struct queue_schedule *
 
 int queue_ticked(const struct redis_reply *reply, struct queue_ticked *out)
 {
-	struct redis_reply ticked, now, record;
+	struct redis_reply end, now, record;
 
 	if (reply->type != REDIS_ARRAY || reply->n != 3)
 		return -1;
-	ticked = redis_element(reply, 0);
+	end = redis_element(reply, 0);
 	now = redis_element(reply, 1);
 	record = redis_element(reply, 2);
-	if (ticked.type != REDIS_INTEGER || now.type != REDIS_INTEGER)
+	if (end.type != REDIS_INTEGER || now.type != REDIS_INTEGER || end.integer < 0 || end.integer >= QUEUE_TICK_ENDS)
 		return -1;
-	out->ticked = ticked.integer == 1;
-	out->began = ticked.integer == 2;
+	out->end = (enum queue_tick_end)end.integer;
 	out->now_ms = now.integer;
 	return parse_record(&record, &out->schedule);
 }

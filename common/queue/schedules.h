@@ -11,6 +11,8 @@
  * not what a sweeper remembers. As in moves.h, every function that takes a struct redis appends a command and returns.
  */
 
+/* A last tick that is further ahead of the clock of Redis would stop the schedule until then. */
+#define QUEUE_SCHEDULE_AHEAD_MS 120000
 /* of the times of a schedule: another one begins anew */
 #define QUEUE_SCHEDULE_DEFINITION_SIZE 17
 struct queue_schedule {
@@ -30,9 +32,18 @@ struct queue_tick {
 };
 /* -> ARRAY for queue_ticked() */
 void queue_tick(struct redis *r, const struct queue_keys *k, const struct queue_tick *t);
+/* The numbers are those of the script. After the last four the schedule has begun now. */
+enum queue_tick_end {
+	QUEUE_TICK_NONE,		/* nothing was due, or the record is another one than the caller knew */
+	QUEUE_TICK_DONE,		/* the tick was recorded, and its message pushed */
+	QUEUE_TICK_NEW,			/* Redis had no record */
+	QUEUE_TICK_CHANGED,		/* the record was of other times */
+	QUEUE_TICK_UNKNOWN,		/* quredis did not write the record */
+	QUEUE_TICK_AHEAD,		/* the clock of Redis was set back by more than QUEUE_SCHEDULE_AHEAD_MS */
+	QUEUE_TICK_ENDS
+};
 struct queue_ticked {
-	bool ticked;			/* it was recorded, and its message pushed */
-	bool began;			/* the schedule is new to Redis, or has other times */
+	enum queue_tick_end end;
 	int64_t now_ms;			/* by the server's clock */
 	struct queue_schedule schedule;	/* as it is now */
 };

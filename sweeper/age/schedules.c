@@ -166,6 +166,20 @@ static void log_tick(const struct sweeper_queue *q, const struct schedule *c, co
 	    log_int("missed", c->missed));
 }
 
+static void log_begin(const struct sweeper_queue *q, const struct schedule *c, enum queue_tick_end end)
+{
+	static const char *const reasons[QUEUE_TICK_ENDS] = { [QUEUE_TICK_NEW] = "new",
+		[QUEUE_TICK_CHANGED] = "other times", [QUEUE_TICK_UNKNOWN] = "unknown record",
+		[QUEUE_TICK_AHEAD] = "last tick ahead of the clock" };
+
+	if (end == QUEUE_TICK_NEW || end == QUEUE_TICK_CHANGED)
+		log_info("schedule_began", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
+		    log_str("reason", reasons[end]));
+	else
+		log_warning("schedule_began", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
+		    log_str("reason", reasons[end]));
+}
+
 static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c)
 {
 	struct redis_reply reply;
@@ -180,10 +194,10 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	c->known = true;
 	c->record = t.schedule;
 	schedules_of(q)->offset_ms = t.now_ms - clock_boottime_ms();
-	if (t.ticked)
+	if (t.end == QUEUE_TICK_DONE)
 		log_tick(q, c, &t);
-	if (t.began)
-		log_info("schedule_began", log_str("queue", q->keys.name), log_str("schedule", c->conf->name));
+	else if (t.end != QUEUE_TICK_NONE)
+		log_begin(q, c, t.end);
 	return 0;
 }
 

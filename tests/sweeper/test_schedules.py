@@ -112,6 +112,49 @@ def test_a_changed_schedule_begins_anew_and_one_that_left_is_forgotten_after_a_d
     assert d.stop() == 0
 
 
+@pytest.mark.parametrize("form, reason", [
+    ("{definition} 0{last} 0 0", "unknown record"),
+    ("{definition} {last} {ahead} 0", "unknown record"),
+    ("{definition} {last} 0 9007199254740992", "unknown record"),
+    ("{definition} {last} 0 " + "9" * 200, "unknown record"),
+    ("{definition} {last} 0 0\n", "unknown record"),
+    ("\xff\x00", "unknown record"),
+    ("", "unknown record"),
+    ("{definition}ff {last} 0 0", "other times"),
+    ("{definition} {ahead} 0 0", "last tick ahead of the clock"),
+    ("{definition} " + "9" * 15 + " 0 0", "last tick ahead of the clock"),
+])
+def test_a_record_that_quredis_would_not_write_begins_anew(redis, quredisd, handler, form, reason):
+    c = redis.client()
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
+    wait_for(lambda: c.llen("ingress:db") >= 1, 30)
+    definition, last = record(c)[:2]
+    c.hset(KEY, "nightly", form.format(definition=definition, last=last, ahead=last + 240000))
+    d.wait_event("schedule_began", queue="db", schedule="nightly", reason=reason)
+    wait_for(lambda: record(c)[2], 30, "the next tick")
+    assert abs(record(c)[1] - server_ms(c)) < 60000 and record(c)[3] < 60
+    assert d.stop() == 0
+
+
+def test_a_clock_that_is_set_back_stops_no_schedule_for_long(redis_server, quredisd, handler):
+    """By little: the schedule waits, and repeats nothing. By more: it begins anew."""
+    server = redis_server(clock=True)
+    c = server.client()
+    server.set_clock(600)
+    d = quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
+    wait_for(lambda: record(c) and record(c)[2], 30)
+    server.set_clock(597)
+    before = record(c)[1]
+    wait_for(lambda: record(c)[1] > before + 1000, 90)
+    assert len(d.events("schedule_began")) == 1
+    server.set_clock(0)
+    d.restart()
+    d.wait_event("schedule_began", queue="db", schedule="nightly", reason="last tick ahead of the clock")
+    wait_for(lambda: record(c)[2], 30)
+    assert record(c)[1] < before - 300000
+    assert d.stop() == 0
+
+
 def test_a_shared_queue_gets_bare_bytes(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("db", handler("cat"), shared=True, workers=0)], schedules=[schedule()])
