@@ -88,7 +88,7 @@ static int parse_range(const struct field *f, const char *text, int *first, int 
 	return *first == -1 || *last < *first ? -1 : 0;
 }
 
-/* One element of a list. It is changed. */
+/* Parses an element of a list, and changes its text. */
 static int parse_element(const struct field *f, char *text, uint64_t *bits)
 {
 	char *slash = strchr(text, '/');
@@ -109,7 +109,7 @@ static int parse_element(const struct field *f, char *text, uint64_t *bits)
 	return 0;
 }
 
-/* text is changed. */
+/* Parses a field, and changes its text. */
 static int parse_field(const struct field *f, char *text, uint64_t *bits, char why[CRON_WHY_SIZE])
 {
 	char copy[TEXT_MAX], *element;

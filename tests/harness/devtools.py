@@ -11,7 +11,7 @@ import time
 
 FAMILY = pathlib.Path(__file__).with_name("family.py")
 ANSWER_S = 60
-# What chromedriver would give it: a page in the background keeps its timers, and nothing is asked of another host or of the user.
+# Chromium gets what chromedriver would give it: a page in the background keeps its timers, and Chromium asks no other host and no user.
 SWITCHES = ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,900", "--remote-debugging-pipe",
             "--allow-pre-commit-input", "--disable-background-networking", "--disable-background-timer-throttling",
             "--disable-backgrounding-occluded-windows", "--disable-client-side-phishing-detection", "--disable-component-update", "--disable-default-apps",

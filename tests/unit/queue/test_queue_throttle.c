@@ -29,9 +29,9 @@ static struct queue_throttle_answer ask_as(const struct queue_throttle_figures *
 	return a;
 }
 
-/* One start each 100 s, so that the test itself takes no time; 3 at once. */
+/* Redis gives a start each 100 s, so that the test itself takes no time; 3 at once. */
 static const struct queue_throttle_figures slow = { .n = 1, .per_ms = 100000, .burst = 3, .loaded_ms = 1000, .node = "web1" };
-/* One each second. */
+/* Redis gives a start each second. */
 static const struct queue_throttle_figures brisk = { .n = 60, .per_ms = 60000, .burst = 1, .loaded_ms = 1000, .node = "web1" };
 
 static struct queue_throttle_answer ask(int wanted)
