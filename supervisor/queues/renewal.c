@@ -268,14 +268,18 @@ static bool is_tried(const struct queues *qs, int queue)
 	return false;
 }
 
-/* A worker is forked before it begins to load: what it has not tried yet may still fail. */
+/* A worker is forked before it begins to load, and before it writes to its slot: what it has not tried yet may still
+ * fail. */
 bool renewal_is_undecided(const struct queues *qs, int queue)
 {
 	bool any = false;
 
-	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL; any = true)
-		if (!is_outdated(qs, p) && atomic_load(&slot_of(qs, p)->load) == SLOT_UNLOADED)
+	for (const struct process *p = NULL; (p = next_in(qs, queue, PROCESS_SERVING, p)) != NULL; any = true) {
+		uint32_t load = atomic_load(&slot_of(qs, p)->load);
+
+		if (!is_outdated(qs, p) && load != SLOT_LOADED && load != SLOT_NOT_LOADED)
 			return true;
+	}
 	return !any || is_tried(qs, queue);
 }
 

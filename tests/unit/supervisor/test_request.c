@@ -211,6 +211,7 @@ TEST(a_reload_awaits_a_handler_that_no_worker_has_begun_to_load, master_setup, m
 	assert_true(reload_awaits_mail());				/* no worker is forked yet */
 	slot = &m.board->slots[master_add_worker(MAIL, 0, 0)];
 	atomic_store(&slot->handler_generation, m.queues.items[MAIL].handler_generation);
+	assert_true(reload_awaits_mail());				/* it has not written to its slot yet */
 	atomic_store(&slot->load, SLOT_UNLOADED);
 	assert_true(reload_awaits_mail());
 	atomic_store(&slot->loading, 1);
