@@ -322,19 +322,20 @@ def test_doctor_keeps_everything_that_it_took_away(redis, quredis):
 WRITE = {"string": lambda c, k: c.set(k, "2 2"), "hash": lambda c, k: c.hset(k, "f", 1), "list": lambda c, k: c.lpush(k, "m"),
          "zset": lambda c, k: c.zadd(k, {"m": 1e14}), "stream": lambda c, k: c.xadd(k, {"f": 1})}
 OF = "quredis:of:ingress:mail:"
-TRACES = {**{f"{OF}{k}": t for k, t in {"delayed": "zset", "delayed:apart": "hash", "stats": "hash", "done": "stream", "notes": "hash"}.items()},
+TRACES = {**{f"{OF}{k}": t for k, t in {"delayed": "zset", "delayed:apart": "hash", "stats": "hash", "done": "stream", "notes": "hash",
+                                        "schedules": "hash"}.items()},
           **{f"transit:mail:{k}": t for k, t in {"workers": "hash", "aside": "list", "aside:log": "stream", "rescue": "list"}.items()},
           **{f"escape:mail:{k}": t for k, t in {"log": "stream", "forwarded": "string", "claimed": "hash"}.items()},
           "quredis:secret:aside": "string", "quredis:schema": "string"}
 # Producers, other consumers, the Ruby gem and operators write these before the first start, and a sweeper that waits for a secret.
 OTHERS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "delayed:mail": "zset", f"{OF}paused": "string",
-          "escape:mail:operations": "hash", f"{OF}sweeper": "string", "quredis:health": "hash"}
+          "escape:mail:operations": "hash", f"{OF}sweeper": "string", f"{OF}throttle": "string", "quredis:health": "hash"}
 
 
 def test_the_table_of_keys_says_what_shows_that_quredis_was_here():
     """But for quredis:schema, which is looked at in any case."""
     rows = re.findall(r'^\t\{ (\w+\(?\w+\)?), (?:"\w+"|NULL), .*?\b(NO_TRACE|TRACE) \},', (ROOT / "common/queue/types.c").read_text(), re.M)
-    assert len(rows) == 30
+    assert len(rows) == 32
     assert len([name for name, trace in rows if trace == "TRACE"]) == len(TRACES) - len(["quredis:schema"])
 
 
