@@ -23,6 +23,8 @@
 
 /* a clock of Redis that was set, or a record that went back, is noticed so late at most */
 #define LOOK_MS 60000
+/* a tick is due by what the sweeper knows, and Redis changed nothing: its clock is behind */
+#define AGAIN_MS 100
 /* a record is deleted after so many looks of sweepers without its schedule, so long apart */
 #define FORGET_EVERY_MS INT64_C(3600000)
 #define FORGET_LOOKS 24
@@ -35,6 +37,8 @@ struct schedule {
 	char definition[QUEUE_SCHEDULE_DEFINITION_SIZE];
 	bool known;		/* record: Redis has answered on this connection */
 	struct queue_schedule record;
+	int64_t next_ms;	/* server's ms since 1970: the tick after that of the record; -1: none can be told */
+	int64_t look_ms, again_ms;	/* CLOCK_BOOTTIME: asked then also without a tick; not asked before */
 	/* of the request under way; asked false: none is */
 	bool asked;
 	int64_t tick_ms, missed;	/* -1: it only looks */
@@ -139,10 +143,29 @@ static void ask_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	    .last_ms = -1, .tick_ms = -1 });
 }
 
+/* CLOCK_BOOTTIME: when Redis is asked about a schedule. A schedule that is not due costs no request. */
+static int64_t ask_at(const struct schedules *all, const struct schedule *c)
+{
+	int64_t tick_ms = c->next_ms == -1 ? c->look_ms : c->next_ms - all->offset_ms;
+
+	return !c->known ? 0 : tick_ms < c->again_ms ? c->again_ms : tick_ms < c->look_ms ? tick_ms : c->look_ms;
+}
+
+static void wake_for_next(struct sweeper_queue *q)
+{
+	const struct schedules *all = schedules_of(q);
+	int64_t now_ms = clock_boottime_ms(), wait = LOOK_MS;
+
+	for (size_t i = 0; i < all->n; i++)
+		wait = clock_earlier(wait, ask_at(all, &all->list[i]) - now_ms);
+	task_wake_at(q, &schedules_task, clock_monotonic_ms() + (wait < 1 ? 1 : wait));
+}
+
 static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	struct schedules *all = schedules_of(q);
-	int64_t server_ms = clock_boottime_ms() + all->offset_ms;
+	int64_t boot_ms = clock_boottime_ms();
+	bool any = false;
 
 	(void)budget;
 	(void)now_ms;
@@ -151,8 +174,13 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 	if (all->connection != s->redis.connection)
 		forget_records(all, s->redis.connection);
 	for (size_t i = 0; i < all->n; i++)
-		ask_schedule(s, q, &all->list[i], server_ms);
-	return true;
+		if (ask_at(all, &all->list[i]) <= boot_ms) {
+			ask_schedule(s, q, &all->list[i], boot_ms + all->offset_ms);
+			any = true;
+		}
+	if (!any)
+		wake_for_next(q);
+	return any;
 }
 
 /* ---- answers ---- */
@@ -182,6 +210,7 @@ static void log_begin(const struct sweeper_queue *q, const struct schedule *c, e
 
 static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c)
 {
+	int64_t boot_ms = clock_boottime_ms(), before_ms = c->record.last_ms;
 	struct redis_reply reply;
 	struct queue_ticked t;
 
@@ -193,27 +222,15 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 		return connection_unexpected(s);
 	c->known = true;
 	c->record = t.schedule;
-	schedules_of(q)->offset_ms = t.now_ms - clock_boottime_ms();
+	c->next_ms = cron_times_next(&c->conf->times, c->record.last_ms);
+	c->look_ms = boot_ms + LOOK_MS;
+	c->again_ms = c->tick_ms > 0 && c->record.last_ms == before_ms ? boot_ms + AGAIN_MS : 0;
+	schedules_of(q)->offset_ms = t.now_ms - boot_ms;
 	if (t.end == QUEUE_TICK_DONE)
 		log_tick(q, c, &t);
 	else if (t.end != QUEUE_TICK_NONE)
 		log_begin(q, c, t.end);
 	return 0;
-}
-
-/* How long until the first tick; no longer than LOOK_MS. Of a tick that is due, which the clock of Redis had not
- * reached when it was asked for, at least a millisecond. */
-static int64_t until_tick(const struct schedules *all)
-{
-	int64_t server_ms = clock_boottime_ms() + all->offset_ms, wait = LOOK_MS;
-
-	for (size_t i = 0; i < all->n; i++) {
-		int64_t next = cron_times_next(&all->list[i].conf->times, all->list[i].record.last_ms);
-
-		if (next != -1 && next - server_ms < wait)
-			wait = next - server_ms;
-	}
-	return wait < 1 ? 1 : wait;
 }
 
 static enum task_end take_schedules(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
@@ -227,7 +244,7 @@ static enum task_end take_schedules(struct sweeper *s, struct sweeper_queue *q, 
 			failed = true;
 	if (failed || s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;
-	task_wake_at(q, &schedules_task, clock_monotonic_ms() + until_tick(all));
+	wake_for_next(q);
 	return TASK_DONE;
 }
 

@@ -144,7 +144,13 @@ class RedisServer:
     def set_clock(self, ahead_s):
         """Sets the server's clock ahead of ours by so many seconds."""
         with open(self._clock, "r+b") as f:
-            f.write(struct.pack("=q", int(ahead_s * 1000000)))
+            f.write(struct.pack("=qq", int(ahead_s * 1000000), 0))
+
+    def stop_clock(self, at_ms):
+        """The server's clock stands at this time, in ms since 1970, until set_clock()."""
+        with open(self._clock, "r+b") as f:
+            f.seek(8)
+            f.write(struct.pack("=q", at_ms * 1000))
 
     @property
     def pid(self):

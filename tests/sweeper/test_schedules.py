@@ -1,5 +1,6 @@
 """Schedules: each tick is pushed once, whichever host leads, and late ones as catch_up says."""
 import re
+import time
 
 import pytest
 
@@ -23,6 +24,10 @@ def record(c, name="nightly"):
     """(definition, last, pushed, missed)"""
     found = c.hget(KEY, name)
     return found and [found.split()[0].decode(), *map(int, found.split()[1:])]
+
+
+def scripts(c):
+    return c.info("commandstats")["cmdstat_evalsha"]["calls"]
 
 
 def ticks(lines):
@@ -152,6 +157,36 @@ def test_a_clock_that_is_set_back_stops_no_schedule_for_long(redis_server, qured
     d.wait_event("schedule_began", queue="db", schedule="nightly", reason="last tick ahead of the clock")
     wait_for(lambda: record(c)[2], 30)
     assert record(c)[1] < before - 300000
+    assert d.stop() == 0
+
+
+def test_only_a_schedule_that_is_due_costs_a_script(redis, quredisd, handler):
+    c = redis.client()
+    others = [schedule(f"hourly{i}", every="1h") for i in range(1000)]
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule(), *others])
+    wait_for(lambda: c.llen("ingress:db") >= 1, 30)
+    before, pushed = scripts(c), c.llen("ingress:db")
+    wait_for(lambda: c.llen("ingress:db") >= pushed + 5, 30)
+    assert scripts(c) - before < 500
+    assert d.stop() == 0
+
+
+def test_a_clock_that_stands_just_before_a_tick_makes_no_storm(redis_server, quredisd, handler):
+    """The sweeper thinks again and again that the tick is due."""
+    server = redis_server(clock=True)
+    c = server.client()
+    d = quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
+    wait_for(lambda: c.llen("ingress:db") >= 1, 30)
+    pushed = c.llen("ingress:db")
+    server.stop_clock(record(c)[1] + 999)
+    before = scripts(c)
+    wait_for(lambda: scripts(c) > before + 2, 30, "the tick that seems due")
+    began, before = time.monotonic(), scripts(c)
+    wait_for(lambda: scripts(c) >= before + 20, 60)
+    assert time.monotonic() - began > 0.5       # at a millisecond each: 0.02 s
+    assert c.llen("ingress:db") == pushed
+    server.set_clock(2)
+    wait_for(lambda: c.llen("ingress:db") > pushed, 30)
     assert d.stop() == 0
 
 
