@@ -79,14 +79,14 @@ int check_rights(struct doctor *d, struct queue_check *q)
 {
 	enum redis_error_class class;
 	struct redis_reply reply;
-	enum queue_rehearsal what;
 	bool refused = false;
+	unsigned what;
 	char *name;
 	size_t n;
 
 	if (q->conf == NULL || d->a->options.dry_run)	/* it writes */
 		return 0;
-	what = queue_rehearsal_of(&q->keys, conf_queue_ages(d->a->conf, q->conf));
+	what = queue_rehearsal_of(&q->keys, d->a->conf, q->conf);
 	name = alloc_format("doctor:%s", d->a->conf->supervisor.node);
 	n = queue_rehearse(&d->a->redis, &q->keys, name, what);
 	free(name);

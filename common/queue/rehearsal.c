@@ -3,18 +3,23 @@
  * the moves, not whether they are correct.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/queue/rehearsal.h"
 
 #include "common/base/base.h"
+#include "common/conf/conf.h"
 #include "common/queue/admin.h"
 #include "common/queue/look.h"
 #include "common/queue/notes.h"
+#include "common/queue/schedules.h"
+#include "common/queue/throttle.h"
 #include "common/queue/waiting.h"
 #include "common/queue/watch.h"
 
 #define LEASE_MS 60000
 #define MESSAGE "rehearsal"
+#define DEFINITION "0000000000000000"
 
 /* seals the wrappers of the rehearsal only; no other process uses it */
 static const struct seal_secrets nobodys = { .n = 1 };
@@ -29,6 +34,7 @@ struct rehearsal {
 	struct queue_entry by_value, by_place;
 	char *rescue;				/* rescue list of the second */
 	struct queue_note note;
+	unsigned what;				/* of queue_rehearse() */
 };
 
 /* The note for the moves of a shared queue. */
@@ -85,8 +91,20 @@ static void rehearse_hand_back(struct redis *r, struct rehearsal *h)
 
 static void rehearse_retry(struct redis *r, struct rehearsal *h)
 {
+	queue_retry(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
+	    .entry = &h->by_value, .change = &h->change }, 0);
+}
+
+static void rehearse_hold(struct redis *r, struct rehearsal *h)
+{
 	queue_hold(r, &(struct queue_move){ QUEUE_FROM_TRAY(&h->second, 0),
-	    .entry = &h->by_value, .change = &h->change }, 0, "{}");
+	    .entry = &h->by_value, .change = &h->change }, LEASE_MS, "{}");
+}
+
+/* The script only answers that the hold could not be written; here Redis says why. */
+static void rehearse_write_hold(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "SET %s {} PX %d", h->keys.paused, LEASE_MS);
 }
 
 static void rehearse_hold_look(struct redis *r, struct rehearsal *h)
@@ -234,53 +252,109 @@ static void rehearse_read_notes(struct redis *r, struct rehearsal *h)
 	queue_notes(r, &h->keys, &(struct queue_bytes){ h->message.raw, h->message.raw_len }, 1);
 }
 
+static void rehearse_starts(struct redis *r, struct rehearsal *h)
+{
+	struct queue_throttle_text text;
+
+	queue_throttle_format(&(struct queue_throttle_figures){ .n = 1, .per_ms = 1, .burst = 1, .node = MESSAGE },
+	    &text);
+	queue_throttle(r, &h->keys, &text, 1, true, 0);
+}
+
+static void rehearse_schedule(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "HSET %s %s %s", h->keys.schedules, MESSAGE, DEFINITION " 0 0 0");
+}
+
+static void rehearse_tick(struct redis *r, struct rehearsal *h)
+{
+	queue_tick(r, &h->keys, &(struct queue_tick){ .name = MESSAGE, .definition = DEFINITION, .tick_ms = 1,
+	    .message = h->raw.data, .len = h->raw.len });
+}
+
+static void rehearse_schedules_forget(struct redis *r, struct rehearsal *h)
+{
+	queue_schedules_forget(r, &h->keys, 0, 1, NULL, 0);
+}
+
+/* Redis checks the rights to a key even if it does not exist: a queue names none that it does not use. */
 static void rehearse_clear(struct redis *r, struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
+	const char *throttle = (h->what & REHEARSE_THROTTLE) != 0 ? k->throttle : k->ingress,
+	    *schedules = (h->what & REHEARSE_SCHEDULES) != 0 ? k->schedules : k->ingress;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->pushed,
-	    k->workers, k->log,
-	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes);
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape,
+	    k->delayed, k->pushed, k->workers, k->log,
+	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes,
+	    throttle, schedules);
 }
 
 static const struct step {
 	const char *name;
 	void (*append)(struct redis *r, struct rehearsal *h);
+	unsigned only;			/* enum queue_rehearsal; 0: of every queue */
 } steps[] = {
-	{ "push", rehearse_plant },
-	{ "register", rehearse_enrol },
-	{ "renew", rehearse_renew },
-	{ "renew lease", rehearse_renew_lease },
-	{ "annotate", rehearse_annotate },
-	{ "fetch", rehearse_fetch },
-	{ "hand back", rehearse_hand_back },
-	{ "fetch at maxmemory", rehearse_fetch_oom },
-	{ "retry", rehearse_retry },
-	{ "look for retries", rehearse_quiet },
-	{ "look at the pause", rehearse_hold_look },
-	{ "due", rehearse_due },
-	{ "blocking fetch", rehearse_fetch_blocking },
-	{ "fence", rehearse_fence },
-	{ "read rescue size", rehearse_size },
-	{ "weigh rescue", rehearse_weigh },
-	{ "read rescue", rehearse_look },
-	{ "digest", rehearse_digest },
-	{ "escape from rescue unread", rehearse_too_large_first },
-	{ "return", rehearse_give_back },
-	{ "fetch again", rehearse_fetch },
-	{ "write the record", rehearse_record },
-	{ "escape", rehearse_escape },
-	{ "delay another", rehearse_delay },
-	{ "due push", rehearse_pushed },
-	{ "fetch another", rehearse_fetch },
-	{ "escape unread", rehearse_too_large },
-	{ "done", rehearse_done },
-	{ "read workers", rehearse_workers },
-	{ "look at trays", rehearse_holdings },
-	{ "mark dead", rehearse_mark_dead },
-	{ "forget", rehearse_forget },
-	{ "deregister", rehearse_deregister },
+	{ "clear", rehearse_clear, 0 },
+	{ "push", rehearse_plant, 0 },
+	{ "register", rehearse_enrol, 0 },
+	{ "renew", rehearse_renew, 0 },
+	{ "renew lease", rehearse_renew_lease, 0 },
+	{ "annotate", rehearse_annotate, 0 },
+	{ "fetch", rehearse_fetch, 0 },
+	{ "hand back", rehearse_hand_back, 0 },
+	{ "fetch at maxmemory", rehearse_fetch_oom, 0 },
+	{ "retry", rehearse_retry, 0 },
+	{ "look for retries", rehearse_quiet, 0 },
+	{ "look at the pause", rehearse_hold_look, 0 },
+	{ "due", rehearse_due, 0 },
+	{ "blocking fetch", rehearse_fetch_blocking, 0 },
+	{ "fence", rehearse_fence, 0 },
+	{ "read rescue size", rehearse_size, 0 },
+	{ "weigh rescue", rehearse_weigh, 0 },
+	{ "read rescue", rehearse_look, 0 },
+	{ "digest", rehearse_digest, 0 },
+	{ "escape from rescue unread", rehearse_too_large_first, 0 },
+	{ "return", rehearse_give_back, 0 },
+	{ "fetch again", rehearse_fetch, 0 },
+	{ "write the record", rehearse_record, 0 },
+	{ "escape", rehearse_escape, 0 },
+	{ "delay another", rehearse_delay, 0 },
+	{ "due push", rehearse_pushed, 0 },
+	{ "fetch another", rehearse_fetch, 0 },
+	{ "escape unread", rehearse_too_large, 0 },
+	{ "done", rehearse_done, 0 },
+	{ "push another", rehearse_plant, 0 },
+	{ "fetch the other", rehearse_fetch, 0 },
+	{ "hold the queue", rehearse_hold, 0 },
+	{ "write the hold", rehearse_write_hold, 0 },
+	{ "read workers", rehearse_workers, 0 },
+	{ "look at trays", rehearse_holdings, 0 },
+	{ "mark dead", rehearse_mark_dead, 0 },
+	{ "forget", rehearse_forget, 0 },
+	{ "deregister", rehearse_deregister, 0 },
+	{ "push again", rehearse_plant, REHEARSE_AGES },
+	{ "stamp", rehearse_stamp, REHEARSE_AGES },
+	{ "read waiting messages", rehearse_glance, REHEARSE_AGES },
+	{ "unstamp", rehearse_unstamp, REHEARSE_AGES },
+	{ "expire", rehearse_expire, REHEARSE_AGES },
+	{ "read notes", rehearse_read_notes, REHEARSE_NOTES },
+	{ "push for a start", rehearse_plant, REHEARSE_THROTTLE },
+	{ "throttle", rehearse_starts, REHEARSE_THROTTLE },
+	{ "write the record of a schedule", rehearse_schedule, REHEARSE_SCHEDULES },
+	{ "tick", rehearse_tick, REHEARSE_SCHEDULES },
+	{ "forget schedules", rehearse_schedules_forget, REHEARSE_SCHEDULES },
+	{ "clear", rehearse_clear, 0 },
 };
+
+/* The i-th of the steps that are appended. */
+static const struct step *step_of(size_t i, unsigned what)
+{
+	for (size_t k = 0; k < nitems(steps); k++)
+		if ((steps[k].only == 0 || (steps[k].only & what) != 0) && i-- == 0)
+			return &steps[k];
+	return NULL;
+}
 
 static char *beside(const char *key, const char *name)
 {
@@ -319,48 +393,26 @@ static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct
 	free(escaped);
 }
 
-/* Steps after the first list, before the scratch keys are deleted again. */
-static const struct step age_steps[] = {
-	{ "push again", rehearse_plant },
-	{ "stamp", rehearse_stamp },
-	{ "read waiting messages", rehearse_glance },
-	{ "unstamp", rehearse_unstamp },
-	{ "expire", rehearse_expire },
-};
-
-static const struct step note_steps[] = {
-	{ "read notes", rehearse_read_notes },
-};
-
-static const struct {
-	const struct step *steps;
-	size_t n;
-} more[] = {
-	[REHEARSE_AGES] = { age_steps, nitems(age_steps) },
-	[REHEARSE_NOTES] = { note_steps, nitems(note_steps) },
-};
-
-static const struct step clearing = { "clear", rehearse_clear };
-
-/* The i-th of the steps that are appended. */
-static const struct step *step_of(size_t i, enum queue_rehearsal what)
+unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf, const struct conf_queue *q)
 {
-	if (i == 0)
-		return &clearing;
-	i--;
-	if (i < nitems(steps))
-		return &steps[i];
-	i -= nitems(steps);
-	return i < more[what].n ? &more[what].steps[i] : i == more[what].n ? &clearing : NULL;
+	unsigned what = k->shared ? REHEARSE_NOTES : conf_queue_ages(conf, q) ? REHEARSE_AGES : 0;
+
+	if (q->rate.n > 0)
+		what |= REHEARSE_THROTTLE;
+	for (size_t i = 0; i < conf->nschedules; i++)
+		if (strcmp(conf->schedules[i]->queue, q->name) == 0)
+			what |= REHEARSE_SCHEDULES;
+	return what;
 }
 
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what)
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, unsigned what)
 {
 	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
 	struct rehearsal h;
 	size_t n = 0;
 
 	init_rehearsal(&h, redis_prefix(r), k, name, first, second);
+	h.what = what;
 	while (step_of(n, what) != NULL)
 		step_of(n++, what)->append(r, &h);
 	free(h.rescue);
@@ -371,12 +423,12 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *n
 	return n;
 }
 
-const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what)
+const char *queue_rehearsal_step(size_t i, unsigned what)
 {
 	return step_of(i, what)->name;
 }
 
-bool queue_rehearsal_is_of_record(size_t i, enum queue_rehearsal what)
+bool queue_rehearsal_is_of_record(size_t i, unsigned what)
 {
 	return step_of(i, what)->append == rehearse_record;
 }

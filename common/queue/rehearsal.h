@@ -15,23 +15,23 @@
  * rehearsals use one name at the same moment, each may remove the other's keys: an answer may then be "no such key",
  * and nothing else is harmed.
  */
-enum queue_rehearsal {
-	REHEARSE_MOVES,		/* the moves that every queue needs */
-	REHEARSE_AGES,		/* and those of a queue in which the age of messages is known */
-	REHEARSE_NOTES,		/* and those of a shared queue */
+enum queue_rehearsal {		/* beside the moves that every queue needs, as a mask */
+	REHEARSE_AGES = 1,		/* those of a queue in which the age of messages is known */
+	REHEARSE_NOTES = 2,		/* of a shared queue */
+	REHEARSE_THROTTLE = 4,		/* of one with a rate */
+	REHEARSE_SCHEDULES = 8,		/* of one that a schedule pushes to */
 };
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what);
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, unsigned what);
 
-/* Returns the rehearsal that a queue needs. ages: the age of its messages is known. */
-static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k, bool ages)
-{
-	return k->shared ? REHEARSE_NOTES : ages ? REHEARSE_AGES : REHEARSE_MOVES;
-}
+/* Returns the rehearsals that a queue needs. */
+struct conf;
+struct conf_queue;
+unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf, const struct conf_queue *q);
 
 /* The name of the move to which the i-th answer belongs: "retry". */
-const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what);
+const char *queue_rehearsal_step(size_t i, unsigned what);
 
 /* True: the i-th step writes the record of a dead letter, which a queue without dead letters does not need. */
-bool queue_rehearsal_is_of_record(size_t i, enum queue_rehearsal what);
+bool queue_rehearsal_is_of_record(size_t i, unsigned what);
 
 #endif

@@ -102,9 +102,9 @@ static bool says_nothing(const struct sweeper *s)
 	       strcasestr(s->connection.error, "no such key") != NULL;
 }
 
-static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct sweeper_queue *q)
+static unsigned rehearsal_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return queue_rehearsal_of(&q->keys, conf_queue_ages(s->conf, q->conf));
+	return queue_rehearsal_of(&q->keys, s->conf, q->conf);
 }
 
 static int take_step(struct sweeper *s, struct sweeper_queue *q, size_t i)

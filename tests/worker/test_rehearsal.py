@@ -1,4 +1,6 @@
 """The rehearsal of rights on scratch keys: what one that was cut off leaves, and that it is repeated where the server changed."""
+import json
+
 import pytest
 from redis.exceptions import ResponseError
 
@@ -24,6 +26,9 @@ def mail(handler, **keys):
     return queue("mail", handler("cat >/dev/null"), workers=0, **keys)
 
 
+DAILY = {"name": "daily", "queue": "mail", "cron": "0 0 * * *", "message": "m"}
+
+
 def scratch(c):
     return sorted(c.keys("*:scratch:*"))
 
@@ -37,11 +42,11 @@ def answers(c, commands):
     return [answer(words) for words in commands]
 
 
-@pytest.mark.parametrize("keys", [{"ttl": "1h"}, {"shared": True}], ids=["ages", "shared"])
+@pytest.mark.parametrize("keys", [{"ttl": "1h", "rate": "9/1s"}, {"shared": True}], ids=["ages", "shared"])
 def test_the_next_one_begins_anew_wherever_the_last_was_cut_off(redis, redis_proxy, quredisd, handler, keys):
     c = redis.client()
     tap = Rehearsal()
-    d = quredisd(redis=redis_proxy(redis, tap), queues=[mail(handler, **keys)])
+    d = quredisd(redis=redis_proxy(redis, tap), queues=[mail(handler, **keys)], schedules=[DAILY])
     d.wait_event("queue_recovered", queue="mail")
     assert d.stop() == 0 and scratch(c) == []
 
@@ -111,3 +116,54 @@ def test_rights_that_another_server_does_not_give(redis_server, redis_proxy, qur
     c.execute_command("ACL", "SETUSER", "default", "+zadd")
     d.wait_event("queue_error_cleared", 40, queue="mail")
     assert scratch(c) == [] and d.stop() == 0
+
+
+def all_keys_but(suffix):
+    """Patterns of an access list: a name does not end with the suffix where it differs from it in one byte."""
+    return [f"~*[^{suffix[i]}]{suffix[i + 1:]}" for i in range(len(suffix))]
+
+
+@pytest.fixture
+def limited(redis_server, quredisd, handler, tmp):
+    """A supervisor whose user of Redis may not run the command (None: none) on scratch keys with that suffix."""
+    server = redis_server(tcp=True)     # the address of a unix socket has no user
+    c = server.client()
+
+    def start(command, suffix, schedules=(), **keys):
+        but = all_keys_but(f":here:{suffix}")
+        rules = but if command is None else ["allkeys", f"-{command}", f"(+{command} {' '.join(but)})"]
+        c.execute_command("ACL", "SETUSER", "supervisor", "on", ">its-password", "+@all", *rules)
+        (tmp / "password").write_text("its-password\n")
+        (tmp / "password").chmod(0o600)
+        return quredisd(redis={"url": f"redis://supervisor@127.0.0.1:{server.port}", "password_file": tmp / "password"},
+                        supervisor={"node": "here"}, queues=[mail(handler, **keys)], schedules=list(schedules)), c
+    return start
+
+
+@pytest.mark.parametrize("command, suffix, step, more", [
+    (None, "throttle", "clear", {"rate": "9/1s"}),
+    ("get", "throttle", "throttle", {"rate": "9/1s"}),
+    ("set", "throttle", "throttle", {"rate": "9/1s"}),
+    (None, "schedules", "clear", {"schedules": [DAILY]}),
+    ("hget", "schedules", "tick", {"schedules": [DAILY]}),
+    ("hkeys", "schedules", "forget schedules", {"schedules": [DAILY]}),
+    (None, "paused", "clear", {}),
+    ("set", "paused", "write the hold", {})])
+def test_rights_to_what_a_queue_uses(limited, command, suffix, step, more):
+    """Told before a message, a tick or a hold needs them; doctor says the same, and a right that is given later ends it."""
+    d, c = limited(command, suffix, **more)
+
+    def found():
+        return [f["what"] for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "rights" and f["severity"] == "error"]
+    assert d.wait_event("queue_error", 30, queue="mail", at="rights")["error"].startswith(f"{step}:")
+    assert [f'the step "{step}"' in what for what in found()] == [True]
+    c.execute_command("ACL", "SETUSER", "supervisor", "allkeys", "+@all")
+    d.wait_event("queue_error_cleared", 40, queue="mail")
+    assert not found() and scratch(c) == []
+
+
+@pytest.mark.parametrize("suffix", ["throttle", "schedules"])
+def test_a_queue_needs_no_rights_to_keys_that_it_does_not_use(limited, suffix):
+    d, c = limited(None, suffix)
+    d.wait_event("queue_recovered", queue="mail")
+    assert not d.events("queue_error") and scratch(c) == []
