@@ -29,7 +29,7 @@
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
  *	health.c	the reports of the sweepers	access.c	what other users of Redis may do
  *	secret.c	the secret that seals wrappers		libraries.c	libraries that read from the network
- *	functions.c	whether functions can be loaded
+ *	functions.c	whether functions can be loaded		throttle.c	what limits the starts of a queue
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order
  * matters: a check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int

@@ -182,31 +182,6 @@ int check_paused(struct doctor *d, struct queue_check *q)
 	return 0;
 }
 
-/* ---- throttle ---- */
-
-/* All hosts start as many messages as the figures allow that one of them loaded last. */
-int check_throttle(struct doctor *d, struct queue_check *q)
-{
-	struct queue_throttle_figures count;
-	char here[CONF_RATE_TEXT_SIZE], there[CONF_RATE_TEXT_SIZE];
-	struct redis_reply reply;
-
-	if (q->conf == NULL || q->conf->rate.n == 0)
-		return 0;
-	queue_throttle_figures(&d->a->redis, &q->keys);
-	if (doctor_reply(d, &reply) == -1)
-		return -1;
-	if (queue_throttle_figures_parse(&reply, &count) == -1 || (count.n == q->conf->rate.n &&
-	    count.per_ms == q->conf->rate.per_ms && count.burst == q->conf->burst))
-		return 0;
-	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.throttle,
-	    "the rate here is %s with burst %" PRId64 ", but %s with burst %" PRId64 " counts, which %s loaded last",
-	    conf_rate_text(&q->conf->rate, here), q->conf->burst,
-	    conf_rate_text(&(struct conf_rate){ count.n, count.per_ms }, there), count.burst, count.node),
-	    "set rate and burst of %s to the same on all hosts, then: quredis reload", q->keys.name);
-	return 0;
-}
-
 /* ---- delayed ---- */
 
 /* A large delayed message has a line in delayed and a payload in a key of its own. */

@@ -91,18 +91,25 @@ def test_messages_that_wait_for_their_start_stay_in_ingress(redis, quredisd, han
     assert c.llen("ingress:mail") == 48 and c.llen("escape:mail") == 0
 
 
+def given(c, hour_us=3600 * 10**6):
+    """How many starts of 1/1h Redis has given, by the time until which they are given."""
+    seconds, us = c.time()
+    return round((int(c.get(KEY).split()[0]) - seconds * 10**6 - us) / hour_us) if c.exists(KEY) else 0
+
+
 @pytest.mark.limit(120)
 def test_a_start_that_was_given_does_not_wait_for_a_message(redis, quredisd, handler, ledger):
-    """Idle workers hold no starts: after a burst is used, a second one is not to be had at once."""
+    """Idle workers hold no starts: Redis has given as many as messages came, also once all workers wait again."""
     c = redis.client()
-    d = quredisd(queues=[limited(handler(STAMP), "1/20s", workers=4, burst=4, batch={"max": 8})])
+    d = quredisd(queues=[limited(handler(STAMP), "1/1h", workers=4, burst=8, batch={"max": 8})])
     d.wait_event("queue_recovered", queue="mail")
-    for _ in range(2):
-        for n in range(3):
-            c.lpush("ingress:mail", f"m{n}")
-        wait_for(lambda: c.exists(KEY), 30)
-    wait_for(lambda: status(d, "mail")["state"] == "throttled", 30)
-    assert len(ledger.lines()) <= 4
+    for n in range(1, 3):
+        wait_for(lambda: c.info("clients")["blocked_clients"] == 4, 30)
+        assert given(c) == 3 * (n - 1)
+        c.lpush("ingress:mail", *range(3))
+        wait_for(lambda: len(ledger.lines()) == 3 * n, 30)
+    wait_for(lambda: c.info("clients")["blocked_clients"] == 4, 30)
+    assert given(c) == 6
 
 
 @pytest.mark.limit(120)
@@ -200,3 +207,34 @@ def test_the_figures_that_were_loaded_last_count_and_doctor_names_them(redis, qu
     found = [f for f in json.loads(old.quredis("doctor", "--json").out) if f["check"] == "throttle"]
     assert [f["what"] for f in found] == [f"the rate here is 100/1s with burst 1, but 4/1s with burst 2 counts, which {tag}new loaded last"]
     assert not [f for f in json.loads(new.quredis("doctor", "--json").out) if f["check"] == "throttle" and f["severity"] != "ok"]
+
+
+def findings(d):
+    return [f["what"] for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "throttle" and f["severity"] != "ok"]
+
+
+@pytest.mark.limit(120)
+def test_doctor_names_hosts_without_a_rate(redis, quredisd, handler, ledger, tag):
+    c = redis.client()
+    body = handler(STAMP)
+    limiting = quredisd(queues=[limited(body, "100/1s")], supervisor={"node": tag + "limiting"})
+    free = quredisd(queues=[queue("mail", body)], supervisor={"node": tag + "free"})
+    wait_for(lambda: all(c.exists(f"quredis:node:{tag}{node}") for node in ("limiting", "free")), 30)
+    told = wait_for(lambda: findings(limiting), 30)
+    assert told == [f"{tag}free has no rate for it, so its handlers start without limit; the rate here is 100/1s"]
+    assert findings(free) == [f"there is no rate here, so handlers of this host start without limit; that of {tag}limiting is 100/1s"]
+    limiting.reload(queues=[queue("mail", body)])
+    wait_for(lambda: findings(free) == [] and findings(limiting) == [], 30)
+
+
+@pytest.mark.limit(120)
+def test_doctor_names_a_throttle_that_quredis_did_not_write(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[limited(handler(STAMP), "50/1s")])
+    assert findings(d) == []
+    c.set(KEY, "oops")
+    assert findings(d) == ["it holds something that quredis did not write: the next start replaces it, and counts anew"]
+    c.delete(KEY)
+    c.lpush(KEY, "oops")
+    [told] = findings(d)
+    assert told.startswith("Redis does not give it, so no message of the queue starts: WRONGTYPE"), told
