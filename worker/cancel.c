@@ -229,10 +229,12 @@ static void note(struct worker *w, const struct seen_order *o, const struct queu
 static void execute(struct worker *w, struct place p, const struct seen_order *o, int64_t now_ms)
 {
 	bool runs = tray_item(&w->trays, p)->state == ITEM_RUNNING;
+	struct message *m = tray_message(&w->trays, p);
 
 	add_executing(w, p, o->field, &o->c);
-	log_info("message_cancelled", log_str("id", message_id(tray_message(&w->trays, p))), log_str("by", o->c.by),
-	    log_str("then", o->c.retry ? "retry" : "escape"), log_str("running", runs ? "yes" : "no"));
+	log_info("message_cancelled", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+	    log_str("by", o->c.by), log_str("then", o->c.retry ? "retry" : "escape"),
+	    log_str("running", runs ? "yes" : "no"));
 	if (runs) {
 		w->starter.runner->cancel(w, now_ms);
 		return;

@@ -122,7 +122,8 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	snprintf(o->error_message, sizeof(o->error_message), "%s", message);
 	fill_record(w, o, m, class, result);
 	tray_move(&w->trays, p, MOVE_ESCAPE);
-	log_info("message_escaped", log_str("id", message_id(m)), log_str("class", class), log_str("error", message));
+	log_info("message_escaped", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+	    log_str("class", class), log_str("error", message));
 }
 
 void settle_set_aside(struct worker *w, struct place p, const char *error)
@@ -138,7 +139,7 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
 	o->record = env_record(w->env, w->session.incarnation, m, move, o->error_message);
 	tray_move(&w->trays, p, MOVE_ASIDE);
-	log_error("message_set_aside", log_str("id", message_id(m)),
+	log_error("message_set_aside", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
 	    log_int("size", (int64_t)(m->raw_len - m->wrapper_len)), log_str("at", move), log_str("error", error));
 }
 
@@ -234,8 +235,8 @@ static void log_failure(struct message *m, const struct failure *f, bool escapes
 	struct log_field how = r == NULL ? none : r->signal != 0 ? log_str("signal", process_signal_name(r->signal))
 			       : r->code >= 0 ? log_int("exit", r->code) : none;
 
-	log_info(event, log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1),
-	    log_str("class", f->class), how,
+	log_info(event, log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+	    log_int("attempt", m->wrapper.attempts + 1), log_str("class", f->class), how,
 	    r == NULL ? none : log_int("duration_ms", r->duration_ms), log_str("error", f->text));
 }
 
@@ -319,8 +320,9 @@ static void hold(struct worker *w, struct place p, const struct failure *f, int6
 	strlcpy(o->error_message, slot_text_read(&shown).text, sizeof(o->error_message));
 	board_hold(w->env->board, now_ms + ms);
 	tray_move(&w->trays, p, MOVE_HOLD);
-	log_info("message_held", log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1),
-	    log_int("delay_ms", ms), log_str("reason", o->error_message[0] == '\0' ? NULL : o->error_message));
+	log_info("message_held", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+	    log_int("attempt", m->wrapper.attempts + 1), log_int("delay_ms", ms),
+	    log_str("reason", o->error_message[0] == '\0' ? NULL : o->error_message));
 }
 
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
@@ -344,8 +346,8 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 	answered(w, true);
 	if (log_enabled(LOG_LEVEL_DEBUG)) {
 		m = tray_message(&w->trays, p);
-		log_debug("message_done", log_str("id", message_id(m)), log_int("attempt", m->wrapper.attempts + 1),
-		    log_int("duration_ms", duration_ms));
+		log_debug("message_done", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+		    log_int("attempt", m->wrapper.attempts + 1), log_int("duration_ms", duration_ms));
 	}
 	tray_done(&w->trays, p, w->env->conf->done.keep > 0 ? clock_realtime_ms() : 0, duration_ms);
 }

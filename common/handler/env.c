@@ -177,10 +177,11 @@ static void add_attempt(struct writer *w, const struct handler_job *job)
 char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
 {
 	const char *id = message_id(job->message), *request_id = job->message->request_id;
+	const char *traceparent = message_traceparent(job->message);
 	const struct message_schedule *schedule = &job->message->wrapper.schedule;
 	char at[CLOCK_RFC3339_SIZE];
 	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
-	    strlen(schedule->name) + sizeof(at) + size_of_facts(job->facts));
+	    strlen(schedule->name) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE + size_of_facts(job->facts));
 
 	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
 	add_text(&w, "QUREDIS_ID=", id);
@@ -193,6 +194,8 @@ char *const *handler_env_for(struct handler_env *e, const struct handler_job *jo
 		add_number(&w, "QUREDIS_DEADLINE=", deadline_ms);
 	if (request_id[0] != '\0')
 		add_text(&w, "QUREDIS_REQUEST_ID=", request_id);
+	if (traceparent != NULL)
+		add_text(&w, "TRACEPARENT=", traceparent);
 	if (schedule->name[0] != '\0') {
 		add_text(&w, "QUREDIS_SCHEDULE=", schedule->name);
 		add_text(&w, "QUREDIS_SCHEDULED_AT=", clock_rfc3339(schedule->at_ms, at));

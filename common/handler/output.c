@@ -77,6 +77,11 @@ static const char *id_of(const struct handler_output *o)
 	return o->message == NULL ? NULL : message_id(o->message);
 }
 
+static const char *traceparent_of(const struct handler_output *o)
+{
+	return o->message == NULL ? NULL : message_traceparent(o->message);
+}
+
 /* The message that lost the lines, which may be answered. A report for each of several would be a flood of its own. */
 static void report_dropped(struct handler_output *o)
 {
@@ -113,7 +118,8 @@ static void emit(struct handler_output *o, const struct handler_stream *s, const
 	if (!log_enabled(LOG_LEVEL_INFO) || !may_log(o))
 		return;
 	report_dropped(o);
-	log_info("handler_output", log_str("id", id_of(o)), log_str("stream", s->name), log_bytes("line", line, len));
+	log_info("handler_output", log_str("id", id_of(o)), log_str("traceparent", traceparent_of(o)),
+	    log_str("stream", s->name), log_bytes("line", line, len));
 }
 
 static void emit_part(struct handler_output *o, struct handler_stream *s)

@@ -18,7 +18,7 @@
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
 #define KEPT_MAX (64 * 1024)		/* a buffer larger than this is freed when it is empty */
-#define HEAD_MAX 512			/* two ids, the name of a schedule, some numbers and names */
+#define HEAD_MAX 768			/* two ids, the name of a schedule, a trace, some numbers and names */
 
 void persistent_input_init(struct persistent_input *in)
 {
@@ -66,6 +66,7 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 	at = put_number(at, message_payload_len(job->message));
 	at = put_id(at, " id=", job->message->id);
 	at = put_id(at, " request_id=", job->message->request_id);
+	at = put_id(at, " traceparent=", job->message->traceparent);
 	if (job->max_attempts > 1)
 		at = put_number(put_text(at, " max_attempts="), (uint64_t)job->max_attempts);
 	if (job->redelivered)

@@ -144,12 +144,13 @@ static int parse_header(struct message *m, const struct message_line *line)
 	    message_line_number(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
 		return -1;
 	m->max_attempts = (int)max_attempts;
+	message_traceparent_parse(m->traceparent, line, "traceparent");
 	return 0;
 }
 
 static void forget_header(struct message *m)
 {
-	m->id[0] = m->request_id[0] = '\0';
+	m->id[0] = m->request_id[0] = m->traceparent[0] = '\0';
 	m->ttl_ms = m->enqueued_ms = m->timeout_ms = m->max_attempts = -1;
 }
 

@@ -10,6 +10,7 @@
 #include "common/message/failure.h"
 #include "common/message/schedule.h"
 #include "common/message/seal.h"
+#include "common/message/traceparent.h"
 
 /*
  * The form of an entry of a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper"). A line
@@ -68,6 +69,7 @@ struct message {
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
+	char traceparent[MESSAGE_TRACEPARENT_SIZE];	/* "" : none */
 	/* of the bytes after the wrapper; set by a caller whose raw has only the beginning. "": computed when it is
 	 * needed */
 	char sha1[ENCODE_SHA1_SIZE];
@@ -100,6 +102,12 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 
 /* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */
 const char *message_id(struct message *m);
+
+/* For a log line. NULL: none */
+static inline const char *message_traceparent(const struct message *m)
+{
+	return m->traceparent[0] == '\0' ? NULL : m->traceparent;
+}
 
 static inline const char *message_payload(const struct message *m)
 {

@@ -61,7 +61,7 @@ function handle(message, job) {
   speak(text);
   decide(text, job);
   if (text === "job") {
-    job.reject(`${job.queue} ${job.id} ${job.requestId} ${job.schedule} ${job.scheduledAt} ` +
+    job.reject(`${job.queue} ${job.id} ${job.requestId} ${job.traceparent} ${job.schedule} ${job.scheduledAt} ` +
       `${job.attempt} ${job.maxAttempts} ${job.redelivered} ${job.deadline.toFixed(3)} ` +
       process.env.QUREDIS_REPLY_FD);
   }

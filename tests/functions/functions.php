@@ -139,7 +139,8 @@ function handle($message, $job)
     decide($message, $job);
     wait($message, $job);
     if ($message === "job") {
-        $job->reject("$job->queue $job->id $job->requestId $job->schedule $job->scheduledAt $job->attempt $job->maxAttempts $job->redelivered " .
+        $job->reject("$job->queue $job->id $job->requestId $job->traceparent $job->schedule $job->scheduledAt $job->attempt $job->maxAttempts " .
+            "$job->redelivered " .
             sprintf("%.3f ", $job->deadline) . var_export(getenv("QUREDIS_REPLY_FD"), true));
     }
     if (str_starts_with($message, "count")) {

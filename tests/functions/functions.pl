@@ -81,7 +81,8 @@ sub handle {
     speak($message);
     decide($message, $job);
     wait_for($message, $job);
-    $job->reject(join " ", $job->queue, $job->id, $job->request_id, $job->schedule, $job->scheduled_at, $job->attempt, $job->max_attempts, $job->redelivered,
+    $job->reject(join " ", $job->queue, $job->id, $job->request_id, $job->traceparent, $job->schedule, $job->scheduled_at, $job->attempt, $job->max_attempts,
+        $job->redelivered,
         sprintf("%.3f", $job->deadline), $ENV{QUREDIS_REPLY_FD} // "undef") if $message eq "job";
     $job->reject(join " ", length $message, sha1_hex($message), $job->id) if $message =~ /^count/;
 }

@@ -113,7 +113,7 @@ def handle(message, job):
     decide(message, job)
     wait(message, job)
     if message == b"job":
-        job.reject(f"{job.queue} {job.id} {job.request_id} {job.schedule} {job.scheduled_at} {job.attempt} "
+        job.reject(f"{job.queue} {job.id} {job.request_id} {job.traceparent} {job.schedule} {job.scheduled_at} {job.attempt} "
                    f"{job.max_attempts} {job.redelivered} {job.deadline:.3f} "
                    f"{os.environ.get('QUREDIS_REPLY_FD')}")
     if message.startswith(b"count"):

@@ -87,7 +87,7 @@ def handle(message, job)
   decide(message, job)
   wait(message, job)
   if message == "job"
-    job.reject("#{job.queue} #{job.id} #{job.request_id} #{job.schedule} #{job.scheduled_at} #{job.attempt} " \
+    job.reject("#{job.queue} #{job.id} #{job.request_id} #{job.traceparent} #{job.schedule} #{job.scheduled_at} #{job.attempt} " \
                "#{job.max_attempts} #{job.redelivered} #{format("%.3f", job.deadline)} " \
                "#{ENV["QUREDIS_REPLY_FD"].inspect}")
   end

@@ -178,8 +178,10 @@ def test_answers(start, language, mode):
 def test_job(start, language, mode):
     runner = start(language, *mode)
     tick = "2026-11-27T02:00:00.000Z"
-    keys = f" id=order-1 request_id=web.7 max_attempts=5 redelivered=1 schedule=nightly scheduled_at={tick} deadline=1700000000250 later=x"
-    assert runner.ask(b"job", keys=keys) == f"REJECT class=Rejected mail order-1 web.7 nightly {tick} 3 5 {TRUE[language]} 1700000000.250 {NOTHING[language]}"
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    keys = f" id=order-1 request_id=web.7 traceparent={trace} max_attempts=5 redelivered=1 schedule=nightly scheduled_at={tick} deadline=1700000000250 later=x"
+    assert runner.ask(b"job", keys=keys) == (
+        f"REJECT class=Rejected mail order-1 web.7 {trace} nightly {tick} 3 5 {TRUE[language]} 1700000000.250 {NOTHING[language]}")
 
 
 @pytest.mark.parametrize("language, mode", MODES, ids=name_of)
@@ -200,7 +202,7 @@ def test_descriptor_of_answers(start, language, mode, tmp):
     runner.process.stdout = os.fdopen(ours, "rb")
     assert runner.process.stdout.readline() == b"READY\n", runner.said()
     assert runner.ask(b"print") == "OK"
-    assert runner.ask(b"job", keys=" id=1 request_id=1 schedule=s scheduled_at=t deadline=1").endswith(NOTHING[language])
+    assert runner.ask(b"job", keys=" id=1 request_id=1 traceparent=t schedule=s scheduled_at=t deadline=1").endswith(NOTHING[language])
     assert runner.ask(b"cat") == "OK"
     assert runner.close() == (0, b"")
     assert re.search("OK 7\n(.*\n)*OK 8\n(.*\n)*OK 9\n", (tmp / "out").read_text())

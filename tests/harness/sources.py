@@ -282,7 +282,7 @@ def environment():
 
 def handler_environment():
     text = read("common")["common/handler/env.c"]
-    return set(re.findall(r'"(QUREDIS_\w+)=[%"]', text)) | set(re.findall(r'"(\w+)"', re.search(r"passed\[\] = \{(.*?)\}", text, re.S)[1]))
+    return set(re.findall(r'"(QUREDIS_\w+|TRACEPARENT)=[%"]', text)) | set(re.findall(r'"(\w+)"', re.search(r"passed\[\] = \{(.*?)\}", text, re.S)[1]))
 
 
 def json_keys():

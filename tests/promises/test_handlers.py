@@ -12,6 +12,9 @@ import pytest
 from harness import alive, descendants_of, leave_one_descriptor, open_files, queue, wait_for
 from harness.messages import anywhere, record, unwrap
 
+QUICK = {"base": "1ms", "cap": "5ms", "jitter": 0.0}
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 NASTY = r'''
 import ctypes, os, resource, signal, subprocess, sys, time
 kind = os.environ["QUREDIS_ID"].split("-")[0]
@@ -154,7 +157,7 @@ os.rename("@TMP@/open/" + os.environ["QUREDIS_ID"] + ".new", "@TMP@/open/" + os.
 '''
 
 
-def shown(redis, tmp, message="quredis/1 id=m1 request_id=r-7\nhello"):
+def shown(redis, tmp, message=f"quredis/1 id=m1 request_id=r-7 traceparent={TRACEPARENT}\nhello"):
     redis.client().lpush("ingress:mail", message)
     wait_for((tmp / "open/m1").exists, 30)
     return json.loads((tmp / "open/m1").read_text())
@@ -176,9 +179,9 @@ def test_what_a_handler_is_given(redis, quredisd, show, tmp, tag):
     env = got["env"]
     assert (got["argv"], got["stdin"], got["cwd"]) == (["--fast", "a b"], "hello", "/")
     assert {k: env.get(k) for k in ("QUREDIS_QUEUE", "QUREDIS_ID", "QUREDIS_ATTEMPT", "QUREDIS_MAX_ATTEMPTS",
-                                    "QUREDIS_REDELIVERED", "QUREDIS_REQUEST_ID", "QUREDIS_SIZE", "MODE", "PASSED")} == {
+                                    "QUREDIS_REDELIVERED", "QUREDIS_REQUEST_ID", "QUREDIS_SIZE", "TRACEPARENT", "MODE", "PASSED")} == {
         "QUREDIS_QUEUE": "mail", "QUREDIS_ID": "m1", "QUREDIS_ATTEMPT": "1", "QUREDIS_MAX_ATTEMPTS": "4",
-        "QUREDIS_REDELIVERED": "0", "QUREDIS_REQUEST_ID": "r-7", "QUREDIS_SIZE": "5", "MODE": "quick", "PASSED": "through"}
+        "QUREDIS_REDELIVERED": "0", "QUREDIS_REQUEST_ID": "r-7", "QUREDIS_SIZE": "5", "TRACEPARENT": TRACEPARENT, "MODE": "quick", "PASSED": "through"}
     assert env["QUREDIS_INCARNATION"].startswith(tag + ".")
     assert before + 76 < int(env["QUREDIS_DEADLINE"]) / 1000 < time.time() + 78
     assert not {"SECRET", "ABSENT", "QUREDIS_TEST_TAG", "QUREDIS_BUILD", "NOTIFY_SOCKET"} & set(env)
@@ -188,6 +191,15 @@ def test_what_a_handler_is_given(redis, quredisd, show, tmp, tag):
     python_ignores = {13, 25}                      # SIGPIPE, SIGXFSZ: Python's own doing
     assert {n for n in range(1, 65) if int(got["ignored"], 16) >> (n - 1) & 1} <= python_ignores
     assert d.running()
+
+
+def test_the_log_names_the_trace_of_a_message(redis, quredisd, handler):
+    d = quredisd(queues=[queue("mail", handler("echo tried; exit 1"), max_attempts=2, backoff=QUICK)])
+    redis.client().lpush("ingress:mail", f"quredis/1 id=m1 traceparent={TRACEPARENT}\nhello", "quredis/1 id=m2 traceparent=00-0-0-01\nhello")
+    wait_for(lambda: redis.client().llen("escape:mail") == 2)
+    wait_for(lambda: len(d.events("message_escaped")) == 2)
+    for event in ("handler_output", "message_retried", "message_escaped"):
+        assert {(e["id"], e.get("traceparent")) for e in d.events(event)} == {("m1", TRACEPARENT), ("m2", None)}, event
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")

@@ -194,6 +194,7 @@ TEST(environment, loop_begin, loop_end)
 	loop.job.timeout_ms = 50000;
 	loop.job.redelivered = true;
 	strcpy(loop.message.request_id, "req:7");
+	strcpy(loop.message.traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
 	loop.message.wrapper.schedule = (struct message_schedule){ "nightly", 1764205200000 };
 	loop_set_handler("/bin/cp", "/proc/self/environ", loop_file, NULL);
 	loop_run();
@@ -204,6 +205,7 @@ TEST(environment, loop_begin, loop_end)
 	variable("QUREDIS_MAX_ATTEMPTS", "5");
 	variable("QUREDIS_REDELIVERED", "1");
 	variable("QUREDIS_REQUEST_ID", "req:7");
+	variable("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
 	variable("QUREDIS_SCHEDULE", "nightly");
 	variable("QUREDIS_SCHEDULED_AT", "2025-11-27T01:00:00.000Z");
 	variable("QUREDIS_INCARNATION", "web1.00.1.1");
@@ -221,12 +223,13 @@ TEST(environment, loop_begin, loop_end)
 	assert_true(deadline_ms >= before_ms + 50000 && deadline_ms <= clock_realtime_ms() + 50000);
 	loop.job.timeout_ms = -1;
 	loop.job.redelivered = false;
-	loop.message.request_id[0] = '\0';
+	loop.message.request_id[0] = loop.message.traceparent[0] = '\0';
 	loop.message.wrapper.schedule.name[0] = '\0';
 	loop_run();
 	variable("QUREDIS_REDELIVERED", "0");
 	variable("QUREDIS_DEADLINE", NULL);
 	variable("QUREDIS_REQUEST_ID", NULL);
+	variable("TRACEPARENT", NULL);
 	variable("QUREDIS_SCHEDULE", NULL);
 	variable("QUREDIS_SCHEDULED_AT", NULL);
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);

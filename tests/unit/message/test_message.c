@@ -279,6 +279,31 @@ TEST(headers_are_made_or_refused)
 	buffer_free(&b);
 }
 
+TEST(a_trace_of_another_form_is_ignored)
+{
+	static const char trace[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", *const not_so[] = {
+		"", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0", "00-0AF7651916CD43DD8448EB211C80319C-B7AD6B7169203331-01",
+		"ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", "00.0af7651916cd43dd8448eb211c80319c.b7ad6b7169203331.01" };
+	struct buffer b = {0};
+	struct message m;
+
+	buffer_format(&b, "quredis/1 id=a traceparent=%s\nbody%c", trace, '\0');
+	m = parse(b.data);
+	assert_string_equal(message_traceparent(&m), trace);
+	for (size_t i = 0; i < sizeof(not_so) / sizeof(not_so[0]); i++) {
+		buffer_clear(&b);
+		buffer_format(&b, "quredis/1 id=a traceparent=%s\nbody%c", not_so[i], '\0');
+		m = parse(b.data);
+		assert_null(message_traceparent(&m));
+		assert_string_equal(message_id(&m), "a");
+	}
+	m = parse("body");
+	assert_null(message_traceparent(&m));
+	buffer_free(&b);
+}
+
 /* ---- anything at all ---- */
 
 static void assert_consistent(const char *raw, size_t len)

@@ -218,8 +218,9 @@ TEST(any_bytes_8, loop_begin, loop_end)
 
 TEST(keys, loop_begin, loop_end)
 {
-	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s\nbody",
-	    head[] = " 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 schedule=nightly scheduled_at=2025-11-27T01:00:00.000Z deadline=";
+	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\nbody",
+	    head[] = " 3 4 id=order-7 request_id=r:1 traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 "
+	    "max_attempts=5 redelivered=1 schedule=nightly scheduled_at=2025-11-27T01:00:00.000Z deadline=";
 	struct wrapper wrapper = { .schedule = { "nightly", INT64_C(1764205200000) } };
 	struct message_keys sealing = sealed_learn("q");
 	struct buffer raw = {0};
@@ -259,6 +260,8 @@ TEST(the_longest_head, loop_begin, loop_end)
 	memset(wrapper.schedule.name, 's', QUEUE_NAME_MAX);
 	message_wrapper(&raw, &keys, &wrapper);
 	assert_int_equal(message_header(&raw, id, id, -1, -1, -1, -1), 0);
+	raw.len--;
+	buffer_format(&raw, " traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
 	loop_start_with("sum");
 	loop.serial = UINT64_MAX - 1;
 	loop.job.attempt = loop.job.max_attempts = INT32_MAX;
