@@ -51,15 +51,31 @@ static int check_key(struct doctor *d, const struct queue_check *q)
 
 /* ---- other hosts, by the reports of their nodes ---- */
 
+/* Both have a rate. A throttle counts the starts of all its queues, the rate of a queue only its own. */
+static void compare_names(struct doctor *d, const struct queue_check *q, const char *node, const char *there)
+{
+	const char *here = q->conf->throttle;
+
+	if (here == NULL ? there == NULL : there != NULL && strcmp(here, there) == 0)
+		return;
+	findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+	    "its starts here are counted by %s%s, those of %s by %s%s: each allows its own", here == NULL ?
+	    "its own rate" : "throttle ", here == NULL ? "" : here, node, there == NULL ? "its own rate" : "throttle ",
+	    there == NULL ? "" : there), "set throttle of %s to the same on all hosts, then: quredis reload",
+	    q->keys.name);
+}
+
 /* An older report, or none, does not tell. */
 static void compare_node(struct doctor *d, const struct queue_check *q, const char *node, const json_t *report)
 {
-	const json_t *rate = json_object_get(queue_node_row(report, q->keys.name), "rate");
+	const json_t *row = queue_node_row(report, q->keys.name), *rate = json_object_get(row, "rate");
 	char here[CONF_RATE_TEXT_SIZE];
 
-	if (rate == NULL || json_is_string(rate) == (q->conf->rate.n > 0))
+	if (rate == NULL || (!json_is_string(rate) && q->conf->rate.n == 0))
 		return;
-	if (q->conf->rate.n > 0)
+	if (json_is_string(rate) && q->conf->rate.n > 0)
+		compare_names(d, q, node, json_string_value(json_object_get(row, "throttle")));
+	else if (q->conf->rate.n > 0)
 		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
 		    "%s has no rate for it, so its handlers start without limit; the rate here is %s", node,
 		    conf_rate_text(&q->conf->rate, here)), SAME, q->keys.name);

@@ -67,6 +67,27 @@ struct conf_schedule *conf_schedule_add(struct conf *conf)
 	return s;
 }
 
+struct conf_throttle *conf_throttle_add(struct conf *conf)
+{
+	struct conf_throttle *t = alloc_zero(1, sizeof(*t));
+
+	unset_values(&conf_schema_throttle, t);
+	t->origins = alloc_zero(conf_schema_throttle.n + 1, sizeof(*t->origins));
+	conf->throttles = alloc_resize(conf->throttles, conf->nthrottles + 1, sizeof(*conf->throttles));
+	conf->throttles[conf->nthrottles++] = t;
+	return t;
+}
+
+static void free_throttles(struct conf *conf)
+{
+	for (size_t i = 0; i < conf->nthrottles; i++) {
+		free_values(&conf_schema_throttle, conf->throttles[i]);
+		free(conf->throttles[i]->origins);
+		free(conf->throttles[i]);
+	}
+	free(conf->throttles);
+}
+
 static void free_schedules(struct conf *conf)
 {
 	for (size_t i = 0; i < conf->nschedules; i++) {
@@ -108,6 +129,7 @@ void conf_free(struct conf *conf)
 	}
 	free(conf->queues);
 	free_schedules(conf);
+	free_throttles(conf);
 	free_values(&conf_schema_global, conf);
 	release_resolved(&conf->supervisor.as);
 	free(conf->redis.user);
@@ -195,6 +217,16 @@ struct conf_origin *conf_schedule_place(const struct conf_schedule *s)
 	return &s->origins[conf_schema_schedule.n];
 }
 
+struct conf_origin *conf_throttle_origin(const struct conf_throttle *t, const char *path)
+{
+	return &t->origins[conf_key_index(&conf_schema_throttle, path)];
+}
+
+struct conf_origin *conf_throttle_place(const struct conf_throttle *t)
+{
+	return &t->origins[conf_schema_throttle.n];
+}
+
 /* ---- what a reload compares ---- */
 
 static bool equal_values(const struct conf_schema *schema, const void *a, const void *b, const char *but)
@@ -277,6 +309,9 @@ bool conf_file_is_empty(const struct conf *conf, const char *file)
 			return false;
 	for (size_t i = 0; i < conf->nschedules; i++)
 		if (any_from(conf->schedules[i]->origins, conf_schema_schedule.n + 1, file))
+			return false;
+	for (size_t i = 0; i < conf->nthrottles; i++)
+		if (any_from(conf->throttles[i]->origins, conf_schema_throttle.n + 1, file))
 			return false;
 	return true;
 }

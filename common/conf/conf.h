@@ -134,6 +134,7 @@ struct conf_queue {
 	enum conf_outcome exit_codes[256];
 	struct { int failures; } breaker;
 	int recovery_attempts;
+	char *throttle;			/* the name of one of conf.throttles, which gives rate and burst; NULL: none */
 	struct conf_rate rate;
 	int64_t burst;			/* starts that may come at once; without rate it has no effect */
 	int64_t ttl_ms;
@@ -155,6 +156,14 @@ struct conf_schedule {
 	char *message;
 	enum conf_catch_up catch_up;	/* which of the times that passed while no sweeper worked is pushed later */
 	struct cron_times times;
+	struct conf_origin *origins;	/* as those of a queue */
+};
+
+/* A limit that several queues share. */
+struct conf_throttle {
+	char *name;
+	struct conf_rate rate;
+	int64_t burst;
 	struct conf_origin *origins;	/* as those of a queue */
 };
 
@@ -208,6 +217,8 @@ struct conf {
 	size_t nqueues;
 	struct conf_schedule **schedules;	/* the same */
 	size_t nschedules;
+	struct conf_throttle **throttles;	/* the same */
+	size_t nthrottles;
 	struct conf_origin *origins;	/* of what is above the queues */
 	char **files;			/* what was read, in order; NULL at the end */
 	int64_t loaded_ms;		/* ms since 1970: when they were read */
@@ -404,6 +415,8 @@ struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *pa
 struct conf_origin *conf_queue_place(const struct conf_queue *q);
 struct conf_origin *conf_schedule_origin(const struct conf_schedule *s, const char *path);
 struct conf_origin *conf_schedule_place(const struct conf_schedule *s);
+struct conf_origin *conf_throttle_origin(const struct conf_throttle *t, const char *path);
+struct conf_origin *conf_throttle_place(const struct conf_throttle *t);
 static inline bool conf_given(const struct conf_origin *o)
 {
 	return o->kind == CONF_ORIGIN_FILE || o->kind == CONF_ORIGIN_ENVIRONMENT || o->kind == CONF_ORIGIN_BAD;

@@ -179,15 +179,21 @@ static void merge_defaults(struct conf_loading *l)
 	for (size_t i = 0; i < conf->nschedules; i++)
 		for (size_t k = 0; k < conf_schema_schedule.n; k++)
 			fall_back(&conf_schema_schedule.keys[k], conf->schedules[i], &conf->schedules[i]->origins[k]);
+	for (size_t i = 0; i < conf->nthrottles; i++)
+		for (size_t k = 0; k < conf_schema_throttle.n; k++)
+			fall_back(&conf_schema_throttle.keys[k], conf->throttles[i], &conf->throttles[i]->origins[k]);
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
 		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));
 		bool function = conf_given(conf_queue_origin(q, "function"));
 		bool handler = conf_given(conf_queue_origin(q, "handler"));
+		bool throttle = conf_given(conf_queue_origin(q, "throttle"));
+		bool rate = conf_given(conf_queue_origin(q, "rate")) || conf_given(conf_queue_origin(q, "burst"));
 
 		merge_queue(l, q);
 		forward_to_others(q, own);
 		conf_derive_handler(l, q, function, handler);
+		conf_derive_rate(conf, q, throttle, rate);
 		name_list(conf, q, &q->ingress, "ingress");
 		name_list(conf, q, &q->transit, "transit");
 		name_list(conf, q, &q->escape, "escape");

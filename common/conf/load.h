@@ -27,6 +27,7 @@
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users and paths of
  *			this host; check_programs.c: of what queues execute
  *	check_schedule.c	the schedules
+ *	throttle.c	the limits that queues share
  *	start.c		whether this user can open what a start opens
  *	command.c	whether the user of a queue can execute its handler; program.c: each file of it; first_line.c: a
  *			script; elf.c: another program
@@ -176,6 +177,9 @@ void conf_check(struct conf_loading *l);
 const char *conf_nearest_queue(const struct conf *conf, const struct conf_queue *but, const char *name);
 /* check_schedule.c: all schedules. Parses their cron expressions. */
 void conf_check_schedules(struct conf_loading *l);
+/* throttle.c. Gives a queue the rate of its throttle. own_: the queue itself has the key, or burst. */
+void conf_derive_rate(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_rate);
+void conf_check_throttles(struct conf_loading *l);	/* all throttles, and which queues have them */
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */
@@ -198,6 +202,7 @@ struct conf *conf_new(void);
 void conf_queue_init(struct conf_queue *q);	/* zeroed memory; every value "not set" */
 struct conf_queue *conf_queue_add(struct conf *conf);
 struct conf_schedule *conf_schedule_add(struct conf *conf);
+struct conf_throttle *conf_throttle_add(struct conf *conf);
 void conf_queue_release(struct conf_queue *q);	/* frees what it owns, not q */
 
 #endif

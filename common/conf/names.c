@@ -51,9 +51,8 @@ static const struct {
 	{ "retry", "max_attempts and backoff (of a queue)" },
 	{ "cron", "a group in schedules = ( ... ) beside the queues" },
 	{ "schedule", "a group in schedules = ( ... ) beside the queues" },
-	{ "rate", "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
-	{ "rate_limit",
-	    "workers (of a queue), which bound how many messages run at a time (docs/operating.md, Recipes)" },
+	{ "rate", "rate (of a queue, or of a group in throttles)" },
+	{ "rate_limit", "rate (of a queue, or of a group in throttles); workers bound how many run at a time" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },
@@ -118,6 +117,7 @@ static struct names members(const struct conf_schema *schema, const char *prefix
 		add_name(&names, "defaults", 8);
 		add_name(&names, "queues", 6);
 		add_name(&names, "schedules", 9);
+		add_name(&names, "throttles", 9);
 	}
 	return names;
 }
@@ -176,19 +176,25 @@ static char *in_other_schema(const struct conf_schema *schema, const char *prefi
 	return text;
 }
 
+/* A few keys of their own, to which advice on others would not apply. */
+static bool is_of_list(const struct conf_schema *schema)
+{
+	return schema == &conf_schema_schedule || schema == &conf_schema_throttle;
+}
+
 /* For a key in a wrong place, a typing error, or both. NULL: no advice. */
 static char *advice_for(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	struct names names = members(schema, prefix);
-	bool of_schedule = schema == &conf_schema_schedule;
-	char *text = of_schedule ? NULL : in_other_schema(schema, prefix, name);
+	bool listed = is_of_list(schema);
+	char *text = listed ? NULL : in_other_schema(schema, prefix, name);
 	const char *near = nearest(name, (const char *const *)names.list, names.n);
 
-	if (text == NULL && !of_schedule)
+	if (text == NULL && !listed)
 		text = elsewhere(schema, name);
 	if (text == NULL && near != NULL)
 		text = alloc_format("did you mean '%s%s'?", prefix, near);
-	if (text == NULL && !of_schedule)
+	if (text == NULL && !listed)
 		text = near_elsewhere(schema, name);
 	free_names(&names);
 	return text;
@@ -202,7 +208,7 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 	free(path);
 	if (now == NULL)
 		now = renamed_to(name);
-	if (now != NULL && schema != &conf_schema_schedule)
+	if (now != NULL && !is_of_list(schema))
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
 	hint = advice_for(schema, prefix, name);
 	if (hint == NULL)

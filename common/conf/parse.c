@@ -310,9 +310,20 @@ static void add_schedule(struct target *t, const struct conf_origin *where)
 	t->origins = s->origins;
 }
 
+static void add_throttle(struct target *t, const struct conf_origin *where)
+{
+	struct conf_throttle *throttle = conf_throttle_add(t->l->conf);
+
+	*conf_throttle_place(throttle) = *where;
+	t->schema = &conf_schema_throttle;
+	t->base = throttle;
+	t->origins = throttle->origins;
+}
+
 static const struct list lists[] = {
 	{ "queues", "{ name = \"...\"; handler = [\"...\"]; }", add_queue },
 	{ "schedules", "{ name = \"...\"; queue = \"...\"; cron = \"...\"; message = \"...\"; }", add_schedule },
+	{ "throttles", "{ name = \"...\"; rate = \"100/1m\"; }", add_throttle },
 };
 
 static void read_in_list(const struct target *file, const struct list *list, const config_setting_t *s)

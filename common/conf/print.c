@@ -345,6 +345,17 @@ static void print_schedules(struct printer *p, const struct conf *conf)
 	fputs(");\n", p->out);
 }
 
+static void print_throttles(struct printer *p, const struct conf *conf)
+{
+	if (conf->nthrottles == 0)
+		return;
+	fputs("\nthrottles = (\n", p->out);
+	for (size_t i = 0; i < conf->nthrottles; i++)
+		print_in_list(p, &conf_schema_throttle, conf->throttles[i], conf->throttles[i]->origins,
+		    i + 1 == conf->nthrottles);
+	fputs(");\n", p->out);
+}
+
 void conf_print(const struct conf *conf, FILE *out)
 {
 	struct printer p = { .out = out };
@@ -355,6 +366,7 @@ void conf_print(const struct conf *conf, FILE *out)
 	print_keys(&p, &conf_schema_global, conf, conf->origins);
 	print_queues(&p, conf);
 	print_schedules(&p, conf);
+	print_throttles(&p, conf);
 	if (c != (locale_t)0) {
 		uselocale(before);
 		freelocale(c);

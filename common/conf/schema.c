@@ -54,6 +54,11 @@ static const char *const fences[] = { "finish", "kill", NULL };
 	KEY("health.thresholds." name, kind, health.thresholds.field, RANGE(least, most), \
 	    .inherits = "health.thresholds." name),
 
+/* Those of a queue, and those that queues share. */
+#define LIMITS \
+	KEY("rate", RATE, rate, RANGE(1, 1000000)), \
+	KEY("burst", COUNT, burst, .fallback = "1", RANGE(1, 1000000)),
+
 #define OWNER struct conf
 
 static const struct conf_key global_keys[] = {
@@ -174,8 +179,8 @@ static const struct conf_key queue_keys[] = {
 	KEY("breaker.failures", INT, breaker.failures, .fallback = "0", RANGE(0, 64)),
 	KEY("recovery_attempts", INT, recovery_attempts, .fallback = "1", RANGE(0, 1000)),
 
-	KEY("rate", RATE, rate, RANGE(1, 1000000)),
-	KEY("burst", COUNT, burst, .fallback = "1", RANGE(1, 1000000)),
+	LIMITS
+	KEY("throttle", STRING, throttle),
 
 	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY)),
 	KEY("done.keep", COUNT, done.keep, RANGE(1, COUNT_MAX)),
@@ -240,6 +245,15 @@ static const struct conf_key schedule_keys[] = {
 	KEY("catch_up", CHOICE, catch_up, .fallback = "one", .choices = catch_ups),
 };
 
+#undef OWNER
+#define OWNER struct conf_throttle
+
+static const struct conf_key throttle_keys[] = {
+	KEY("name", STRING, name),
+	LIMITS
+};
+
+const struct conf_schema conf_schema_throttle = { "throttle.", throttle_keys, nitems(throttle_keys) };
 const struct conf_schema conf_schema_schedule = { "schedule.", schedule_keys, nitems(schedule_keys) };
 const struct conf_schema conf_schema_global = { "", global_keys, nitems(global_keys) };
 const struct conf_schema conf_schema_queue = { "queue.", queue_keys, nitems(queue_keys) };

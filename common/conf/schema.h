@@ -8,9 +8,9 @@
 #include "common/conf/conf.h"
 
 /*
- * All keys as data: the path in a file, the type and range, the offset in struct conf, conf_queue or
- * conf_schedule, the default. The parser, quredisd -T, the comparison of a reload, and the test of the manual read
- * this table.
+ * All keys as data: the path in a file, the type and range, the offset in struct conf, conf_queue, conf_schedule or
+ * conf_throttle, the default. The parser, quredisd -T, the comparison of a reload, and the test of the manual read this
+ * table.
  */
 enum conf_type {
 	CONF_TYPE_BOOL,
@@ -71,13 +71,14 @@ struct conf_key {
 };
 
 struct conf_schema {
-	const char *prefix;		/* "", "queue." or "schedule." */
+	const char *prefix;		/* "", "queue.", "schedule." or "throttle." */
 	const struct conf_key *keys;	/* keys of one group stand together */
 	size_t n;
 };
 extern const struct conf_schema conf_schema_global;	/* offsets into struct conf */
 extern const struct conf_schema conf_schema_queue;	/* offsets into struct conf_queue */
 extern const struct conf_schema conf_schema_schedule;	/* offsets into struct conf_schedule */
+extern const struct conf_schema conf_schema_throttle;	/* offsets into struct conf_throttle */
 
 const struct conf_key *conf_key_find(const struct conf_schema *schema, const char *path);	/* NULL: none */
 size_t conf_key_index(const struct conf_schema *schema, const char *path);		/* the path must exist */

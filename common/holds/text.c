@@ -106,7 +106,9 @@ static void explain(const struct scoreboard *b, const struct board_queue *q, con
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (tells_not_ready(q, judged))
+	if (judged->hold == HOLD_THROTTLED && conf != NULL && conf->throttle != NULL)
+		snprintf(out, HOLD_TEXT_SIZE, "throttle %s allows no start now", conf->throttle);
+	else if (tells_not_ready(q, judged))
 		holds_explain_not_ready(q, out);
 	else if (judged->hold == HOLD_BREAKER)
 		explain_breaker(q, slots->of_queue[q - b->queues].failed, conf, out);

@@ -28,6 +28,7 @@ char *queue_key(const char *prefix, enum queue_key which, const char *of)
 		[QUEUE_KEY_CLOCK] = { "quredis:node:", ":clock" },
 		[QUEUE_KEY_NO_SECRET] = { "quredis:secret:none", "" },
 		[QUEUE_KEY_PULSE] = { "quredis:node:", ":pulse" },
+		[QUEUE_KEY_THROTTLE] = { "quredis:throttle:", "" },
 	};
 
 	return alloc_format("%s%s%s%s", prefix == NULL ? "" : prefix, names[which].before, of == NULL ? "" : of,
@@ -88,6 +89,10 @@ void queue_keys_from_conf(struct queue_keys *k, const struct conf *conf, const s
 	queue_keys_init(k, conf->redis.prefix, q->name, q->ingress, q->transit, q->escape);
 	k->shared = q->shared;
 	k->lines.headers = q->headers;
+	if (q->throttle == NULL)
+		return;
+	free(k->throttle);
+	k->throttle = queue_key(conf->redis.prefix, QUEUE_KEY_THROTTLE, q->throttle);
 }
 
 void queue_keys_default(struct queue_keys *k, const char *prefix, const char *name)

@@ -55,6 +55,7 @@ enum queue_key {
 	QUEUE_KEY_HEALTH,	/* quredis:health */
 	QUEUE_KEY_NODE,		/* quredis:node:NODE */
 	QUEUE_KEY_CLOCK,	/* quredis:node:NODE:clock */
+	QUEUE_KEY_THROTTLE,	/* quredis:throttle:NAME. A string: a limit that queues share */
 	QUEUE_KEY_NO_SECRET, QUEUE_KEY_PULSE	/* never exist: commands on them only prove the right to write */
 };
 /* A new string. prefix NULL: none. of: the name of the queue or node; NULL: the key has none. */

@@ -374,6 +374,8 @@ static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct
 	h->keys.registered = alloc_string(k->registered);
 	free(h->keys.pushed);
 	h->keys.pushed = alloc_format("%s:pushed", ingress);	/* never that of producers */
+	free(h->keys.throttle);
+	h->keys.throttle = alloc_format("%s:scratch:%s:throttle", k->throttle, name);	/* queues may share it */
 	h->keys.shared = k->shared;
 	h->keys.lines.secrets = &nobodys;
 	incarnation_format(&i, first);

@@ -5,7 +5,7 @@
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
- *	      "rate": as in the configuration, or null,
+ *	      "rate", "throttle": as in the configuration, or null,
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
  *	      and the figures of FACT_OF_HOST in common/facts/table.h; of "workers" and "memory" in objects } ],
@@ -181,9 +181,10 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		return;
 	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
-	row = json_pack("{s:s, s:s, s:s?, s:o*, s:s*}", "name", q->keys.name, "state",
+	row = json_pack("{s:s, s:s, s:s?, s:s?, s:o*, s:s*}", "name", q->keys.name, "state",
 	    holds_table[judged.hold].name, "rate",
-	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "also", names_of(judged.also),
+	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "throttle",
+	    q->conf->throttle, "also", names_of(judged.also),
 	    "undecided", holds_undecided(q->board));
 	if (f->n[FACT_BREAKER] > 0)
 		json_object_set_new(row, "cause",

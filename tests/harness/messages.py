@@ -16,7 +16,8 @@ _OF_A_QUEUE = [
     "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:(forwarded|claimed|operations)", "quredis:queue:{q}",
 ]
-_OF_ALL = ["quredis:queues", "quredis:secret", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?"]
+_OF_ALL = ["quredis:queues", "quredis:secret", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?",
+           "quredis:throttle:[A-Za-z0-9._-]+"]
 
 
 def unwrap(raw):

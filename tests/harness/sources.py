@@ -90,6 +90,7 @@ int main(void)
 	list(&conf_schema_global);
 	list(&conf_schema_queue);
 	list(&conf_schema_schedule);
+	list(&conf_schema_throttle);
 	return 0;
 }
 """
@@ -97,7 +98,7 @@ int main(void)
 
 @functools.lru_cache(None)
 def conf_keys():
-    """key -> what conf(5) says of it: "duration, 1s to 1h; default 30s". Keys of a queue begin with queue., those of a schedule with schedule."""
+    """key -> what conf(5) says of it: "duration, 1s to 1h; default 30s". Keys of the lists begin with queue., schedule. or throttle."""
     with tempfile.TemporaryDirectory(prefix="qr.") as tmp:
         with open(f"{tmp}/dump.c", "w") as f:
             f.write(_SCHEMA_DUMP)

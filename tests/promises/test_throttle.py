@@ -8,6 +8,7 @@ import pytest
 
 from harness import queue, wait_for
 from harness.control import status
+from harness.messages import anywhere
 
 STAMP = "cat >/dev/null; date +%s.%N >>@LEDGER@"
 KEY = "quredis:of:ingress:mail:throttle"
@@ -67,6 +68,54 @@ def test_a_rate_holds_while_workers_are_killed(redis, quredisd, handler, ledger,
         os.kill(workers[n % len(workers)], signal.SIGKILL)
     wait_for(lambda: sum(c.llen(k) for k in ("ingress:mail", "escape:mail")) + len(c.keys("transit:mail:*:[012]")) == c.llen("escape:mail"), 60)
     assert_keeps(starts(ledger), 20)
+
+
+@pytest.mark.limit(120)
+def test_a_throttle_counts_the_starts_of_all_its_queues_and_hosts(redis, quredisd, handler, ledger, tag):
+    """Two queues and two supervisors share one rate; a third queue beside them has none."""
+    c = redis.client()
+    body = handler(STAMP)
+    free = handler("cat >/dev/null")
+    c.lpush("ingress:free", *range(100))
+    for n in range(60):
+        c.lpush("ingress:mail", f"m{n}")
+        c.lpush("ingress:sms", f"s{n}")
+    shared = {"workers": 2, "throttle": "api"}
+    supervisors = [quredisd(queues=[queue("mail", body, **shared), queue("sms", body, **shared), queue("free", free)],
+                            throttles=[{"name": "api", "rate": "20/1s", "burst": 2}], supervisor={"node": tag + node}) for node in "ab"]
+    wait_for(lambda: c.llen("ingress:free") == 0, 30)
+    assert c.llen("ingress:mail") + c.llen("ingress:sms") > 0
+    wait_for(lambda: len(ledger.lines()) == 120, 60)
+    assert_keeps(starts(ledger), 20, 2)
+    assert most_within(starts(ledger), 3) >= 0.98 * 20 * 3
+    assert c.keys("*:throttle*") == [b"quredis:throttle:api"]
+    assert all(d.stop() == 0 for d in supervisors)
+
+
+@pytest.mark.limit(120)
+def test_a_throttle_of_a_wrong_type_stops_its_queues_only(redis, quredisd, handler, ledger):
+    c = redis.client()
+    body = handler(STAMP)
+    c.lpush("quredis:throttle:api", "no number")
+    d = quredisd(queues=[queue("mail", body, throttle="api"), queue("sms", body, throttle="api"), queue("free", body)],
+                 throttles=[{"name": "api", "rate": "20/1s"}])
+    for name in ("mail", "sms", "free"):
+        c.lpush(f"ingress:{name}", "x")
+    wait_for(lambda: len(ledger.lines()) == 1, 30)
+    for name in ("mail", "sms"):
+        assert "quredis:throttle:api" in wait_for(lambda: status(d, name).get("reason"), 30)
+        assert list(anywhere(c, name)) == [b"x"]
+    c.delete("quredis:throttle:api")
+    wait_for(lambda: len(ledger.lines()) == 3, 60)
+
+
+@pytest.mark.limit(120)
+def test_the_state_names_the_throttle(redis, quredisd, handler, ledger):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(STAMP), throttle="api")], throttles=[{"name": "api", "rate": "1/1h"}])
+    c.lpush("ingress:mail", "1", "2")
+    shown = wait_for(lambda: (s := status(d, "mail"))["state"] == "throttled" and s, 30)
+    assert shown["reason"].startswith("throttle api allows no start now; next start in "), shown
 
 
 @pytest.mark.limit(120)

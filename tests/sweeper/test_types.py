@@ -12,7 +12,7 @@ from harness.paths import ROOT
 
 TYPES = {"list": "list", "string": "string", "hash": "hash", "stream": "stream", "sorted set": "zset"}
 # names that hold more than a queue or a time: other tests give them another type
-UNBOUNDED = re.compile(r"INC|NONCE|:ID|:KEY|scratch")
+UNBOUNDED = re.compile(r"INC|NONCE|:ID|:KEY|:THROTTLE|scratch")
 SHUT = {"ingress:mail", "transit:mail", "escape:mail", "transit:mail:workers"}
 REPLACED = {"quredis:queue:mail", "quredis:node:NODE", "quredis:node:NODE:clock"}       # quredisd writes them as a whole: its next report replaces them
 OWN_TESTS = {"quredis:secret", "quredis:secret:aside", "quredis:schema"}

@@ -50,7 +50,7 @@ def documented_keys(page):
     for line in page.splitlines():
         if line.startswith(".Sh "):
             section = line[4:]
-            prefix = {"KEYS OF A QUEUE": "queue.", "KEYS OF A SCHEDULE": "schedule."}.get(section, "")
+            prefix = {"KEYS OF A QUEUE": "queue.", "KEYS OF A SCHEDULE": "schedule.", "KEYS OF A THROTTLE": "throttle."}.get(section, "")
         m = re.match(r"\.It Ic (\S+)(?: Pq (.*))?$", line)
         if m and m[2]:
             found[prefix + m[1]] = (m[2], section)

@@ -359,6 +359,8 @@ TEST(the_shipped_file_shows_every_key, conf_fixture_setup, conf_fixture_teardown
 	check_shipped(&conf_schema_queue, f->conf->queues[0], f->conf->queues[0]->origins, text);
 	assert_int_equal(f->conf->nschedules, 1);
 	check_shipped(&conf_schema_schedule, f->conf->schedules[0], f->conf->schedules[0]->origins, text);
+	assert_int_equal(f->conf->nthrottles, 1);
+	check_shipped(&conf_schema_throttle, f->conf->throttles[0], f->conf->throttles[0]->origins, text);
 	free(text);
 }
 
