@@ -103,7 +103,7 @@ static bool usable(const struct conf_key *key)
 	return strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
 	    strcmp(key->path, "redis.dir") != 0 && strncmp(key->path, "redis.sentinel", strlen("redis.sentinel")) != 0 &&
 	    strcmp(key->path, "redis.master") != 0 && strcmp(key->path, "shared") != 0 &&
-	    strcmp(key->path, "function") != 0;
+	    strcmp(key->path, "function") != 0 && strcmp(key->path, "throttle") != 0;
 }
 
 /* Closes groups until `group`, such as "health.thresholds", is a part of `path` or empty, then opens those that path needs. */
@@ -162,6 +162,19 @@ TEST(one_that_is_shared, conf_fixture_setup, conf_fixture_teardown)
 	assert_loaded(f);
 	assert_true(f->conf->queues[0]->shared);
 	assert_false(f->conf->queues[1]->shared);
+	assert_round_trip(f);
+}
+
+TEST(a_throttle_is_printed_and_read_back, conf_fixture_setup, conf_fixture_teardown)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read_text(f, "throttles = ( { name = \"api\"; rate = \"9/1s\"; burst = 3; } );\n"
+	    "queues = ( { name = \"a\"; handler = [\"/bin/true\"]; throttle = \"api\"; }, { name = \"b\"; handler = [\"/bin/true\"]; } );");
+	assert_loaded(f);
+	assert_int_equal(f->conf->queues[0]->rate.n, 9);
+	assert_int_equal(f->conf->queues[0]->burst, 3);
+	assert_int_equal(f->conf->queues[1]->rate.n, 0);
 	assert_round_trip(f);
 }
 
