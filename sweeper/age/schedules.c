@@ -37,7 +37,9 @@ struct schedule {
 	char definition[QUEUE_SCHEDULE_DEFINITION_SIZE];
 	bool known;		/* record: Redis has answered on this connection */
 	struct queue_schedule record;
-	int64_t next_ms;	/* server's ms since 1970: the tick after that of the record; -1: none can be told */
+	/* server's ms since 1970: the tick after that of the record; -1: the file of its zone is missing */
+	int64_t next_ms;
+	bool warned;		/* the same, since the last answer, and the log says so */
 	int64_t look_ms, again_ms;	/* CLOCK_BOOTTIME: asked then also without a tick; not asked before */
 	/* of the request under way; asked false: none is */
 	bool asked;
@@ -208,6 +210,21 @@ static void log_begin(const struct sweeper_queue *q, const struct schedule *c, e
 		    log_str("reason", reasons[end]));
 }
 
+/* A zone that is missing at the start is an error of the configuration. Its file may vanish later: the ticks wait then,
+ * and catch_up decides about them when the file is back. */
+static void note_zone(const struct sweeper_queue *q, struct schedule *c)
+{
+	bool missing = c->next_ms == -1;
+
+	if (missing && !c->warned)
+		log_warning("schedule_zone_missing", log_str("queue", q->keys.name),
+		    log_str("schedule", c->conf->name), log_str("timezone", c->conf->timezone));
+	else if (!missing && c->warned)
+		log_info("schedule_zone_found", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
+		    log_str("timezone", c->conf->timezone));
+	c->warned = missing;
+}
+
 static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c)
 {
 	int64_t boot_ms = clock_boottime_ms(), before_ms = c->record.last_ms;
@@ -230,6 +247,7 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 		log_tick(q, c, &t);
 	else if (t.end != QUEUE_TICK_NONE)
 		log_begin(q, c, t.end);
+	note_zone(q, c);
 	return 0;
 }
 

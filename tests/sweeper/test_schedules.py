@@ -1,5 +1,6 @@
 """Schedules: each tick is pushed once, whichever host leads, and late ones as catch_up says."""
 import re
+import shutil
 import time
 
 import pytest
@@ -28,6 +29,11 @@ def record(c, name="nightly"):
 
 def scripts(c):
     return c.info("commandstats")["cmdstat_evalsha"]["calls"]
+
+
+def pushed(c):
+    """The schedules of the messages in ingress, the oldest first."""
+    return [unwrap(m)[0]["schedule"] for m in reversed(c.lrange("ingress:db", 0, -1))]
 
 
 def ticks(lines):
@@ -165,8 +171,8 @@ def test_only_a_schedule_that_is_due_costs_a_script(redis, quredisd, handler):
     others = [schedule(f"hourly{i}", every="1h") for i in range(1000)]
     d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule(), *others])
     wait_for(lambda: c.llen("ingress:db") >= 1, 30)
-    before, pushed = scripts(c), c.llen("ingress:db")
-    wait_for(lambda: c.llen("ingress:db") >= pushed + 5, 30)
+    before, size = scripts(c), c.llen("ingress:db")
+    wait_for(lambda: c.llen("ingress:db") >= size + 5, 30)
     assert scripts(c) - before < 500
     assert d.stop() == 0
 
@@ -177,16 +183,58 @@ def test_a_clock_that_stands_just_before_a_tick_makes_no_storm(redis_server, qur
     c = server.client()
     d = quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
     wait_for(lambda: c.llen("ingress:db") >= 1, 30)
-    pushed = c.llen("ingress:db")
+    size = c.llen("ingress:db")
     server.stop_clock(record(c)[1] + 999)
     before = scripts(c)
     wait_for(lambda: scripts(c) > before + 2, 30, "the tick that seems due")
     began, before = time.monotonic(), scripts(c)
     wait_for(lambda: scripts(c) >= before + 20, 60)
     assert time.monotonic() - began > 0.5       # at a millisecond each: 0.02 s
-    assert c.llen("ingress:db") == pushed
+    assert c.llen("ingress:db") == size
     server.set_clock(2)
-    wait_for(lambda: c.llen("ingress:db") > pushed, 30)
+    wait_for(lambda: c.llen("ingress:db") > size, 30)
+    assert d.stop() == 0
+
+
+@pytest.mark.limit(240)
+def test_a_zone_that_vanishes_stops_its_schedule_aloud_until_it_is_back(redis_server, quredisd, handler, tmp):
+    """The schedule of each second tells the sweeper the clock of Redis; a minute later it looks for the file again."""
+    server, zone = redis_server(clock=True), tmp / "zones/Europe/Berlin"
+    zone.parent.mkdir(parents=True)
+    shutil.copy("/usr/share/zoneinfo/Europe/Berlin", zone)
+    c, env = server.client(), {"TZDIR": str(tmp / "zones")}
+    d = quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], env=env,
+                 schedules=[schedule(cron="0 * * * *", timezone="Europe/Berlin"), schedule("clock")])
+    wait_for(lambda: record(c) and record(c, "clock")[2], 30)
+    zone.rename(tmp / "away")
+    server.set_clock(3600)
+    said = d.wait_event("schedule_zone_missing", queue="db", schedule="nightly")
+    assert said["timezone"] == "Europe/Berlin" and said["level"] == "warning"
+    assert 'the time zone "Europe/Berlin" is not known here' in d.quredis("doctor", env=env).out
+    clock = record(c, "clock")[1]
+    wait_for(lambda: record(c, "clock")[1] > clock + 2000, 30)
+    assert record(c)[2] == 0
+    (tmp / "away").rename(zone)
+    d.wait_event("schedule_zone_found", queue="db", schedule="nightly", timeout=100)
+    wait_for(lambda: record(c)[2], 100)
+    assert len(d.events("schedule_zone_missing")) == 1
+    assert d.stop() == 0
+
+
+def test_a_new_leader_knows_what_the_last_one_pushed(redis_server, quredisd, handler):
+    """The tick of an hour, which no later one hides; the schedule of each second shows when the new leader has read the records."""
+    server = redis_server(clock=True)
+    c = server.client()
+    d = quredisd(redis=server, queues=[queue("db", handler("cat"), workers=0)], supervisor={"node": "a", "lease": "1s"},
+                 schedules=[schedule(every="1h"), schedule("clock")])
+    wait_for(lambda: "clock" in pushed(c), 30)
+    server.set_clock(3600 - server_ms(c) // 1000 % 3600 + 30)
+    wait_for(lambda: "nightly" in pushed(c), 30)
+    d.kill9()
+    before = len(pushed(c))
+    d.start()
+    wait_for(lambda: pushed(c)[before:].count("clock") > 1, 60)
+    assert pushed(c).count("nightly") == 1
     assert d.stop() == 0
 
 
