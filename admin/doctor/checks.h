@@ -197,6 +197,7 @@ struct doctor {
 	struct doctor_queues queues;
 	struct doctor_survey survey;
 	struct doctor_lost lost;
+	struct json_t *reports;		/* throttle.c: of other nodes, by name; null: the node has none */
 };
 
 #define SYSTEM(name, ...) int check_##name(struct doctor *d);

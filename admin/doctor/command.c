@@ -151,7 +151,8 @@ static int report_usage(struct admin *a, const struct doctor *d)
 
 static void begin(struct doctor *d, struct admin *a)
 {
-	*d = (struct doctor){ .a = a, .keys_most = KEYS_MOST, .records_most = RECORDS_MOST };
+	*d = (struct doctor){ .a = a, .keys_most = KEYS_MOST, .records_most = RECORDS_MOST,
+	    .reports = json_object() };
 	findings_init(d);
 	a->complaint = d->why;
 	if (a->options.count >= 0)
@@ -168,6 +169,7 @@ static void end(struct doctor *d)
 	buffer_free(&d->unit.lines);
 	json_decref(d->supervisor.status);
 	free(d->server.info);
+	json_decref(d->reports);
 	registry_free_queues(d);
 }
 

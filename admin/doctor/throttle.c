@@ -97,21 +97,36 @@ static json_t *other_nodes(const struct doctor *d, const struct queue_check *q)
 	return nodes;
 }
 
+/* Each report is read once, since it has all queues of its node, and the check of every queue needs it. */
+static int read_report(struct doctor *d, const char *node, const json_t **report)
+{
+	struct redis_reply reply;
+	json_t *found;
+
+	*report = json_object_get(d->reports, node);
+	if (*report != NULL)
+		return 0;
+	queue_node_read(&d->a->redis, node);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	found = queue_node_parse(&reply, d->server.now_ms);
+	json_object_set_new(d->reports, node, found == NULL ? json_null() : found);
+	*report = json_object_get(d->reports, node);
+	return 0;
+}
+
 static int check_nodes(struct doctor *d, const struct queue_check *q)
 {
-	json_t *nodes = other_nodes(d, q), *report, *unused;
-	struct redis_reply reply;
+	json_t *nodes = other_nodes(d, q), *unused;
+	const json_t *report;
 	const char *node;
 	int rc = 0;
 
-	json_object_foreach(nodes, node, unused)
-		queue_node_read(&d->a->redis, node);
 	json_object_foreach(nodes, node, unused) {
-		if (rc == -1 || (rc = doctor_reply(d, &reply)) == -1)
+		rc = read_report(d, node, &report);
+		if (rc == -1)
 			break;
-		report = queue_node_parse(&reply, d->server.now_ms);
 		compare_node(d, q, node, report);
-		json_decref(report);
 	}
 	json_decref(nodes);
 	return rc;

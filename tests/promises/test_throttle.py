@@ -110,12 +110,15 @@ def test_a_throttle_of_a_wrong_type_stops_its_queues_only(redis, quredisd, handl
 
 
 @pytest.mark.limit(120)
-def test_the_state_names_the_throttle(redis, quredisd, handler, ledger):
+def test_the_state_names_the_throttle_and_a_reload_changes_it(redis, quredisd, handler, ledger):
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler(STAMP), throttle="api")], throttles=[{"name": "api", "rate": "1/1h"}])
+    queues = [queue("mail", handler(STAMP), throttle="api")]
+    d = quredisd(queues=queues, throttles=[{"name": "api", "rate": "1/1h"}])
     c.lpush("ingress:mail", "1", "2")
     shown = wait_for(lambda: (s := status(d, "mail"))["state"] == "throttled" and s, 30)
     assert shown["reason"].startswith("throttle api allows no start now; next start in "), shown
+    d.reload(queues=queues, throttles=[{"name": "api", "rate": "50/1s"}])
+    wait_for(lambda: len(ledger.lines()) == 2, 30)
 
 
 @pytest.mark.limit(120)
@@ -274,6 +277,31 @@ def test_doctor_names_hosts_without_a_rate(redis, quredisd, handler, ledger, tag
     assert findings(free) == [f"there is no rate here, so handlers of this host start without limit; that of {tag}limiting is 100/1s"]
     limiting.reload(queues=[queue("mail", body)])
     wait_for(lambda: findings(free) == [] and findings(limiting) == [], 30)
+
+
+@pytest.mark.limit(120)
+def test_doctor_names_hosts_that_count_by_another_throttle(redis, quredisd, handler, tag):
+    """Each report is read once, although two queues need it."""
+    c = redis.client()
+    body = handler(STAMP)
+
+    def names(throttle):
+        return [queue("mail", body, throttle=throttle), queue("sms", body, throttle=throttle)]
+    api, sms = ({"name": name, "rate": "100/1s"} for name in ("api", "sms"))
+    here = quredisd(queues=names("api"), throttles=[api], supervisor={"node": tag + "here"})
+    there = quredisd(queues=names("sms"), throttles=[sms], supervisor={"node": tag + "there"})
+    reports = [f"quredis:node:{tag}{node}" for node in ("here", "there")]
+    wait_for(lambda: all(c.exists(key) for key in reports), 30)
+    told = wait_for(lambda: len(f := findings(here)) == 2 and f, 30)
+    assert told == 2 * [f"its starts here are counted by throttle api, those of {tag}there by throttle sms: each allows its own"]
+    with c.monitor() as monitor:
+        findings(here)
+        c.echo("end")
+        seen = iter(monitor.listen())
+        commands = list(iter(lambda: next(seen)["command"], "ECHO end"))
+    assert commands.count(f"GET {reports[1]}") == 1
+    there.reload(queues=[queue("mail", body, rate="100/1s"), queue("sms", body, throttle="api")], throttles=[api])
+    wait_for(lambda: [f for f in findings(here) if "by its own rate: each allows its own" in f], 30)
 
 
 @pytest.mark.limit(120)
