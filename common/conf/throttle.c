@@ -21,16 +21,17 @@ void conf_derive_rate(const struct conf *conf, struct conf_queue *q, bool own_th
 {
 	struct conf_origin *rate = conf_queue_origin(q, "rate"), *burst = conf_queue_origin(q, "burst"),
 	    *throttle = conf_queue_origin(q, "throttle");
-	const struct conf_throttle none = { .burst = 1 };
+	static const struct conf_throttle none = { .burst = 1 };
 	const struct conf_throttle *t = q->throttle == NULL ? NULL : find_throttle(conf, q->throttle);
 
 	if (own_rate && !own_throttle) {
 		free(q->throttle);
 		q->throttle = NULL;
 		throttle->kind = CONF_ORIGIN_NONE;
-	} else if (q->throttle != NULL && (own_throttle != own_rate || (!conf_given(rate) && !conf_given(burst)))) {
-		q->rate = t == NULL ? none.rate : t->rate;
-		q->burst = t == NULL ? none.burst : t->burst;
+	} else if (q->throttle != NULL && !own_rate && (own_throttle || (!conf_given(rate) && !conf_given(burst)))) {
+		t = t == NULL ? &none : t;	/* it does not exist, which is an error */
+		q->rate = t->rate;
+		q->burst = t->burst;
 		*rate = *burst = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "throttle" };
 	}
 }

@@ -129,14 +129,14 @@ def limited(redis_server, quredisd, handler, tmp):
     server = redis_server(tcp=True)     # the address of a unix socket has no user
     c = server.client()
 
-    def start(command, suffix, schedules=(), **keys):
+    def start(command, suffix, schedules=(), throttles=(), **keys):
         but = all_keys_but(f":here:{suffix}")
         rules = but if command is None else ["allkeys", f"-{command}", f"(+{command} {' '.join(but)})"]
         c.execute_command("ACL", "SETUSER", "supervisor", "on", ">its-password", "+@all", *rules)
         (tmp / "password").write_text("its-password\n")
         (tmp / "password").chmod(0o600)
         return quredisd(redis={"url": f"redis://supervisor@127.0.0.1:{server.port}", "password_file": tmp / "password"},
-                        supervisor={"node": "here"}, queues=[mail(handler, **keys)], schedules=list(schedules)), c
+                        supervisor={"node": "here"}, queues=[mail(handler, **keys)], schedules=list(schedules), throttles=list(throttles)), c
     return start
 
 
@@ -144,6 +144,7 @@ def limited(redis_server, quredisd, handler, tmp):
     (None, "throttle", "clear", {"rate": "9/1s"}),
     ("get", "throttle", "throttle", {"rate": "9/1s"}),
     ("set", "throttle", "throttle", {"rate": "9/1s"}),
+    (None, "throttle", "clear", {"throttle": "api", "throttles": [{"name": "api", "rate": "9/1s"}]}),
     (None, "schedules", "clear", {"schedules": [DAILY]}),
     ("hget", "schedules", "tick", {"schedules": [DAILY]}),
     ("hkeys", "schedules", "forget schedules", {"schedules": [DAILY]}),
