@@ -18,7 +18,7 @@
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
 #define KEPT_MAX (64 * 1024)		/* a buffer larger than this is freed when it is empty */
-#define HEAD_MAX 768			/* two ids, the name of a schedule, a trace, some numbers and names */
+#define HEAD_MAX 768			/* two ids, the name of a schedule, a traceparent, some numbers and names */
 
 void persistent_input_init(struct persistent_input *in)
 {

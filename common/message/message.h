@@ -103,7 +103,7 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 /* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */
 const char *message_id(struct message *m);
 
-/* For a log line. NULL: none */
+/* NULL: none */
 static inline const char *message_traceparent(const struct message *m)
 {
 	return m->traceparent[0] == '\0' ? NULL : m->traceparent;
