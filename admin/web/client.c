@@ -21,13 +21,14 @@ struct web_client {
 	struct bufferevent *b;		/* evhttp's */
 	struct evhttp_connection *connection;	/* NULL: evhttp is still making it */
 	struct event *clock;		/* runs while its request is incomplete */
-	struct event *refused;		/* evhttp answered with a page of its own */
+	struct event *refused;		/* evhttp answered with a page of its own, or has sent that page */
 	enum web_client_state {
 		CLIENT_ASKS,		/* it sends a request */
 		CLIENT_WAITS,		/* its answer is being made, or it reads events (web/stream.c) */
 		CLIENT_READS		/* it reads the rest of its answer */
 	} state;
 	bool is_known;
+	bool is_last;			/* its answer is a refusal by evhttp */
 	bool has_nul;			/* the client sent a NUL byte, at which evhttp ends a line */
 	void (*gone)(void *arg);	/* called when the connection ends; may be NULL */
 	void *arg;
@@ -209,9 +210,9 @@ void web_client_answered(struct web *w, struct evhttp_connection *connection)
 static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct web_client *c = arg;
+	bool is_page = info->n_added > 0 && c->state == CLIENT_ASKS;
 
-	(void)output;
-	if (info->n_added > 0 && c->state == CLIENT_ASKS)
+	if (is_page || (c->is_last && evbuffer_get_length(output) == 0))
 		/* the page is incomplete; libevent writes nothing before the next turn of the loop */
 		event_active(c->refused, EV_TIMEOUT, 0);
 }
@@ -219,10 +220,16 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *in
 static void on_refused(int fd, short what, void *arg)
 {
 	struct web_client *c = arg;
+	struct evbuffer *output = bufferevent_get_output(c->b);
 
 	(void)fd, (void)what;
-	if (c->state == CLIENT_ASKS && web_refusal_rewrite(bufferevent_get_output(c->b)))
-		set_state(c, CLIENT_READS);	/* the last answer: evhttp closes the connection after it */
+	if (c->state == CLIENT_ASKS && web_refusal_rewrite(output)) {
+		set_state(c, CLIENT_READS);
+		c->is_last = true;
+	} else if (c->is_last && evbuffer_get_length(output) == 0) {
+		/* evhttp keeps the connection of a CONNECT, and would take what follows for a request */
+		evhttp_connection_free(c->connection);	/* calls on_close() */
+	}
 }
 
 /* ---- bytes that evhttp does not see ---- */
