@@ -157,10 +157,12 @@ struct place starter_next(struct worker *w)
 /*
  * True: settle_relieve() has a message to move. While a fetch is under way it has none: Redis may have taken the next
  * message for it already, and a message handed back now would come after that one. A fetch beside messages in flight
- * never blocks, so its answer comes soon.
+ * never blocks, so its answer comes soon. So does the answer to a question before a start: the handler may have room.
  */
 static bool is_relievable(const struct worker *w)
 {
+	if (w->fetcher.asking_paused || w->expiry.asking)
+		return false;
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		if (w->trays.tray[i].state == TRAY_FETCHING)
 			return false;

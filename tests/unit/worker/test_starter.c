@@ -292,6 +292,26 @@ TEST(nothing_goes_back_while_a_fetch_is_under_way, fixture_setup, fixture_teardo
 	assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 }
 
+/* A message that comes late asks Redis first whether the queue is paused, and the handler that stays has room for it. */
+TEST(nothing_goes_back_before_an_answer_that_may_let_it_start, fixture_setup, fixture_teardown)
+{
+	bool *const questions[] = { &w->fetcher.asking_paused, &w->expiry.asking };
+
+	FILL(0, "slow", "a");
+	start(0, 0);
+	fixture_pass_ms(1000);
+	for (size_t i = 0; i < nitems(questions); i++) {
+		*questions[i] = true;
+		assert_int_equal(starts_after_a_tick(), 0);
+		assert_false(goes_back(0, 1));
+		assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), INT64_MAX);
+		*questions[i] = false;
+	}
+	fixture.runner.room = 0;
+	starts_after_a_tick();
+	assert_true(goes_back(0, 1));
+}
+
 static int64_t pause_after_relief(int tray)
 {
 	FILL(tray, "next");
