@@ -88,7 +88,7 @@ def source(tmp):
 
     def write(name, text):
         (tmp / name).write_text('#include "common/thing.h"\n' + text)
-        return writers.writes_of(name, tmp)
+        return writers.writes_of(name, root=tmp)
     return write
 
 
