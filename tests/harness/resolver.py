@@ -47,7 +47,8 @@ class Resolver:
         self.take(0)
 
     def take(self, seconds):
-        self._asked.unlink(missing_ok=True)
+        if seconds:
+            self._asked.unlink(missing_ok=True)     # a handler may still look for the last question
         self._file.write_text(f"{seconds}\n")
 
     def wait_asked(self, pid):

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from harness import QUREDIS, SANITIZED, queue, wait_for
+from harness.messages import anywhere
 from harness.resolver import Resolver
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="a sanitizer must come first")
@@ -31,7 +32,7 @@ def test_a_worker_that_resolves_a_name_is_not_stuck(redis_server, resolver, qure
     """It reconnects while its handler runs, and the name takes longer than a loop may stand still. The handler ends meanwhile; nothing runs twice."""
     server = redis_server(tcp=True)
     body = handler("read -r m; echo $m >>@LEDGER@; until grep -qsx $PPID @TMP@/resolving; do sleep 0.02; done")
-    d = quredisd(redis={"url": resolver.slow(server.tcp_url)}, queues=[queue("mail", body, timeout="2s")], supervisor={"kill_grace": "1s"}, env=resolver.env)
+    d = quredisd(redis={"url": resolver.slow(server.tcp_url)}, queues=[queue("mail", body, timeout="5s")], supervisor={"kill_grace": "1s"}, env=resolver.env)
     worker = d.workers()["mail/0"]
     server.client().lpush("ingress:mail", "m")
     wait_for(ledger.lines, 30)
@@ -41,7 +42,8 @@ def test_a_worker_that_resolves_a_name_is_not_stuck(redis_server, resolver, qure
     resolver.take(0)
     wait_for(lambda: d.events("redis_error_cleared", queue="mail"), 100)
     assert d.workers()["mail/0"] == worker and not d.events("worker_stuck")
-    assert ledger.lines() == ["m"]
+    wait_for(lambda: not anywhere(server.client(), "mail"), 60)
+    assert ledger.lines() == ["m"] and server.client().llen("escape:mail") == 0
 
 
 @pytest.mark.limit(150)
