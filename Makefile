@@ -150,7 +150,8 @@ else
 FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 endif
 
-ifeq ($(filter-out clean dist distcheck uninstall,$(or $(MAKECMDGOALS),all)),)
+# These need no compiler; promtool, servers and axe run beside a make that writes the file.
+ifeq ($(filter-out clean dist distcheck uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif

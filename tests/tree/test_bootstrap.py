@@ -55,7 +55,26 @@ def forget(tree, *names):
 def test_nothing_is_installed_when_nothing_is_missing(tree):
     done, calls = bootstrap(tree, "check")
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "3 passed, 0 failed"
-    assert [c.split()[0] for c in calls] == ["make"]
+    assert [c.split()[0] for c in calls] == ["make", "make"]
+
+
+def test_downloads_run_beside_the_build(tree):
+    """Each of the two waits until the other one has begun."""
+    with open(tree / "bin/make", "a") as f:
+        f.write('case $* in *servers*) own=downloads other=all ;; *) own=all other=downloads ;; esac\n'
+                f'touch {tree}/$own; until [ -e {tree}/$other ]; do sleep 0.01; done\n')
+    done, calls = bootstrap(tree, "check")
+    assert done.returncode == 0 and len(calls) == 2
+    goals = [goal for call in calls for goal in call.split()[1:] if not goal.startswith("-")]
+    assert sorted(goals) == ["all", "axe", "crashpoint-programs", "promtool", "servers", "short-fuzz-programs", "unit-programs"]
+
+
+def test_the_build_counts_and_the_downloads_do_not(tree):
+    for goal, status in (("servers", 0), ("all", 1)):
+        with open(tree / "bin/make", "a") as f:
+            f.write(f"case \" $* \" in *\" {goal} \"*) exit 2 ;; esac\n")
+        done, _ = bootstrap(tree, "check")
+        assert done.returncode == status, goal
 
 
 def test_only_what_is_missing_is_installed_and_named(tree):
