@@ -412,11 +412,9 @@ bench: all
 bench-compare: all
 	QUREDIS_BUILD=$O tests/bench/bench --before $(BEFORE) $(if $(ONLY),--only $(ONLY)) --json $(BUILD)/bench-compare.json $(BENCHFLAGS)
 
-# What bench-peers compares with; npm packages go to build/peers, where bench looks for them.
-PEERS = ruby-sidekiq python3-rq python3-celery gearman-tools gearman-job-server beanstalkd
+# Other programs in the same rounds. The run names those that are not installed, with the command that installs them, and skips their rows.
+# npm packages go to build/peers.
 bench-peers: all
-	dpkg -s $(PEERS) >/dev/null 2>&1 || apt-get install -y --no-install-recommends $(PEERS)
-	npm install --no-audit --no-fund --prefix build/peers bullmq ioredis bee-queue
 	$(MAKE) bench BENCHFLAGS="--peers $(BENCHFLAGS)"
 
 # ---- lint ---------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Other programs, each with its best documented settings for jobs that do nothing, with the same messages.
+"""Other programs, each with its best documented settings for jobs that do nothing, with the same messages, and the same functions as
+quredis where they call one (functions/).
 
 A peer is started and waits; then all its jobs are there at once, by RENAME of a list that was filled
 before (BullMQ: by resuming the queue). `loses` says how a job can be lost when a worker is killed.
@@ -18,7 +19,7 @@ from case import Case
 from harness import free_port
 from latency import Latency
 
-PEER = pathlib.Path(__file__).resolve().parent / "peer"
+PEER, FUNCTIONS = (pathlib.Path(__file__).resolve().parent / name for name in ("peer", "functions"))
 FORMAT = """
 for i = 1, tonumber(ARGV[3]) do
 	redis.call('LPUSH', KEYS[1], ARGV[1] .. string.format('%024d', i + tonumber(ARGV[4])) .. ARGV[2])
@@ -61,8 +62,8 @@ class Peer(Case):
         return n / took
 
     def environment(self):
-        return {**os.environ, "BENCH_SOCKET": str(self.server.socket), "PYTHONPATH": str(PEER), "C_FORCE_ROOT": "1",
-                "NODE_PATH": str(self.bench.peers / "node_modules"), "NODE_ENV": "production"}
+        return {**os.environ, "BENCH_SOCKET": str(self.server.socket), "PYTHONPATH": f"{PEER}:{FUNCTIONS}", "C_FORCE_ROOT": "1",
+                "NODE_PATH": str(self.bench.peers / "node_modules"), "NODE_ENV": "production", "BENCH_FUNCTIONS": str(FUNCTIONS)}
 
     def spawn(self, stack, *argv, **more):
         return stack.enter_context(self.bench.process(*argv, env=self.environment(), cwd=str(PEER), **more))
@@ -321,25 +322,42 @@ class SidekiqLatency(Latency):
     db = 1
 
 
-def installed(bench):
-    """Returns the peers that are installed."""
-    def node(name):
-        return shutil.which("node") is not None and (bench.peers / "node_modules" / name).is_dir()
-
-    def python(name):
-        return importlib.util.find_spec(name) is not None
-    return {"sidekiq": shutil.which("sidekiq"), "rq": shutil.which("rq") and python("rq"), "celery": python("celery"),
-            "bullmq": node("bullmq"), "bee": node("bee-queue"), "gearman": shutil.which("gearman") and shutil.which("gearmand"),
-            "beanstalkd": shutil.which("beanstalkd"), "xargs": shutil.which("xargs"), "shell": shutil.which("redis-cli")}
-
-
-def cases(bench):
-    all_of = {
+def every():
+    return {
         "sidekiq": Sidekiq(), "lat_sidekiq": SidekiqLatency("Sidekiq", sidekiq_stamps), "rq": Rq(False), "rq_fork": Rq(True),
         "celery": Celery(), "bullmq": BullMq(), "bee": Bee(), "gearman": Gearman(),
         "beanstalkd": Beanstalkd(),
         "xargs": Xargs("/bin/true", lambda b: "/bin/true", 2_000), "xargs_tiny": Xargs("tiny static program", lambda b: b.program("tiny"), 4_000),
         "shell": Shell(),
     }
-    here = installed(bench)
-    return {k: case for k, case in all_of.items() if here[{"lat_sidekiq": "sidekiq", "rq_fork": "rq", "xargs_tiny": "xargs"}.get(k, k)]}
+
+
+# What each peer needs: programs, modules of /usr/bin/python3, modules of Node below build/peers; and the command that installs it.
+NEEDS = {
+    "sidekiq": (["sidekiq"], [], [], "apt-get install ruby-sidekiq"),
+    "rq": (["rq"], ["rq"], [], "apt-get install python3-rq"),
+    "celery": ([], ["celery"], [], "apt-get install python3-celery"),
+    "bullmq": (["node"], [], ["bullmq", "ioredis"], "npm install --prefix build/peers bullmq ioredis"),
+    "bee": (["node"], [], ["bee-queue"], "npm install --prefix build/peers bee-queue"),
+    "gearman": (["gearman", "gearmand"], [], [], "apt-get install gearman-tools gearman-job-server"),
+    "beanstalkd": (["beanstalkd"], [], [], "apt-get install beanstalkd"),
+    "xargs": (["xargs"], [], [], "apt-get install findutils"),
+    "shell": (["redis-cli"], [], [], "apt-get install redis-tools"),
+}
+SAME = {"lat_sidekiq": "sidekiq", "rq_fork": "rq", "xargs_tiny": "xargs"}
+
+
+def is_installed(bench, programs, python, node):
+    return (all(shutil.which(name) for name in programs) and all(importlib.util.find_spec(name) for name in python)
+            and all((bench.peers / "node_modules" / name).is_dir() for name in node))
+
+
+def cases(bench):
+    """Returns the peers that are installed."""
+    return {key: case for key, case in every().items() if is_installed(bench, *NEEDS[SAME.get(key, key)][:3])}
+
+
+def missing(bench):
+    """Returns the other peers: {key: (case, the command that installs it)}."""
+    here = cases(bench)
+    return {key: (case, NEEDS[SAME.get(key, key)][3]) for key, case in every().items() if key not in here}

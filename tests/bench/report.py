@@ -129,6 +129,11 @@ def table(cases):
     return "\n".join(lines)
 
 
+def skipped(absent):
+    """The peers that are not installed, by name. absent: {key: (case, the command that installs it)}"""
+    return "".join(f"\nskipped: {case.name}: it is not installed ({how})" for case, how in absent.values())
+
+
 def target_table(rows):
     lines = ["", f"{'it must reach':72} {'limit':>8}   {'is':24}"]
     for r in rows:

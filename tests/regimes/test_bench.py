@@ -86,3 +86,34 @@ def test_targets_know_their_direction():
     assert reached["persistent C, window 64, batch 128 / ceiling"] is True
     assert reached["push to handler start, idle: exec / BRPOP + spawn"] is False
     assert reached["persistent C / Sidekiq"] is None
+
+
+def test_a_peer_that_is_not_installed_is_skipped_by_name(monkeypatch, tmp_path):
+    import peers
+    import report
+
+    class Bench:
+        peers = tmp_path
+    monkeypatch.setitem(peers.NEEDS, "sidekiq", (["no-such-program"], [], [], "apt-get install ruby-sidekiq"))
+    monkeypatch.setitem(peers.NEEDS, "rq", ([], ["no_such_module"], [], "apt-get install python3-rq"))
+    monkeypatch.setitem(peers.NEEDS, "celery", ([], [], [], "apt-get install python3-celery"))
+    found, absent = peers.cases(Bench), peers.missing(Bench)
+    assert "celery" in found and not {"sidekiq", "lat_sidekiq", "rq", "rq_fork", "bullmq"} & found.keys()
+    assert found.keys() | absent.keys() == peers.every().keys() and not found.keys() & absent.keys()
+    assert "skipped: RQ, 2 processes, a fork a job: it is not installed (apt-get install python3-rq)" in report.skipped(absent)
+    assert "skipped: BullMQ, 2 processes, concurrency 50: it is not installed (npm install --prefix build/peers bullmq ioredis)" in report.skipped(absent)
+
+
+def test_peers_are_set_beside_functions():
+    import report
+    from case import Case
+
+    def case(*values):
+        c = Case("functions", "f")
+        c.values = c.costs = list(values)
+        return c
+    cases = {"fn_py_isolated": case(60, 60), "rq_fork": case(10, 11), "fn_py1": case(100), "fn_py64": case(2000), "celery": case(10)}
+    found = {r["what"]: r for r in report.targets(cases)}
+    assert found["isolated Python / RQ, a fork a job"]["reached"] is False
+    assert found["shared Python / Celery"]["median"] == 200 and found["shared Python / Celery"]["reached"] is True
+    assert found["shared Node / BullMQ"]["reached"] is None

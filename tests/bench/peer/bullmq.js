@@ -1,5 +1,6 @@
 // bullmq.js fill N: adds N jobs to a paused queue, says so, and resumes it on a line of input. bullmq.js work
 const { Queue, Worker } = require("bullmq");
+const { handle } = require(`${process.env.BENCH_FUNCTIONS}/noop.js`);
 const connection = { path: process.env.BENCH_SOCKET, db: 1, maxRetriesPerRequest: null };
 
 async function fill(n) {
@@ -14,4 +15,4 @@ async function fill(n) {
 }
 
 if (process.argv[2] === "fill") fill(Number(process.argv[3]));
-else new Worker("bench", async () => {}, { connection, concurrency: 50 });
+else new Worker("bench", async (job) => handle(job.data.message), { connection, concurrency: 50 });

@@ -1,5 +1,6 @@
-# Sidekiq's workers: nothing, and one that notes how long ago it was pushed.
+# Sidekiq's workers: one that calls the function that does nothing, and one that notes how long ago it was pushed.
 require "sidekiq"
+require File.join(ENV.fetch("BENCH_FUNCTIONS"), "noop.rb")
 
 Sidekiq.configure_server do |config|
   config.redis = { path: ENV.fetch("BENCH_SOCKET"), db: 1 }
@@ -10,6 +11,7 @@ class Noop
   include Sidekiq::Worker
 
   def perform(message)
+    handle(message)
   end
 end
 
