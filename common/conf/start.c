@@ -26,6 +26,29 @@ static char *directory_of(const char *path)
 	return alloc_copy(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+/* The directory of a file, without links and empty parts, also if its last part is missing. A new string: two spellings
+ * of one directory give the same. */
+static char *real_directory_of(const char *path)
+{
+	char *dir = directory_of(path), *real = realpath(dir, NULL), *above, *name;
+
+	for (size_t len = strlen(dir); real == NULL && len > 1; dir[--len] = '\0')
+		if (dir[len - 1] != '/' && (dir[len - 1] != '.' || dir[len - 2] != '/'))
+			break;
+	above = real == NULL ? directory_of(dir) : NULL;
+	name = above == NULL ? NULL : strrchr(dir, '/');
+	if (name != NULL && (real = realpath(above, NULL)) != NULL) {
+		free(above);
+		above = real;
+		real = alloc_format("%s%s", strcmp(above, "/") == 0 ? "" : above, name);
+	}
+	free(above);
+	if (real == NULL)
+		return dir;
+	free(dir);
+	return real;
+}
+
 static bool may_use(const char *path, int rights)
 {
 	return faccessat(AT_FDCWD, path, rights, AT_EACCESS) == 0;
@@ -88,7 +111,7 @@ static const char *flaw_of_kind(const struct place *p, const struct conf *conf, 
 /* A socket is replaced, so it is its directory that matters. */
 static char *flaw_of_rights(const struct place *p, const struct start *s, const char *path, bool exists)
 {
-	char *dir = directory_of(path), *of_lock = directory_of(s->conf->supervisor.lock_file), *flaw = NULL;
+	char *dir = real_directory_of(path), *of_lock = real_directory_of(s->conf->supervisor.lock_file), *flaw = NULL;
 	bool is_made = p->makes_directory || (!p->is_first && strcmp(dir, of_lock) == 0);
 	bool makes = p->makes_directory && !may_use(dir, F_OK) && errno == ENOENT;
 	const char *why;

@@ -117,8 +117,10 @@ def test_both_keys_are_named_at_once(place, tmp):
     both(place(lock=tmp / "roots/lock", redis=f'embedded = true; dir = "{tmp}/roots";'), EX_CANTCREAT, "supervisor.lock_file", "redis.dir")
 
 
-def test_nothing_is_made(place):
-    call = place(lock=place.own / "run" / "lock", socket=place.own / "run" / "sock", redis=f'embedded = true; dir = "{place.own}/data";')
+@pytest.mark.parametrize("spelling", ["run/sock", "run//sock", "./run/./sock", "../own/run/sock"])
+def test_nothing_is_made(place, spelling):
+    """The start makes the directory of the lock file before the socket, however the keys spell it."""
+    call = place(lock=place.own / "run" / "lock", socket=f"{place.own}/{spelling}", redis=f'embedded = true; dir = "{place.own}/data";')
     done = call("quredisd", "-t")
     assert done.returncode == 0, done.stderr
     assert [p.name for p in place.own.iterdir()] == ["quredis.conf"]
