@@ -9,6 +9,7 @@
 #include "common/board/slot_text.h"
 
 #define READS 8
+#define MORE " ..."
 
 static bool is_continuation(unsigned char c)
 {
@@ -40,6 +41,19 @@ static size_t character(const char *text, size_t len)
 	return c >= least[n] && may_be_shown(c) ? n : 0;
 }
 
+/* A long text ends behind a word, and says that it goes on. Text without a blank in its second half stays as it is. */
+static void cut_at_word(char *out, size_t most)
+{
+	size_t end = most < strlen(MORE) ? 0 : most - strlen(MORE);
+
+	while (end > most / 2 && out[end] != ' ')
+		end--;
+	if (end <= most / 2)
+		return;
+	memset(out + end, 0, most - end);
+	memcpy(out + end, MORE, strlen(MORE));
+}
+
 static void make_safe(char out[SLOT_TEXT_WORDS * 8], const char *text, size_t len, size_t most)
 {
 	size_t at = 0, n;
@@ -47,8 +61,10 @@ static void make_safe(char out[SLOT_TEXT_WORDS * 8], const char *text, size_t le
 	memset(out, 0, SLOT_TEXT_WORDS * 8);
 	for (size_t i = 0; i < len; i += n > 0 ? n : 1) {
 		n = character(text + i, len - i);
-		if (at + (n > 0 ? n : 1) > most)
+		if (at + (n > 0 ? n : 1) > most) {
+			cut_at_word(out, most);
 			return;
+		}
 		if (n == 0)
 			out[at++] = '?';
 		else

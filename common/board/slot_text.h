@@ -25,7 +25,8 @@ struct slot_text_seen {
 	char text[SLOT_TEXT_WORDS * 8];
 };
 
-/* number: 0 to 100. most: bytes of the text that are kept, at most SLOT_TEXT_MAX; it is cut between characters */
+/* number: 0 to 100. most: bytes of the text that are kept, at most SLOT_TEXT_MAX; it is cut between words,
+ * or between characters if it has none */
 void slot_text_set(struct slot_text *t, int number, const char *text, size_t len, size_t most);
 void slot_text_clear(struct slot_text *t);
 struct slot_text_seen slot_text_read(const struct slot_text *t);

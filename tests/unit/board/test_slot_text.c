@@ -70,6 +70,19 @@ TEST(a_long_text_is_cut_between_characters, setup)
 	is(3, shown);
 }
 
+TEST(a_long_text_is_cut_between_words, setup)
+{
+	static const char words[] = "ModuleNotFoundError: No module named 'something', of /srv/application/jobs.py";
+	static const char accents[] = "ModuleNotFoundError: No module named \xc3\xa9\xc3\xa9 \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
+
+	slot_text_set(&text_of_a_child, 2, words, strlen(words), MOST);
+	is(2, "ModuleNotFoundError: No module named 'something', of ...");
+	slot_text_set(&text_of_a_child, 2, words, 52, MOST);
+	is(2, "ModuleNotFoundError: No module named 'something', of");
+	slot_text_set(&text_of_a_child, 2, accents, strlen(accents), MOST);
+	is(2, "ModuleNotFoundError: No module named \xc3\xa9\xc3\xa9 ...");
+}
+
 /* The worker was killed while it wrote. */
 TEST(half_a_write_is_not_seen, setup)
 {
