@@ -162,11 +162,11 @@ static void print_sick(struct sick_queues sick, size_t queues)
 	    : alloc_format(", and the health of %zu more is not known", sick.doubtful);
 
 	if (sick.ill > 0)
-		admin_note("%zu of %zu queues %s degraded or unhealthy%s: quredis health shows which, and why",
-		    sick.ill, queues, sick.ill == 1 ? "is" : "are", more);
+		admin_note("%zu of %zu queue%s %s degraded or unhealthy%s: quredis health shows which, and why",
+		    sick.ill, queues, queues == 1 ? "" : "s", sick.ill == 1 ? "is" : "are", more);
 	else if (sick.doubtful > 0)
-		admin_note("the health of %zu of %zu queues is not known: quredis health shows which, and why",
-		    sick.doubtful, queues);
+		admin_note("the health of %zu of %zu queue%s is not known: quredis health shows which, and why",
+		    sick.doubtful, queues, queues == 1 ? "" : "s");
 	free(more);
 }
 

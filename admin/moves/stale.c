@@ -195,14 +195,15 @@ static void print_notes(struct admin *a, const struct stale *all, size_t n, bool
 	if (a->options.json)
 		return;
 	if (nothing > 0)
-		admin_note("%zu rules would take nothing: quredis stale QUEUE shows them", nothing);
+		admin_note("%zu rule%s would take nothing: quredis stale QUEUE shows %s", nothing,
+		    nothing == 1 ? "" : "s", nothing == 1 ? "it" : "them");
 	if (!a->conf->purge.enabled)
 		admin_note("purge.enabled = false: none of it is taken");
 	else if (a->conf->purge.dry_run)
 		admin_note("purge.dry_run = true: none of it is taken, supervisors name each in their logs");
 	if (unled > 0)
-		admin_note("%zu of %zu queues have no supervisor that stamps and purges: messages without a time in "
-		    "their header have no age there", unled, n);
+		admin_note("%zu of %zu queue%s %s no supervisor that stamps and purges: messages without a time in "
+		    "their header have no age there", unled, n, n == 1 ? "" : "s", unled == 1 ? "has" : "have");
 }
 
 /* ---- choosing queues ---- */

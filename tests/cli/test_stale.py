@@ -145,7 +145,7 @@ def test_each_kind_and_nothing_is_written(redis, quredis, conf):
     said = quredis("stale", conf=conf())
     rows = [r.split() for r in said.out.splitlines()[1:] if not r.startswith("-")]
     assert {(r[1], r[2]): int(r[4]) for r in rows if r[0] == "mail"} == ALL and said.code == 0
-    assert "purge.enabled = false: none of it is taken" in said.err and "1 of 1 queues" in said.err
+    assert "purge.enabled = false: none of it is taken" in said.err and "1 of 1 queue has no supervisor" in said.err
     assert named(quredis("stale", "mail", "--json", conf=conf()), "mail") == ALL
     assert dumps(c) == before
 
