@@ -42,6 +42,10 @@ def name_of(value):
     return value if isinstance(value, str) else "isolated" if value == ("--isolate",) else "shared" if value == () else None
 
 
+# A shell that asks Python to buffer nothing would hide a flush that is missing.
+BUFFERED = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+
+
 class Runner:
     def __init__(self, language, *arguments, tmp, env=(), program=None, first=(), stdin=subprocess.PIPE, **options):
         if shutil.which(INTERPRETER.get(language, language)) is None:
@@ -50,7 +54,7 @@ class Runner:
         self.program = program or ROOT / f"etc/runtimes/quredis-{language}"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([str(self.program), *map(str, first), *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=log,
-                                            env={**os.environ, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
+                                            env={**BUFFERED, "QUREDIS_QUEUE": "mail", **dict(env)}, **options)
         self.serials, self.logged = [], []
 
     def write(self, *messages, keys=""):
