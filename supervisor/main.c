@@ -130,7 +130,7 @@ static void note_functions(const struct conf *conf, const char *path)
 static int test_or_print(const struct options *o)
 {
 	struct conf_report report;
-	struct conf *conf = conf_load(o->conf.path, 0, &report);
+	struct conf *conf = conf_load(o->conf.path, CONF_LOOK, &report);
 	char *file = conf_choice_text(&o->conf);
 	int status = conf == NULL ? EX_CONFIG : EX_OK;
 

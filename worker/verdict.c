@@ -58,7 +58,7 @@ static void note_flaw(struct worker *w, const char *stage, int error, int64_t no
 	bool names_file = strcmp(stage, "execve") == 0 || strcmp(stage, "script") == 0;
 
 	if (error != E2BIG && (error != ENOENT || !names_file))
-		conf_program_check(w->env->conf, getenv("PATH"), note_first_flaw, &noted);
+		conf_program_check(w->env->conf, CONF_INHERITS_THIS, note_first_flaw, &noted);
 	slot_note_failure(w->env->slot, noted.text.len > 0 ? noted.text.data : "", noted.text.len, now_ms);
 	buffer_free(&noted.text);
 }
@@ -256,7 +256,7 @@ static bool cannot_start(struct worker *w, struct place p, const struct handler_
 {
 	if (!is_cause_itself(w, p) && result->end == HANDLER_EXITED && result->duration_ms <= FIRST_MOMENT_MS &&
 	    outcome_of(w, result) == CONF_OUTCOME_FAIL)
-		conf_program_check(w->env->conf, getenv("PATH"), keep_first_flaw, why);
+		conf_program_check(w->env->conf, CONF_INHERITS_THIS, keep_first_flaw, why);
 	return why->len > 0;
 }
 

@@ -11,8 +11,9 @@ struct handler {
 static void add_handler_flaw(void *arg, const struct conf_flaw *flaw)
 {
 	const struct handler *h = arg;
+	enum severity severity = flaw->is_doubt ? SEVERITY_WARNING : SEVERITY_ERROR;
 
-	findings_advise(findings_add(h->d, SEVERITY_ERROR, flaw->path, "%s: %s", h->q->name, flaw->text), "%s",
+	findings_advise(findings_add(h->d, severity, flaw->path, "%s: %s", h->q->name, flaw->text), "%s",
 	    flaw->advice);
 }
 
@@ -21,7 +22,7 @@ int check_handlers(struct doctor *d)
 	for (size_t i = 0; i < d->a->conf->nqueues; i++) {
 		struct handler h = { d, d->a->conf->queues[i] };
 
-		conf_program_check(h.q, NULL, add_handler_flaw, &h);
+		conf_program_check(h.q, CONF_INHERITS_OTHER, add_handler_flaw, &h);
 	}
 	return 0;
 }

@@ -82,8 +82,14 @@ static void report_blocked(void *arg, const struct conf_flaw *flaw)
 {
 	const struct blocking *b = arg;
 
-	conf_blocked(b->l, b->where != NULL ? b->where : conf_queue_origin(b->q, flaw->key), "%s: %s: %s: %s",
+	(flaw->is_doubt ? conf_warning : conf_blocked)(b->l,
+	    b->where != NULL ? b->where : conf_queue_origin(b->q, flaw->key), "%s: %s: %s: %s",
 	    flaw->key, flaw->path, flaw->text, flaw->advice);
+}
+
+static enum conf_inherits whose_path(const struct conf_loading *l)
+{
+	return (l->flags & CONF_LOOK) != 0 ? CONF_INHERITS_OTHER : CONF_INHERITS_THIS;
 }
 
 static void check_purge_program(struct conf_loading *l, const struct conf_queue *q)
@@ -96,7 +102,7 @@ static void check_purge_program(struct conf_loading *l, const struct conf_queue 
 	if (path == NULL || path[0] != '/' || is_checked(l, q))
 		return;
 	check_program(l, q, b.where, "purge.check", path);
-	conf_command_check(q, "purge.check", q->purge.check, report_blocked, &b);
+	conf_command_check(q, "purge.check", q->purge.check, whose_path(l), report_blocked, &b);
 }
 
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
@@ -109,6 +115,6 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
 		check_script(l, q);
 		check_env_program(l, q);
 	}
-	conf_program_check(q, getenv("PATH"), report_blocked, &(struct blocking){ l, q, NULL });
+	conf_program_check(q, whose_path(l), report_blocked, &(struct blocking){ l, q, NULL });
 	check_purge_program(l, q);
 }

@@ -28,7 +28,7 @@ static char *advice_of_missing(const char *path, char *remedy)
 static void report_flaw(const struct conf_judgement *j, const char *key, const char *path, struct conf_file_flaw *flaw)
 {
 	if (flaw->text != NULL)
-		j->found(j->arg, &(struct conf_flaw){ key, path, flaw->text, flaw->advice });
+		j->found(j->arg, &(struct conf_flaw){ key, path, flaw->text, flaw->advice, false });
 	free(flaw->text);
 	free(flaw->advice);
 }
@@ -36,7 +36,7 @@ static void report_flaw(const struct conf_judgement *j, const char *key, const c
 /* check_programs.c reports a path that is not absolute. remedy: if it is missing; NULL: another name. Frees it. */
 static void judge_named(const struct conf_judgement *j, const char *key, const char *path, unsigned uses, char *remedy)
 {
-	const struct conf_file f = { j, path, uses, 0, NULL };
+	const struct conf_file f = { j, path, uses, 0, NULL, key };
 	const char *missing = path[0] == '/' ? conf_file_why_missing(path) : NULL;
 	struct conf_file_flaw flaw = {0};
 
@@ -45,14 +45,14 @@ static void judge_named(const struct conf_judgement *j, const char *key, const c
 	} else {
 		free(remedy);
 		if (path[0] == '/')
-			conf_file_judge(&f, &flaw);
+			conf_file_is_good(&f, &flaw);
 	}
 	report_flaw(j, key, path, &flaw);
 }
 
 static void judge_program(const struct conf_judgement *j, const char *key, char *const *argv, char *remedy)
 {
-	const struct conf_file f = { j, argv[0], USE_EXEC, 0, NULL };
+	const struct conf_file f = { j, argv[0], USE_EXEC, 0, NULL, key };
 	const struct conf_words words = { argv, "the command line", key };
 	struct conf_file_flaw flaw = {0};
 
@@ -87,10 +87,10 @@ static void judge_command(const struct conf_judgement *j, const char *key, char 
 	judge_script(j, key, argv);
 }
 
-void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
-    void *arg)
+void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, enum conf_inherits inherits,
+    conf_flaw_found *found, void *arg)
 {
-	const struct conf_judgement j = { q, getenv("PATH"), found, arg };
+	const struct conf_judgement j = { q, inherits, found, arg };
 
 	judge_command(&j, key, argv);
 }
@@ -108,9 +108,9 @@ static void judge_function(const struct conf_judgement *j)
 	free(parts.file);
 }
 
-void conf_program_check(const struct conf_queue *q, const char *path, conf_flaw_found *found, void *arg)
+void conf_program_check(const struct conf_queue *q, enum conf_inherits inherits, conf_flaw_found *found, void *arg)
 {
-	const struct conf_judgement j = { q, path, found, arg };
+	const struct conf_judgement j = { q, inherits, found, arg };
 
 	if (q->handler == NULL)
 		return;

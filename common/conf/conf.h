@@ -266,12 +266,14 @@ char *conf_absolute_path(const char *path);
  * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users),
  * does not resolve run_as, and only warns of a password, certificate or key that cannot be read. A program that
  * executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls although
- * redis.url has no TLS. CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a value that
+ * redis.url has no TLS. CONF_LOOK, for a program that looks at handlers of another process: CONF_INHERITS_OTHER holds.
+ * CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a value that
  * could not be read has its default.
  */
 #define CONF_LENIENT_HANDLERS 1u
 #define CONF_TLS 2u
 #define CONF_DESPITE_ERRORS 4u
+#define CONF_LOOK 8u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
 /* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as
  * with CONF_LENIENT_HANDLERS. */
@@ -295,10 +297,18 @@ struct conf_flaw {
 	const char *key;	/* that names the file */
 	const char *path;
 	const char *text, *advice;	/* what the flaw is, and what to do */
+	bool is_doubt;			/* it depends on the PATH of the supervisor, which is not known */
 };
 typedef void conf_flaw_found(void *arg, const struct conf_flaw *flaw);
-/* path: the PATH that the supervisor has inherited; NULL: not known, and then nothing is said of it */
-void conf_program_check(const struct conf_queue *q, const char *path, conf_flaw_found *found, void *arg);
+/*
+ * Whose PATH a handler inherits. A program that env(1) finds only by the PATH of this process is a doubt, where this
+ * process is not the supervisor.
+ */
+enum conf_inherits {
+	CONF_INHERITS_THIS,	/* that of this process: a supervisor, its child, or a command that executes the handler */
+	CONF_INHERITS_OTHER,	/* that of a supervisor which this process only speaks about */
+};
+void conf_program_check(const struct conf_queue *q, enum conf_inherits inherits, conf_flaw_found *found, void *arg);
 /* The PATH that the handler gets, where the supervisor has inherited this one (NULL: none). */
 const char *conf_handler_path(const struct conf_queue *q, const char *inherited);
 /*

@@ -257,7 +257,7 @@ uint64_t conf_handler_files(const struct conf_queue *q)
 	if (q->mode != CONF_MODE_PERSISTENT)
 		return 0;
 	if (q->ready)
-		conf_program_check(q, getenv("PATH"), note_flaw, &flawed);
+		conf_program_check(q, CONF_INHERITS_THIS, note_flaw, &flawed);
 	if (flawed)
 		return hash_text(hash, "flawed");
 	if (q->function == NULL) {

@@ -130,8 +130,8 @@ struct conf_function_parts {
 void conf_function_parts(const struct conf_queue *q, struct conf_function_parts *parts);
 
 /* command.c: of another command, which a key of q names, and which runs as the handler does */
-void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, conf_flaw_found *found,
-    void *arg);
+void conf_command_check(const struct conf_queue *q, const char *key, char *const *argv, enum conf_inherits inherits,
+    conf_flaw_found *found, void *arg);
 
 /* similar.c. The path of another file in the same directory, or in the directories of a PATH; NULL: none is similar.
  * New strings. */

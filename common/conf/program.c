@@ -155,10 +155,10 @@ static int chain_length(const struct conf_file *f)
 static bool leads_to(const struct conf_file *f, const char *what, const char *path, unsigned uses, int depth,
     struct conf_file_flaw *flaw)
 {
-	const struct conf_file next = { f->j, path, uses, depth, f };
+	const struct conf_file next = { f->j, path, uses, depth, f, NULL };
 	struct conf_file_flaw inner = {0};
 
-	if (chain_length(f) >= CHAIN_MAX || conf_file_judge(&next, &inner))
+	if (chain_length(f) >= CHAIN_MAX || conf_file_is_good(&next, &inner))
 		return true;
 	conf_deny(flaw, alloc_format("%s %s: %s", what, path, inner.text), inner.advice);
 	free(inner.text);
@@ -214,16 +214,33 @@ static bool finds_in_path(const struct conf_file *f, const char *dirs, const cha
 	return is_found;
 }
 
+/* Goes on judging: the file would be good if the supervisor has this PATH. */
+static void report_doubt(const struct conf_file *f, const struct conf_words *w, const char *program, const char *dirs)
+{
+	char *text = alloc_format("%s asks env for %s, which only the PATH of this shell finds (%s)", w->what, program,
+	    dirs), *advice = alloc_string("name its directory by env = [\"PATH=...\"], unless quredisd has that PATH");
+
+	while (f->from != NULL)
+		f = f->from;
+	f->j->found(f->j->arg, &(struct conf_flaw){ f->key, f->path, text, advice, true });
+	free(text);
+	free(advice);
+}
+
 static bool has_in_path(const struct conf_file *f, const struct conf_env_command *e, const struct conf_words *w,
     struct conf_file_flaw *flaw)
 {
-	static const char unknown[] = "";
-	const char *dirs = e->path != NULL ? e->path
-	    : conf_handler_path(f->j->q, f->j->path == NULL ? unknown : f->j->path);
+	const char *dirs = e->path != NULL ? e->path : conf_handler_path(f->j->q, getenv("PATH"));
+	const char *sure = e->path != NULL || f->j->inherits == CONF_INHERITS_THIS ? dirs
+	    : conf_handler_path(f->j->q, NULL);
 	char *what = alloc_format("%s asks env for %s, which is", w->what, e->program);
 	struct conf_file_flaw first = {0};
-	bool good = dirs == unknown || finds_in_path(f, dirs, e->program, what, &first);
+	bool good = finds_in_path(f, sure, e->program, what, &first);
 
+	if (!good && strcmp(dirs, sure) != 0 && finds_in_path(f, dirs, e->program, what, &first)) {
+		report_doubt(f, w, e->program, dirs);
+		good = true;
+	}
 	free(what);
 	if (!good && first.text == NULL)
 		return deny_missing(flaw, alloc_format("%s asks env for %s, which is not in %s", w->what, e->program,
@@ -375,7 +392,7 @@ static const struct check {
 };
 
 /* The first flaw of a file makes the others pointless. True also if nothing can be known of the file. */
-bool conf_file_judge(const struct conf_file *f, struct conf_file_flaw *flaw)
+bool conf_file_is_good(const struct conf_file *f, struct conf_file_flaw *flaw)
 {
 	struct stat st;
 

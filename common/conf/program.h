@@ -13,7 +13,7 @@
 
 struct conf_judgement {
 	const struct conf_queue *q;
-	const char *path;	/* the PATH that the supervisor has inherited; NULL: not known */
+	enum conf_inherits inherits;
 	conf_flaw_found *found;
 	void *arg;
 };
@@ -24,6 +24,7 @@ struct conf_file {
 	unsigned uses;
 	int depth;		/* interpreters on the way to it, since a process has executed a file */
 	const struct conf_file *from;	/* NULL: the command line names it */
+	const char *key;	/* if from is NULL: the key of the command line */
 };
 
 struct conf_file_flaw {
@@ -36,7 +37,7 @@ bool conf_deny(struct conf_file_flaw *flaw, char *text, char *advice);
  * process. */
 const char *conf_file_why_missing(const char *path);
 /* True also if nothing can be known of the file, or nothing is there. */
-bool conf_file_judge(const struct conf_file *f, struct conf_file_flaw *flaw);
+bool conf_file_is_good(const struct conf_file *f, struct conf_file_flaw *flaw);
 
 /* A command line of env(1): of a first line, or of the configuration. */
 struct conf_words {

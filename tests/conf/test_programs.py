@@ -1,4 +1,5 @@
 """A handler that its user cannot execute: quredisd -t names it, a start and a reload run the other queues, doctor says the same."""
+import json
 import os
 import pathlib
 import pwd
@@ -63,6 +64,27 @@ def test_path_of_the_queue_counts(quredisd, tmp):
     path = script(tmp, "#!/usr/bin/env mine\n")
     assert quredisd(queues=[queue("mail", path)], start=False).check().returncode == EX_CONFIG
     assert quredisd(queues=[queue("mail", path, env=[f"PATH={tmp}/own"])], start=False).check().returncode == 0
+
+
+@pytest.mark.parametrize("how", ["first line", "command line"])
+def test_the_path_of_a_shell_is_not_that_of_the_supervisor(quredisd, tmp, monkeypatch, how):
+    """-t and doctor say the same of a program that only PATH of their shell finds: the supervisor may run it or not."""
+    (tmp / "own").mkdir()
+    script(tmp / "own", "#!/bin/sh\ncat >/dev/null\n", name="mine")
+    words = [script(tmp, "#!/usr/bin/env mine\n")] if how == "first line" else ["/usr/bin/env", "mine"]
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp}/own")
+    d = quredisd(queues=[queue("mail", *words)], start=False)
+    done = d.check()
+    said = f"asks env for mine, which only the PATH of this shell finds ({os.environ['PATH']})"
+    assert done.returncode == 0 and "warning: " in done.stderr and said in done.stderr and ": good" in done.stderr, done.stderr
+    found = [row for row in json.loads(d.quredis("doctor", "--json").out) if said in row["what"]]
+    assert [row["severity"] for row in found] == ["warning"] and 'env = ["PATH=' in found[0]["advice"], found
+    monkeypatch.setenv("PATH", f"{tmp}/none:/usr/bin:/bin")
+    assert d.check().returncode == EX_CONFIG
+    found = [row for row in json.loads(d.quredis("doctor", "--json").out) if "asks env for mine, which is not in" in row["what"]]
+    assert [row["severity"] for row in found] == ["error"]
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert quredisd(queues=[queue("mail", script(tmp, "#!/usr/bin/env sh\n"))], start=False).check().returncode == 0
 
 
 def said_of(quredisd, path, flaw, **keys):
