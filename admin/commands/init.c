@@ -1,7 +1,7 @@
 /*
  * quredis init: writes a first queue that needs no root: a handler, and a configuration whose Redis, lock file and
  * control socket lie in the same directory. What can be checked is checked before the first file is written, and what
- * was written is removed again if a later file cannot be, or if quredisd would not start with it.
+ * was written is removed again if a later file cannot be, or if quredisd would not start with it (init_judge.c).
  */
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "admin/commands/commands.h"
+#include "admin/commands/init_judge.h"
 #include "admin/commands/init_template.h"
 
 #include "common/base/base.h"
@@ -264,28 +265,6 @@ static void remove_entries(struct place *p, int dir)
 		unlinkat(dir, entry_name(p, p->made - 1), entry_is_directory(p->made - 1) ? AT_REMOVEDIR : 0);
 }
 
-/* quredisd refuses files in a directory that others can change. It starts without an interpreter, and says which
- * package has it. */
-static int check_start(struct admin *a, const struct place *p)
-{
-	char *path = alloc_format("%s/" CONF_FILE, p->dir);
-	struct conf_report report;
-	struct conf *conf = conf_load(path, 0, &report);
-	int rc = 0;
-
-	if (conf == NULL) {
-		conf_report_print(&report, stderr);
-		rc = admin_fail(a, EX_CANTCREAT, "%s: quredisd would not start there; nothing was written", p->dir);
-	}
-	for (size_t i = 0; rc == 0 && i < report.n; i++)
-		if (report.problems[i].blocks)
-			admin_note("%s", report.problems[i].text);
-	conf_report_free(&report);
-	conf_free(conf);
-	free(path);
-	return rc;
-}
-
 static int write_place(struct admin *a, struct place *p)
 {
 	int dir = -1, rc;
@@ -295,7 +274,7 @@ static int write_place(struct admin *a, struct place *p)
 	if (dir == -1) {
 		rc = admin_fail(a, EX_CANTCREAT, "%s: %s", p->dir, strerror(errno));
 	} else {
-		rc = make_entries(a, p, dir) == -1 || check_start(a, p) == -1 ? -1 : 0;
+		rc = make_entries(a, p, dir) == -1 || init_judge_written(a, p->dir, CONF_FILE) == -1 ? -1 : 0;
 		if (rc == -1)
 			remove_entries(p, dir);
 		close(dir);
@@ -411,7 +390,7 @@ int cmd_init(struct admin *a)
 		    strerror(errno));
 	p.conf = configuration(&p);
 	rc = check_path(a, &p) == -1 || check_entries(a, &p) == -1 ||
-	    (!a->options.dry_run && write_place(a, &p) == -1) ? -1 : 0;
+	    (a->options.dry_run ? init_judge_planned(a, p.dir, CONF_FILE, p.conf) : write_place(a, &p)) == -1 ? -1 : 0;
 	if (rc == 0) {
 		print_next(a, &p);
 		note_server();

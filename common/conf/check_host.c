@@ -198,6 +198,25 @@ void conf_check_root(struct conf_loading *l)
 
 /* ---- paths ---- */
 
+bool conf_is_planned(const struct conf_loading *l, const char *path)
+{
+	size_t len = l->planned == NULL ? 0 : strlen(l->planned);
+	struct stat st;
+
+	return len > 0 && strncmp(path, l->planned, len) == 0 && path[len] == '/' && lstat(path, &st) == -1 &&
+	    errno == ENOENT;
+}
+
+/* Of a file that is still to be written: the directory in which it, or the first of its directories, will be made. */
+static void cut_planned(const struct conf_loading *l, char *path)
+{
+	struct stat st;
+
+	if (conf_is_planned(l, path))
+		while (lstat(path, &st) == -1 && errno == ENOENT && strrchr(path, '/') > path)
+			*strrchr(path, '/') = '\0';
+}
+
 /* A flaw is an error if every user can use it, or it is grave. A component that cannot be examined may be sound: where
  * it is not grave, that is a warning. */
 void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path,
@@ -208,6 +227,7 @@ void conf_check_path(struct conf_loading *l, const struct conf_origin *where, co
 
 	whole = path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path)
 	    : alloc_format("%s/%s", here, path);
+	cut_planned(l, whole);
 	flaw = file_path_flaw(whole, user, &everybody);
 	if (flaw != NULL && (everybody || grave))
 		conf_error(l, where, "%s: %s", what, flaw);
@@ -320,7 +340,11 @@ void conf_check_places(struct conf_loading *l)
 	if (conf->redis.embedded && conf->redis.server != NULL)
 		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server,
 		    conf->supervisor.as.uid, geteuid() == 0);
-	for (size_t i = 0; i < l->nfiles; i++)
+	for (size_t i = 0; i < l->nfiles; i++) {
+		char *path = l->planned == NULL ? alloc_string(conf->files[i]) : alloc_format("%s/", l->planned);
+
 		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] },
-		    "the configuration file", conf->files[i], geteuid(), geteuid() == 0);
+		    "the configuration file", path, geteuid(), geteuid() == 0);
+		free(path);
+	}
 }

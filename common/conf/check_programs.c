@@ -82,9 +82,10 @@ static void report_blocked(void *arg, const struct conf_flaw *flaw)
 {
 	const struct blocking *b = arg;
 
-	(flaw->is_doubt ? conf_warning : conf_blocked)(b->l,
-	    b->where != NULL ? b->where : conf_queue_origin(b->q, flaw->key), "%s: %s: %s: %s",
-	    flaw->key, flaw->path, flaw->text, flaw->advice);
+	if (!conf_is_planned(b->l, flaw->path))
+		(flaw->is_doubt ? conf_warning : conf_blocked)(b->l,
+		    b->where != NULL ? b->where : conf_queue_origin(b->q, flaw->key), "%s: %s: %s: %s",
+		    flaw->key, flaw->path, flaw->text, flaw->advice);
 }
 
 static enum conf_inherits whose_path(const struct conf_loading *l)

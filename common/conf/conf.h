@@ -278,6 +278,9 @@ struct conf *conf_load(const char *path, unsigned flags, struct conf_report *rep
 /* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as
  * with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
+/* With CONF_LOOK, for files that are still to be written: path has the text of the configuration, and nothing is said
+ * of what is missing in dir, where handlers and sockets will be. */
+struct conf *conf_load_planned(const char *path, const char *dir, struct conf_report *report);
 
 /*
  * Reads one line of a file of mode 0600, or of a credential in $CREDENTIALS_DIRECTORY: a new string, which the caller

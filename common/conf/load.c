@@ -232,9 +232,10 @@ static void load_all(struct conf_loading *l, const char *path)
 		conf_check(l);
 }
 
-static struct conf *load_for(const char *path, unsigned flags, const char *only, struct conf_report *report)
+static struct conf *load_for(const char *path, unsigned flags, const char *only, const char *planned,
+    struct conf_report *report)
 {
-	struct conf_loading l = { .conf = conf_new(), .flags = flags, .only = only };
+	struct conf_loading l = { .conf = conf_new(), .flags = flags, .only = only, .planned = planned };
 	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
 
 	if (c != (locale_t)0)	/* libconfig and strtod take the decimal point of the locale */
@@ -256,10 +257,15 @@ static struct conf *load_for(const char *path, unsigned flags, const char *only,
 
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report)
 {
-	return load_for(path, flags, NULL, report);
+	return load_for(path, flags, NULL, NULL, report);
 }
 
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report)
 {
-	return load_for(path, 0, queue, report);
+	return load_for(path, 0, queue, NULL, report);
+}
+
+struct conf *conf_load_planned(const char *path, const char *dir, struct conf_report *report)
+{
+	return load_for(path, CONF_LOOK, NULL, dir, report);
 }

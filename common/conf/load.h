@@ -43,6 +43,7 @@ struct conf_loading {
 	struct conf_queue defaults;	/* the group `defaults` */
 	unsigned flags;			/* of conf_load() */
 	const char *only;		/* of conf_load_to_run(); NULL: all queues */
+	const char *planned;		/* of conf_load_planned(): the directory; NULL: all files should be there */
 	bool broken;			/* a file could not be read or parsed: what is missing proves nothing */
 	mode_t *modes;			/* of conf->files */
 	size_t nfiles;
@@ -192,6 +193,8 @@ void conf_check_execution(struct conf_loading *l, struct conf_queue *q);
 void conf_check_own_user(struct conf_loading *l);	/* resolves supervisor.user, before the queues are checked */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
 void conf_check_places(struct conf_loading *l);	/* checks the paths that the daemon itself uses */
+/* The file is still to be written (conf_load_planned()). */
+bool conf_is_planned(const struct conf_loading *l, const char *path);
 /* Checks a path by common/base/file.h. A flaw is an error if `grave`, or if every user can change the path; else a
  * warning. */
 void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path,

@@ -148,6 +148,31 @@ def test_a_dry_run_writes_nothing(user):
     assert {"start", "push", "look", "configuration"} < set(said) and list(user.own.iterdir()) == []
 
 
+def test_a_dry_run_asks_the_judge_of_a_start(user, tmp):
+    """What init would not write, or would write with a note, a dry run says, and with the same words."""
+    (user.own / "open").mkdir()
+    (user.own / "open").chmod(0o777)
+    os.chown(user.own / "open", NOBODY, NOBODY)
+    (tmp / "roots").mkdir(mode=0o755)
+    for place in ("open", "open/new/deep", str(tmp / "roots"), str(tmp / "roots/new")):
+        real, dry = (user("quredis", "init", place, "--lang", "python", *more) for more in ([], ["--dry-run"]))
+        assert real.returncode == dry.returncode == EX_CANTCREAT, (place, real, dry)
+        assert real.stderr.replace("; nothing was written", "") == dry.stderr.replace("; nothing was written", ""), (real, dry)
+    assert list((user.own / "open").iterdir()) == [] and list((tmp / "roots").iterdir()) == []
+    shutil.rmtree(tmp / "runtimes")
+    dry = user("quredis", "init", "new", "--lang", "python", "--dry-run")
+    real = user("quredis", "init", "new", "--lang", "python")
+    assert real.stderr == dry.stderr, (real, dry)
+
+
+def test_a_dry_run_below_a_directory_of_all_users(user):
+    (user.own / "tmp").mkdir()
+    (user.own / "tmp").chmod(0o1777)
+    done = user("quredis", "init", "tmp/new", "--lang", "sh", "--dry-run")
+    assert done.returncode == 0 and done.stderr == "", done
+    assert list((user.own / "tmp").iterdir()) == []
+
+
 def in_shell(user, before, *words):
     """init after other commands of the shell that starts it."""
     command = ["sh", "-c", f'{before}; exec "$@"', "sh", user.programs["quredis"], "init", *words]
