@@ -96,7 +96,7 @@ class Sidekiq(Peer):
 
 class Rq(Peer):
     def __init__(self, fork):
-        super().__init__("RQ, 2 processes" + (", a fork a job" if fork else ", SimpleWorker"), 250 if fork else 1_000,
+        super().__init__("RQ, 2 processes" + (", a fork a job" if fork else ", SimpleWorker"), 60 if fork else 1_000,
                          "nothing, but what ran when killed is not run again")
         self.fork = fork
 
