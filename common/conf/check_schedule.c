@@ -15,6 +15,14 @@ static const struct conf_origin *place_of(const struct conf_schedule *s, const c
 	return conf_given(own) ? own : conf_schedule_place(s);
 }
 
+char *conf_schedule_times(const struct conf_schedule *s)
+{
+	char every[UNITS_SIZE];
+
+	return s->cron != NULL ? alloc_format("%s %s", s->cron, s->timezone) :
+	    alloc_format("every %s", units_format_duration(s->times.every_ms, every));
+}
+
 static const char *shown_name(const struct conf_schedule *s)
 {
 	return s->name == NULL ? "?" : s->name;
@@ -76,7 +84,17 @@ static void check_message(struct conf_loading *l, const struct conf_schedule *s)
 		    "queue %s", shown_name(s), units_format_size(q->message_max, most), q->name);
 }
 
-/* The command line may run on a host that lacks a zone: no command computes the times of a schedule. */
+/* A shared queue gets the message alone, so nothing tells whose it is. */
+static void check_overlap(struct conf_loading *l, const struct conf_schedule *s)
+{
+	const struct conf_queue *q = s->queue == NULL ? NULL : conf_queue_find(l->conf, s->queue);
+
+	if (q != NULL && q->shared && !s->overlap)
+		conf_error(l, place_of(s, "overlap"), "schedule %s: overlap = false is not possible with shared = true "
+		    "of queue %s: quredis would have to write a line before the message", shown_name(s), q->name);
+}
+
+/* The command line may run on a host that lacks a zone: it does not know the next tick of the schedule there. */
 static void check_zone(struct conf_loading *l, const struct conf_schedule *s)
 {
 	if (cron_zone_exists(s->timezone))
@@ -110,5 +128,6 @@ void conf_check_schedules(struct conf_loading *l)
 		check_queue(l, l->conf->schedules[i]);
 		check_message(l, l->conf->schedules[i]);
 		check_times(l, l->conf->schedules[i]);
+		check_overlap(l, l->conf->schedules[i]);
 	}
 }

@@ -155,6 +155,7 @@ struct conf_schedule {
 	char *timezone;
 	char *message;
 	enum conf_catch_up catch_up;	/* which of the times that passed while no sweeper worked is pushed later */
+	bool overlap;			/* false: a tick is skipped while an earlier message is in the queue */
 	struct cron_times times;
 	struct conf_origin *origins;	/* as those of a queue */
 };
@@ -426,6 +427,8 @@ struct conf_origin {
 struct conf_origin *conf_origin(const struct conf *conf, const char *path);
 struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *path);
 struct conf_origin *conf_queue_place(const struct conf_queue *q);
+/* "30 2 * * * Europe/Berlin", "every 5m": a new string */
+char *conf_schedule_times(const struct conf_schedule *s);
 struct conf_origin *conf_schedule_origin(const struct conf_schedule *s, const char *path);
 struct conf_origin *conf_schedule_place(const struct conf_schedule *s);
 struct conf_origin *conf_throttle_origin(const struct conf_throttle *t, const char *path);

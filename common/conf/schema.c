@@ -243,6 +243,7 @@ static const struct conf_key schedule_keys[] = {
 	KEY("timezone", STRING, timezone, .fallback = "UTC"),
 	KEY("message", STRING, message),
 	KEY("catch_up", CHOICE, catch_up, .fallback = "one", .choices = catch_ups),
+	KEY("overlap", BOOL, overlap, .fallback = "true"),
 };
 
 #undef OWNER

@@ -263,13 +263,22 @@ static void rehearse_starts(struct redis *r, struct rehearsal *h)
 
 static void rehearse_schedule(struct redis *r, struct rehearsal *h)
 {
-	redis_appendf(r, "HSET %s %s %s", h->keys.schedules, MESSAGE, DEFINITION " 0 0 0");
+	redis_appendf(r, "HSET %s %s %s", h->keys.schedules, MESSAGE, DEFINITION " 0 0 0 0 0");
+}
+
+/* The next rehearsal may be of a queue without schedules, which does not clear the hash. */
+static void rehearse_schedule_expiry(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "PEXPIRE %s %d", h->keys.schedules, LEASE_MS);
 }
 
 static void rehearse_tick(struct redis *r, struct rehearsal *h)
 {
+	struct queue_places places = { .keys = h->first.trays, .n = 1 };
+
+	encode_sha1("", 0, places.registered);	/* the workers have left */
 	queue_tick(r, &h->keys, &(struct queue_tick){ .name = MESSAGE, .definition = DEFINITION, .tick_ms = 1,
-	    .message = h->raw.data, .len = h->raw.len });
+	    .message = h->raw.data, .len = h->raw.len, .alone = &places });
 }
 
 static void rehearse_schedules_forget(struct redis *r, struct rehearsal *h)
@@ -342,6 +351,7 @@ static const struct step {
 	{ "push for a start", rehearse_plant, REHEARSE_THROTTLE },
 	{ "throttle", rehearse_starts, REHEARSE_THROTTLE },
 	{ "write the record of a schedule", rehearse_schedule, REHEARSE_SCHEDULES },
+	{ "let the record expire", rehearse_schedule_expiry, REHEARSE_SCHEDULES },
 	{ "tick", rehearse_tick, REHEARSE_SCHEDULES },
 	{ "forget schedules", rehearse_schedules_forget, REHEARSE_SCHEDULES },
 	{ "clear", rehearse_clear, 0 },

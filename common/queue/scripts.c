@@ -22,6 +22,7 @@
 #define APART SHARED("apart")
 #define OWN SHARED("own")
 #define NODES SHARED("nodes")
+#define OVERLAP SHARED("overlap")
 #define X(name, before)                                                                            \
 	__asm__(".pushsection .rodata\n"                                                           \
 		"queue_script_" #name ":\n" before                                                 \

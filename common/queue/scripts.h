@@ -27,7 +27,7 @@
 	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART TRANSFER) X(pushed, TRANSFER) X(glance, APART) X(look, APART) \
 	X(look_records, ) X(weigh, NODES) \
 	/* schedules: queue/schedules.c */ \
-	X(tick, ) X(schedules_forget, ) \
+	X(tick, OVERLAP) X(schedule_push, OVERLAP) X(schedules_forget, ) \
 	/* history: queue/history.c */ \
 	X(done_trim, ) X(done_look, ) \
 	/* dead letters: dead_letters/removal.c */ \

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+struct sweeper;
 struct sweeper_queue;
 
 /* The functions of this folder that other folders call. */
@@ -10,6 +11,15 @@ struct sweeper_queue;
 void due_wake(struct sweeper_queue *q);	/* messages are delayed: looks at once for those that are due */
 /* producers have delayed pushes: moves those that are due in this turn */
 void pushed_wake(struct sweeper_queue *q);
+
+/*
+ * How long a tick of a schedule of the queue has been due, or a next one has not been known; name: of which schedule.
+ * 0: none is. Only the sweeper that leads the queue knows. A tick is late after schedules_on_time_ms(): for catch_up =
+ * "none", and for health.
+ */
+#define SCHEDULES_ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
+int64_t schedules_late_ms(const struct sweeper_queue *q, const char **name);
+int64_t schedules_on_time_ms(const struct sweeper *s);
 
 /*
  * How many messages that are due may go to ingress, however long it is: one for two that the workers of this host have

@@ -5,7 +5,11 @@
  * leaders, and however often a request is sent. If Redis goes back, the record and the message go back together.
  *
  * Of the ticks that passed while no sweeper led, catch_up = "one" pushes the last, and "none" pushes it only if it is
- * not late. A record whose schedule every host has lacked for a day is deleted (schedules_forget.lua). A host that is
+ * not late. With overlap = false the script also skips a tick while an earlier message of the schedule is in the queue.
+ * It looks into every list for that, so it needs their names: the first answer tells those of the trays, and each later
+ * one that finds other workers.
+ *
+ * A record whose schedule every host has lacked for a day is deleted (schedules_forget.lua). A host that is
  * deployed before others lacks new schedules for a while, and must not delete their records. Every sweeper looks, with
  * or without the lead, so that no host takes the lead of a queue without schedules for this.
  */
@@ -17,6 +21,7 @@
 #include <bsd/string.h>
 
 #include "sweeper/core/core.h"
+#include "sweeper/age/age.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -28,7 +33,6 @@
 /* a record is deleted after so many looks of sweepers without its schedule, so long apart */
 #define FORGET_EVERY_MS INT64_C(3600000)
 #define FORGET_LOOKS 24
-#define ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
 
 extern const struct task schedules_task, schedules_forgotten_task;
 
@@ -40,6 +44,7 @@ struct schedule {
 	/* server's ms since 1970: the tick after that of the record; -1: the file of its zone is missing */
 	int64_t next_ms;
 	bool warned;		/* the same, since the last answer, and the log says so */
+	int64_t unknown_ms;	/* CLOCK_BOOTTIME: since then the next tick is not known */
 	int64_t look_ms, again_ms;	/* CLOCK_BOOTTIME: asked then also without a tick; not asked before */
 	/* of the request under way; asked false: none is */
 	bool asked;
@@ -49,6 +54,7 @@ struct schedule {
 struct schedules {
 	struct schedule *list;	/* NULL until the first run */
 	size_t n;
+	struct queue_places places;	/* for overlap = false */
 	int64_t connection;	/* redis.connection on which the records were read */
 	/* the clock of Redis minus CLOCK_BOOTTIME, by the last answer */
 	int64_t offset_ms;
@@ -73,30 +79,21 @@ static size_t count_of(const struct sweeper *s, const struct sweeper_queue *q)
 	return n;
 }
 
-/* A schedule with other times is another one; its message may change. */
-static void write_definition(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINITION_SIZE])
-{
-	char sha1[ENCODE_SHA1_SIZE], *text = c->cron == NULL ? alloc_format("every %" PRId64, c->times.every_ms)
-	    : alloc_format("cron %s %s", c->timezone, c->cron);
-
-	encode_sha1(text, strlen(text), sha1);
-	strlcpy(out, sha1, QUEUE_SCHEDULE_DEFINITION_SIZE);
-	free(text);
-}
-
 static void list_schedules(const struct sweeper *s, const struct sweeper_queue *q, struct schedules *all)
 {
 	all->list = alloc_zero(count_of(s, q), sizeof(*all->list));
 	for (size_t i = 0; i < s->conf->nschedules; i++)
 		if (pushes_to(s->conf->schedules[i], q)) {
 			all->list[all->n].conf = s->conf->schedules[i];
-			write_definition(s->conf->schedules[i], all->list[all->n++].definition);
+			all->list[all->n].unknown_ms = clock_boottime_ms();
+			queue_schedule_definition(s->conf->schedules[i], all->list[all->n++].definition);
 		}
 }
 
 static void free_schedules(struct sweeper_queue *q)
 {
 	free(schedules_of(q)->list);
+	queue_places_free(&schedules_of(q)->places);
 }
 
 /* ---- requests ---- */
@@ -108,11 +105,29 @@ static void forget_records(struct schedules *all, int64_t connection)
 		all->list[i].known = false;
 }
 
-static bool is_late(const struct sweeper *s, int64_t late_ms)
+int64_t schedules_on_time_ms(const struct sweeper *s)
 {
 	int64_t lease_ms = s->conf->supervisor.lease_ms;
 
-	return late_ms > (2 * lease_ms > ON_TIME_MS ? 2 * lease_ms : ON_TIME_MS);
+	return 2 * lease_ms > SCHEDULES_ON_TIME_MS ? 2 * lease_ms : SCHEDULES_ON_TIME_MS;
+}
+
+int64_t schedules_late_ms(const struct sweeper_queue *q, const char **name)
+{
+	const struct schedules *all = schedules_of(q);
+	int64_t boot_ms = clock_boottime_ms(), late_ms = 0;
+
+	*name = "";
+	for (size_t i = 0; i < all->n; i++) {
+		const struct schedule *c = &all->list[i];
+		int64_t since_ms = c->next_ms > 0 ? c->next_ms - all->offset_ms : c->unknown_ms;
+
+		if (boot_ms - since_ms <= late_ms)
+			continue;
+		late_ms = boot_ms - since_ms;
+		*name = c->conf->name;
+	}
+	return late_ms;
 }
 
 static void ask_tick(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c, bool pushes)
@@ -127,7 +142,8 @@ static void ask_tick(struct sweeper *s, const struct sweeper_queue *q, struct sc
 		buffer_append(&message, c->conf->message, strlen(c->conf->message));
 	queue_tick(&s->redis, &q->keys, &(struct queue_tick){ .name = c->conf->name, .definition = c->definition,
 	    .last_ms = c->record.last_ms, .tick_ms = c->tick_ms, .missed = c->missed + !pushes,
-	    .message = pushes ? message.data : NULL, .len = message.len });
+	    .message = pushes ? message.data : NULL, .len = message.len,
+	    .alone = c->conf->overlap ? NULL : &schedules_of(q)->places });
 	buffer_free(&message);
 }
 
@@ -137,7 +153,8 @@ static void ask_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	c->missed = 0;
 	c->tick_ms = c->known ? cron_times_due(&c->conf->times, c->record.last_ms, server_ms, &c->missed) : -1;
 	if (c->tick_ms > 0) {
-		ask_tick(s, q, c, c->conf->catch_up == CONF_CATCH_UP_ONE || !is_late(s, server_ms - c->tick_ms));
+		ask_tick(s, q, c, c->conf->catch_up == CONF_CATCH_UP_ONE || 
+		    server_ms - c->tick_ms <= schedules_on_time_ms(s));
 		return;
 	}
 	c->tick_ms = -1;
@@ -191,9 +208,15 @@ static void log_tick(const struct sweeper_queue *q, const struct schedule *c, co
 {
 	bool pushed = t->schedule.pushed_ms == c->tick_ms;
 
-	log_info(pushed ? "schedule_pushed" : "schedule_missed", log_str("queue", q->keys.name),
-	    log_str("schedule", c->conf->name), log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
-	    log_int("missed", c->missed));
+	if (t->end == QUEUE_TICK_DONE)
+		log_info(pushed ? "schedule_pushed" : "schedule_missed", log_str("queue", q->keys.name),
+		    log_str("schedule", c->conf->name), log_int("tick", c->tick_ms),
+		    log_int("late_ms", t->now_ms - c->tick_ms), log_int("missed", c->missed));
+	else
+		log_info("schedule_skipped", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
+		    log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
+		    log_int("missed", c->missed), log_str("reason", t->end == QUEUE_TICK_SKIPPED ?
+		    "an earlier message is in the queue" : "the queue is too long to tell"));
 }
 
 static void log_begin(const struct sweeper_queue *q, const struct schedule *c, enum queue_tick_end end)
@@ -222,6 +245,8 @@ static void note_zone(const struct sweeper_queue *q, struct schedule *c)
 	else if (!missing && c->warned)
 		log_info("schedule_zone_found", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
 		    log_str("timezone", c->conf->timezone));
+	if (missing && !c->warned)
+		c->unknown_ms = clock_boottime_ms();
 	c->warned = missing;
 }
 
@@ -241,13 +266,17 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	c->record = t.schedule;
 	c->next_ms = cron_times_next(&c->conf->times, c->record.last_ms);
 	c->look_ms = boot_ms + LOOK_MS;
-	c->again_ms = c->tick_ms > 0 && c->record.last_ms == before_ms ? boot_ms + AGAIN_MS : 0;
+	c->again_ms = c->tick_ms > 0 && c->record.last_ms == before_ms && t.end != QUEUE_TICK_PLACES ?
+	    boot_ms + AGAIN_MS : 0;
 	schedules_of(q)->offset_ms = t.now_ms - boot_ms;
-	if (t.end == QUEUE_TICK_DONE)
+	note_zone(q, c);
+	if (t.end == QUEUE_TICK_PLACES)
+		return queue_places_learn(&schedules_of(q)->places, &q->keys, &reply) == -1 ?
+		    connection_unexpected(s) : 0;
+	if (t.end == QUEUE_TICK_DONE || t.end == QUEUE_TICK_SKIPPED || t.end == QUEUE_TICK_UNSEEN)
 		log_tick(q, c, &t);
 	else if (t.end != QUEUE_TICK_NONE)
 		log_begin(q, c, t.end);
-	note_zone(q, c);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ def server_ms(c):
 
 
 def record(c, name="nightly"):
-    """(definition, last, pushed, missed)"""
+    """(definition, last, pushed, missed, skipped, when the last of these)"""
     found = c.hget(KEY, name)
     return found and [found.split()[0].decode(), *map(int, found.split()[1:])]
 
@@ -42,9 +42,9 @@ def ticks(lines):
 
 
 def set_record(c, **changes):
-    definition, last, pushed, missed = record(c)
+    definition, last, pushed, missed = record(c)[:4]
     found = {"definition": definition, "last": last, "pushed": pushed, "missed": missed, **changes}
-    c.hset(KEY, "nightly", "{definition} {last} {pushed} {missed}".format(**found))
+    c.hset(KEY, "nightly", "{definition} {last} {pushed} {missed} 0 0".format(**found))
 
 
 def test_a_handler_gets_each_tick_with_its_time(redis, quredisd, handler, ledger):
@@ -94,7 +94,7 @@ def test_a_fleet_that_was_down_catches_up(redis, quredisd, handler, ledger, catc
         pytest.skip("the hour has just begun")
     d = quredisd(**keys)
     wait_for(lambda: record(c)[1] == then + 5 * hour)
-    assert record(c)[2:] == ([then + 5 * hour, 4] if pushed else [0, 5])
+    assert record(c)[2:] == ([then + 5 * hour, 4, 0, 0] if pushed else [0, 5, 0, 0])
     wait_for(lambda: len(ledger.lines()) == pushed)
     assert d.stop() == 0
 
@@ -110,7 +110,7 @@ def test_a_changed_schedule_begins_anew_and_one_that_left_is_forgotten_after_a_d
     wait_for(lambda: c.hget(KEY, "-other") and record(c)[0] != old)
     assert c.hget(KEY, "-other").split()[0] == b"1" and c.hexists(KEY, "other") and not c.hexists(KEY, "-nightly")
     assert len(d.events("schedule_began", schedule="nightly")) == 2
-    assert server_ms(c) - record(c)[1] < 60000 and record(c)[2:] == [0, 0]
+    assert server_ms(c) - record(c)[1] < 60000 and record(c)[2:] == [0, 0, 0, 0]
     c.hset(KEY, "-other", f"23 {server_ms(c) - 3700000}")
     d.reload(queues=[queue("db", h)], schedules=[schedule(cron="0 5 * * *"), schedule("other", cron="0 4 * * *")])
     wait_for(lambda: not c.hexists(KEY, "-other"), 30, "a leader that has it deletes the count")
@@ -124,16 +124,18 @@ def test_a_changed_schedule_begins_anew_and_one_that_left_is_forgotten_after_a_d
 
 
 @pytest.mark.parametrize("form, reason", [
-    ("{definition} 0{last} 0 0", "unknown record"),
-    ("{definition} {last} {ahead} 0", "unknown record"),
-    ("{definition} {last} 0 9007199254740992", "unknown record"),
-    ("{definition} {last} 0 " + "9" * 200, "unknown record"),
-    ("{definition} {last} 0 0\n", "unknown record"),
+    ("{definition} {last} 0 0", "unknown record"),
+    ("{definition} 0{last} 0 0 0 0", "unknown record"),
+    ("{definition} {last} {ahead} 0 0 0", "unknown record"),
+    ("{definition} {last} 0 0 0 {ahead}", "unknown record"),
+    ("{definition} {last} 0 9007199254740992 0 0", "unknown record"),
+    ("{definition} {last} 0 0 " + "9" * 200 + " 0", "unknown record"),
+    ("{definition} {last} 0 0 0 0\n", "unknown record"),
     ("\xff\x00", "unknown record"),
     ("", "unknown record"),
-    ("{definition}ff {last} 0 0", "other times"),
-    ("{definition} {ahead} 0 0", "last tick ahead of the clock"),
-    ("{definition} " + "9" * 15 + " 0 0", "last tick ahead of the clock"),
+    ("{definition}ff {last} 0 0 0 0", "other times"),
+    ("{definition} {ahead} 0 0 0 0", "last tick ahead of the clock"),
+    ("{definition} " + "9" * 15 + " 0 0 0 0", "last tick ahead of the clock"),
 ])
 def test_a_record_that_quredis_would_not_write_begins_anew(redis, quredisd, handler, form, reason):
     c = redis.client()

@@ -1,28 +1,28 @@
--- KEYS: schedules ingress
--- ARGV: name definition last tick missed message ahead(ms)
--- Pushes the message of a schedule, and records its tick, in one step. tick '': only looks. message '': the tick is missed, too. The record of a
--- schedule is DEFINITION LAST PUSHED MISSED: its times, its last tick, the last one that was pushed (0: none), both in ms since 1970, and how many were
--- not. A schedule begins now, and what came before is no tick of it, if it is new, if it has other times, if quredis did not write the record in just
--- these bytes, or if its last tick is more than that ahead of the clock, and would stop it until then. If the last tick is not the one that the caller knows,
--- another sweeper was faster, or Redis went back: the caller decides anew by the record. Returns how it ended (enum queue_tick_end), the time, the record.
+-- KEYS: schedules ingress [delayed workers list ...]
+-- ARGV: name definition last tick missed message ahead(ms) registered
+-- Pushes the message of a schedule, and records its tick, in one step. tick '': only looks. message '': the tick is missed, too. The record is DEFINITION
+-- LAST PUSHED MISSED SKIPPED WHEN: its times, its last tick, the last one that was pushed (0: none), how many were missed, how many skipped, and the last of
+-- these. A schedule begins now if it is new, if it has other times, if quredis did not write the record in just these bytes, or if its last tick is more than
+-- that ahead of the clock. If it is not the one that the caller knows, the caller decides anew by the record. With the keys of shared/overlap.lua the tick is
+-- skipped while a message of the schedule is there, or if nobody can tell. Returns enum queue_tick_end, the time, the record, and if asked to the SHA-1 and fields.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local record = redis.call('HGET', KEYS[1], ARGV[1])
-local definition, last, pushed, missed = string.match(record or '', '^(%x+) (%d+) (%d+) (%d+)$')
-local known = definition and string.format('%s %.0f %.0f %.0f', definition, last, pushed, missed) == record
-known = known and tonumber(pushed) <= tonumber(last) and tonumber(missed) < 2 ^ 53
-local began = not record and 2 or not known and 4 or definition ~= ARGV[2] and 3 or tonumber(last) > now + ARGV[7] and 5
+local is = { string.match(record or '', '^(%x+) (%d+) (%d+) (%d+) (%d+) (%d+)$') }
+local known = is[1] and string.format('%s %.0f %.0f %.0f %.0f %.0f', unpack(is)) == record and is[4] + is[5] < 2 ^ 53 and math.max(is[3], is[6]) <= is[2] + 0
+local began = not record and 2 or not known and 4 or is[1] ~= ARGV[2] and 3 or tonumber(is[2]) > now + ARGV[7] and 5
 if began then
-  record = string.format('%s %.0f 0 0', ARGV[2], now)
+  record = string.format('%s %.0f 0 0 0 0', ARGV[2], now)
   redis.call('HSET', KEYS[1], ARGV[1], record)
   return { began, now, record }
 end
-if ARGV[4] == '' or last ~= ARGV[3] or tonumber(ARGV[4]) > now then return { 0, now, record } end
-local ticked = string.format('%s %s %s %.0f', definition, ARGV[4], ARGV[6] == '' and pushed or ARGV[4], missed + ARGV[5])
+if ARGV[4] == '' or is[2] ~= ARGV[3] or tonumber(ARGV[4]) > now then return { 0, now, record } end
+local there, sum, fields = 0, nil, nil
+if ARGV[6] ~= '' and KEYS[3] then there, sum, fields = overlaps(3, ARGV[1], ARGV[8]) end
+if not there then return { 8, now, record, sum, fields } end
+local pushed, skipped = ARGV[6] ~= '' and there == 0, there > 0 and 1 or 0
+local ticked = string.format('%s %s %s %.0f %.0f %s', is[1], ARGV[4], pushed and ARGV[4] or is[3], is[4] + ARGV[5], is[5] + skipped, there > 0 and ARGV[4] or is[6])
 redis.call('HSET', KEYS[1], ARGV[1], ticked)
-local refused = ARGV[6] ~= '' and redis.pcall('LPUSH', KEYS[2], ARGV[6])
-if type(refused) == 'table' then
-  redis.call('HSET', KEYS[1], ARGV[1], record)
-  return refused
-end
-return { 1, now, ticked }
+local refused = pushed and redis.pcall('LPUSH', KEYS[2], ARGV[6])
+if type(refused) == 'table' then redis.call('HSET', KEYS[1], ARGV[1], record) end
+return type(refused) == 'table' and refused or { there > 0 and there + 5 or 1, now, ticked }
