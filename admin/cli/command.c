@@ -38,6 +38,9 @@ static size_t words_matching(const struct command *c, char *const *words, size_t
 bool command_is_group(const struct admin *a, const char *word)
 {
 	for (size_t i = 0; i < a->commands->n; i++)
+		if (strcmp(a->commands->all[i].name, word) == 0)
+			return false;
+	for (size_t i = 0; i < a->commands->n; i++)
 		if (is_of_group(&a->commands->all[i], word))
 			return true;
 	return false;
@@ -46,16 +49,20 @@ bool command_is_group(const struct admin *a, const char *word)
 /* NULL: there is none. */
 static const struct command *find(struct admin *a)
 {
+	const struct command *found = NULL;
+	size_t most = 0;
+
 	for (size_t i = 0; i < a->commands->n; i++) {
 		size_t words = words_matching(&a->commands->all[i], a->operands, a->noperands);
 
-		if (words == 0)
+		if (words <= most)
 			continue;
-		a->operands += words;
-		a->noperands -= words;
-		return &a->commands->all[i];
+		most = words;		/* "schedule run" before "schedule" */
+		found = &a->commands->all[i];
 	}
-	return NULL;
+	a->operands += most;
+	a->noperands -= most;
+	return found;
 }
 
 /* ---- words that were misspelled ---- */

@@ -184,7 +184,7 @@ static int parse_one(struct options *o, int letter, char **argv, const char *wor
 struct options options_none(void)
 {
 	return (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .search = -1, .delay_ms = -1,
-		.ttl_ms = -1, .wait = -1, .wait_timeout_ms = -1, .for_ms = -1 };
+		.ttl_ms = -1, .wait = -1, .wait_timeout_ms = -1, .for_ms = -1, .next = -1 };
 }
 
 int options_parse(struct options *o, int argc, char **argv)

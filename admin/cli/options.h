@@ -61,6 +61,7 @@
 #define OPTION_URGENT	OPTION_BIT(40)
 #define OPTION_UNIQUE	OPTION_BIT(41)
 #define OPTION_FOR	OPTION_BIT(42)
+#define OPTION_NEXT	OPTION_BIT(43)
 /* a push that needs more than LPUSH */
 #define OPTION_NOT_LPUSH (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT | OPTION_URGENT | OPTION_UNIQUE)
 
@@ -73,7 +74,7 @@ struct options {			/* strings point into argv */
 	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop, *lang, *unique;
 	/* which dead letters; since: also which minutes of stats */
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;
-	int64_t count, max_failures, web_port;	/* -1: not given */
+	int64_t count, max_failures, web_port, next;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms, for_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */

@@ -74,8 +74,11 @@ const struct option_spec option_specs[] = {
 	    FIELD(anew), 0, 0, NULL },
 	{ NO_LETTER(48), "skip", NULL, OPTION_SKIP, "name broken lines, and go on behind them",
 	  OPTION_IS_FLAG, FIELD(skip), 0, 0, NULL },
-	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed",
-	  OPTION_IS_STRING, FIELD(from), 0, 0, "ingress, escape or delayed" },
+	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed; schedule: "
+	    "the ticks after this time", OPTION_IS_STRING, FIELD(from), 0, 0,
+	    "ingress, escape or delayed; of schedule a time, such as 2026-11-23T02:10Z" },
+	{ NO_LETTER(54), "next", "N", OPTION_NEXT, "show so many ticks that come (3)", OPTION_IS_NUMBER, FIELD(next), 1,
+	    1000, NULL },
 	{ NO_LETTER(49), "retry", NULL, OPTION_AGAIN, "hand it back, to run again", OPTION_IS_FLAG, FIELD(again), 0, 0,
 	    NULL },
 	{ NO_LETTER(50), "escape", NULL, OPTION_ESCAPE, "make it a dead letter (the default)", OPTION_IS_FLAG,

@@ -25,6 +25,8 @@ int cmd_reload(struct admin *a);
 int cmd_restart(struct admin *a);
 int cmd_resume(struct admin *a);
 int cmd_scale(struct admin *a);
+int cmd_schedule(struct admin *a);
+int cmd_schedule_run(struct admin *a);
 int cmd_stats(struct admin *a);
 int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);

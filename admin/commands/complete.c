@@ -59,6 +59,14 @@ static void offer_queues(struct completion *c)
 	lookup_names_free(names, n);
 }
 
+static void offer_schedules(struct completion *c)
+{
+	if (admin_load(&c->a) == -1)
+		return;
+	for (size_t i = 0; i < c->a.conf->nschedules; i++)
+		offer(c, c->a.conf->schedules[i]->name, NULL);
+}
+
 /* ---- operands ---- */
 
 /* Offers "dlq" once, without its second words, which come when "dlq" is complete. */
@@ -110,6 +118,8 @@ static void offer_operand(struct completion *c, const struct command *command)
 	operand_name(command->arguments, c->a.noperands, name, sizeof(name));
 	if (strcmp(name, "QUEUE") == 0)
 		offer_queues(c);
+	else if (strcmp(name, "SCHEDULE") == 0)
+		offer_schedules(c);
 	else if (strcmp(name, "TYPE") == 0)
 		offer_all(c, lists, nitems(lists));
 	else if (strcmp(name, "SHELL") == 0)
@@ -176,13 +186,16 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 static void complete_word(struct completion *c)
 {
 	struct admin *a = &c->a;
-	bool pair = a->noperands == 1 && strcmp(a->operands[0], "dlq") == 0;
+	bool pair = a->noperands == 1 && command_is_group(a, a->operands[0]);
 	const struct command *command = a->noperands == 0 || pair ? NULL : command_find(a);
 
 	if (c->begun[0] == '-')
 		offer_options(c, command == NULL ? 0 : command->options);
-	else if (command != NULL)
+	else if (command != NULL) {
+		if (a->noperands == 0)
+			offer_commands(c, command->name);	/* "schedule run" */
 		offer_operand(c, command);
+	}
 	else if (a->noperands <= 1)
 		offer_commands(c, a->noperands == 0 ? NULL : a->operands[0]);
 }

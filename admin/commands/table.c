@@ -147,6 +147,15 @@ static const struct command rows[] = {
 	{ "scale", "QUEUE WORKERS", "set how many workers a queue has here", cmd_scale, NEED_CONTROL, 2, 2, 0,
 	  "It lasts until the next reload or start, which use the configuration. Surplus workers finish the messages "
 	  "that they run.", TASK_QUEUES, COMMAND_CHANGES, "quredis scale mail 8" },
+	{ "schedule", "[SCHEDULE]", "show the ticks of schedules", cmd_schedule, NEED_CONF, 0, 1,
+	    OPTION_FROM | OPTION_NEXT,
+	  "Of one schedule, or of all in the configuration: the last tick that was pushed, those that come, and how "
+	  "many were missed and skipped. --from TIME shows those after another time. It needs no supervisor; what "
+	  "Redis does not tell is unknown.", TASK_LOOK, COMMAND_LOOKS, "quredis schedule nightly --next 10" },
+	{ "schedule run", "SCHEDULE", "push the message of a schedule now", cmd_schedule_run, NEED_CONF, 1, 1, 0,
+	  "Its ticks stay as they are. With overlap = false it is refused while an earlier message of the schedule is "
+	  "in the queue, exit status 65, unless --force is given. The handler gets the time of the push.",
+	  TASK_MESSAGES, COMMAND_CHANGES, "quredis schedule run nightly" },
 	{ "stale", "[QUEUE]", "count what purge{} would take", cmd_stale, NEED_REDIS, 0, 1, 0,
 	  "The messages that its rules would take, of one queue or of all. It writes nothing; purge.enabled and "
 	  "purge.dry_run decide whether the rules are applied. It does not count registry entries and registrations, "

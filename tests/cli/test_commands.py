@@ -32,7 +32,7 @@ def test_help_lists_what_works(quredis):
     assert [task == sorted(task) for task in tasks] == [True] * 7 and [len(task) > 1 for task in tasks] == [True] * 6 + [False]
     words = sum(tasks, [])
     assert set(words) == set("cancel completion destroy dlq doctor done health help init ls nodes operations pause peek purge push quiet reload "
-                             "restart resume retry rm run scale stale stats status stop top trend version web".split())
+                             "restart resume retry rm run scale schedule stale stats status stop top trend version web".split())
     # the gem's words, columns and comment
     assert any(line.split("#")[1].strip() == "list queues" for line in r.out.splitlines() if line.startswith("  quredis ls "))
 

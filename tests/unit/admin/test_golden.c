@@ -41,7 +41,9 @@
 static const char conf_file[] =
     "redis = { url = \"unix:///fake\"; };\n"
     "supervisor = { node = \"n\"; control_socket = \"/nonexistent/socket\"; };\n"
-    "queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; }, { name = \"other\"; handler = [\"/bin/true\"]; } );";
+    "queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; }, { name = \"other\"; handler = [\"/bin/true\"]; } );\n"
+    "schedules = ( { name = \"nightly\"; queue = \"mail\"; cron = \"30 2 * * *\"; timezone = \"Europe/Berlin\"; message = \"go\"; overlap = false; },\n"
+    "{ name = \"often\"; queue = \"other\"; every = \"5m\"; message = \"go\"; } );";
 
 /* ---- the server: lines COMMAND = ANSWER, of which the first holds whose words the command begins with ---- */
 
