@@ -76,6 +76,7 @@
 	QUEUE(bounds, NEEDS_CONNECTION, "no queue has more dead letters than dead_letter allows") \
 	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
 	QUEUE(throttle, NEEDS_CONNECTION, "every host has the same rate") \
+	QUEUE(schedules, NEEDS_CONNECTION, "every schedule is on time, and has the same times on every host") \
 	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \
 	QUEUE(shared, NEEDS_CONNECTION, "no wrapper of quredis reaches other programs") \
 	QUEUE(workers, NEEDS_CONNECTION, "every queue with messages has workers") \
@@ -197,7 +198,7 @@ struct doctor {
 	struct doctor_queues queues;
 	struct doctor_survey survey;
 	struct doctor_lost lost;
-	struct json_t *reports;		/* throttle.c: of other nodes, by name; null: the node has none */
+	struct json_t *reports;		/* others.c: of other nodes, by name; null: the node has none */
 };
 
 #define SYSTEM(name, ...) int check_##name(struct doctor *d);
@@ -269,6 +270,13 @@ char *advice_complete(const struct doctor *d, const char *advice, bool login);
 
 /* How Redis answered a command. A missing right to a key is none to the command. */
 enum command_answer commands_answer(enum command_name command, const struct redis_reply *reply);
+
+/* ---- others.c ---- */
+
+/* Calls look() with the report of each other node that has workers of the queue; null: the node has none. -1: as a
+ * check */
+int others_each(struct doctor *d, const struct queue_check *q, void (*look)(struct doctor *d,
+    const struct queue_check *q, const char *node, const struct json_t *report));
 
 /* ---- certificates.c ---- */
 

@@ -29,7 +29,8 @@
 	X(SCALED, .name = "scaled") \
 	X(RELOAD_FAILED, .name = "reload_failed", .checks = { "configuration", "supervisor" }) \
 	X(LEFTOVERS, .name = "leftovers") \
-	X(ASIDE, .name = "aside")
+	X(ASIDE, .name = "aside") \
+	X(SCHEDULE_LATE, .name = "schedule_late", .checks = { "schedules" })
 
 struct code_words {
 	const char *name, *checks[2], *before, *after, *page;

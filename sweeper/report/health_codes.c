@@ -8,6 +8,7 @@
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
+#include "sweeper/age/age.h"
 #include "sweeper/rescue/rescue.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
@@ -153,7 +154,24 @@ static void aside_text(const struct reason *r)
 	    aside_of(r->q)->why);
 }
 
+static void late_text(const struct reason *r)
+{
+	const char *name;
+
+	if (schedules_late_ms(r->q, &name) == 0)
+		name = "?";
+	add_text(r, "schedule %s: ", name);
+	duration_text(r);
+}
+
 /* ---- the figures ---- */
+
+static int64_t late_ms(const struct sweeper_queue *q)
+{
+	const char *name;
+
+	return schedules_late_ms(q, &name);
+}
 
 /* The sum of the known values; -1: none is known. */
 static int64_t sum_known(int64_t a, int64_t b)
@@ -244,7 +262,9 @@ static bool handler_is_not_ready(const struct sweeper_queue *q)
 	    what_text, "processes of a dead supervisor may still run: its messages may run twice", \
 	    "no process of a dead supervisor runs") \
 	X(HEALTH_ASIDE, aside_of(q)->n, 0, NONE, 1, aside_text, \
-	    "set aside, since Redis refuses to move them", "no message is set aside")
+	    "set aside, since Redis refuses to move them", "no message is set aside") \
+	X(HEALTH_SCHEDULE_LATE, late_ms(q), schedules_on_time_ms(s), NONE, 1, late_text, \
+	    "a tick has been due for", "no tick is late")
 
 #define ONE(...) + 1
 _Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");

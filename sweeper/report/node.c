@@ -6,6 +6,7 @@
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
  *	      "rate", "throttle": as in the configuration, or null,
+ *	      "schedules": { NAME: its times } of those that push to it; absent if this host has no schedules at all,
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
  *	      and the figures of FACT_OF_HOST in common/facts/table.h; of "workers" and "memory" in objects } ],
@@ -17,6 +18,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bsd/string.h>
 #include <jansson.h>
@@ -169,6 +171,21 @@ static json_t *names_of(uint32_t also)
 	return names;
 }
 
+static json_t *schedules_of_queue(const struct conf *conf, const char *queue)
+{
+	json_t *all = conf->nschedules == 0 ? NULL : json_object();
+	char *times;
+
+	for (size_t i = 0; i < conf->nschedules; i++) {
+		if (strcmp(conf->schedules[i]->queue, queue) != 0)
+			continue;
+		times = conf_schedule_times(conf->schedules[i]);
+		json_object_set_new(all, conf->schedules[i]->name, json_string(times));
+		free(times);
+	}
+	return all;
+}
+
 static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 {
 	struct queues *out = arg;
@@ -181,11 +198,11 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		return;
 	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
-	row = json_pack("{s:s, s:s, s:s?, s:s?, s:o*, s:s*}", "name", q->keys.name, "state",
+	row = json_pack("{s:s, s:s, s:s?, s:s?, s:o*, s:s*, s:o*}", "name", q->keys.name, "state",
 	    holds_table[judged.hold].name, "rate",
 	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "throttle",
 	    q->conf->throttle, "also", names_of(judged.also),
-	    "undecided", holds_undecided(q->board));
+	    "undecided", holds_undecided(q->board), "schedules", schedules_of_queue(s->conf, q->keys.name));
 	if (f->n[FACT_BREAKER] > 0)
 		json_object_set_new(row, "cause",
 		    json_string(handler_cause_label(atomic_load(&q->board->workers.breaker.cause), cause)));

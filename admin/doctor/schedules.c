@@ -1,0 +1,97 @@
+/* Checks the schedules of a queue: whether their ticks are pushed, and whether all hosts have the same times. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define ON_TIME_MS 60000	/* as sweeper/age/age.h */
+#define SAME "set cron, every and timezone of schedule %s to the same on all hosts, then: quredis reload"
+
+static bool is_of(const struct conf_schedule *c, const struct queue_check *q)
+{
+	return strcmp(c->queue, q->keys.name) == 0;
+}
+
+/* Of those that the configuration here has. */
+static void judge_record(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c,
+    const struct queue_schedule *record)
+{
+	int64_t lease_ms = d->a->conf->supervisor.lease_ms, next_ms = cron_times_next(&c->times, record->last_ms),
+	    limit_ms = 2 * lease_ms > ON_TIME_MS ? 2 * lease_ms : ON_TIME_MS;
+	char own[QUEUE_SCHEDULE_DEFINITION_SIZE], stamp[CLOCK_RFC3339_SIZE], late[UNITS_SIZE];
+
+	queue_schedule_definition(c, own);
+	if (strcmp(own, record->definition) != 0)
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
+		    "schedule %s has other times here than on the host that leads the queue: it begins anew whenever "
+		    "another host takes the lead", c->name), SAME, c->name);
+	else if (next_ms != -1 && d->server.now_ms - next_ms > limit_ms)
+		findings_advise(findings_add(d, SEVERITY_ERROR, q->keys.schedules,
+		    "the tick %s of schedule %s has been due for %s, and no supervisor has pushed it",
+		    clock_rfc3339(next_ms, stamp), c->name, units_elapsed(d->server.now_ms - next_ms, late)),
+		    "look whether a supervisor with this schedule runs (quredis nodes), and at its errors "
+		    "(quredis status)");
+}
+
+static int check_record(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c)
+{
+	struct queue_schedule record;
+	struct redis_reply reply;
+
+	queue_schedule_read(&d->a->redis, &q->keys, c->name);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_ERROR)
+		findings_advise(findings_add(d, SEVERITY_ERROR, q->keys.schedules,
+		    "Redis does not give it, so no tick of schedule %s is pushed: %s", c->name, reply.str),
+		    "allow this user to read the key; if it has another type, another program uses it: rename or "
+		    "delete it");
+	else if (reply.type == REDIS_NIL)
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
+		    "no supervisor has begun schedule %s", c->name), "start quredisd, or if it runs: quredis reload");
+	else if (queue_schedule_parse(&reply, &record) == 0)
+		judge_record(d, q, c, &record);
+	else
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
+		    "the record of schedule %s is not as quredis writes it: the schedule begins anew", c->name),
+		    "find the program that writes this key");
+	return 0;
+}
+
+/* A host that leads a queue pushes the ticks of its own configuration. */
+static void compare_schedules(struct doctor *d, const struct queue_check *q, const char *node, const json_t *report)
+{
+	const json_t *row = queue_node_row(report, q->keys.name), *theirs = json_object_get(row, "schedules");
+
+	for (size_t i = 0; row != NULL && i < d->a->conf->nschedules; i++) {
+		const struct conf_schedule *c = d->a->conf->schedules[i];
+		const char *there = json_string_value(json_object_get(theirs, c->name));
+		char *here = conf_schedule_times(c);
+
+		if (is_of(c, q) && there == NULL)
+			findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+			    "%s does not have schedule %s: while that host leads the queue, no tick of it is pushed",
+			    node, c->name), "add schedule %s to its configuration, then there: quredis reload", c->name);
+		else if (is_of(c, q) && strcmp(there, here) != 0)
+			findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+			    "the times of schedule %s are %s here, and %s on %s", c->name, here, there, node), SAME,
+			    c->name);
+		free(here);
+	}
+}
+
+int check_schedules(struct doctor *d, struct queue_check *q)
+{
+	if (q->conf == NULL)
+		return 0;
+	for (size_t i = 0; i < d->a->conf->nschedules; i++)
+		if (is_of(d->a->conf->schedules[i], q) && check_record(d, q, d->a->conf->schedules[i]) == -1)
+			return -1;
+	return d->a->conf->nschedules == 0 ? 0 : others_each(d, q, compare_schedules);
+}
