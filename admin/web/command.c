@@ -56,6 +56,7 @@ static struct options options_of(const struct web_call *call)
 	struct options o = q->options;
 
 	o.all = q->all;
+	o.force = q->force;
 	o.before = q->before;
 	if (q->since != NULL)
 		o.since = q->since;
@@ -79,6 +80,8 @@ static int work(void *arg)
 
 	if (q->queue != NULL)
 		operands[n++] = q->queue;
+	if (q->schedule != NULL)
+		operands[n++] = q->schedule;
 	if (q->list != NULL)
 		operands[n++] = q->list;
 	for (size_t i = 0; i < q->nids; i++)

@@ -28,6 +28,7 @@
 	X(page_overview_js, "page_overview.js") \
 	X(page_queue_js, "page_queue.js") \
 	X(page_record_js, "page_record.js") \
+	X(page_schedules_js, "page_schedules.js") \
 	X(parts_css, "parts.css") \
 	X(parts_js, "parts.js") \
 	X(phone_css, "phone.css") \

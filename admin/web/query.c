@@ -33,6 +33,8 @@ static const struct parameter {
 	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL, {0} },
 	{ "all", WEB_ALL, FLAG, offsetof(struct web_query, all), "true or false", {0} },
 	{ "dry_run", WEB_DRY_RUN, FLAG, offsetof(struct web_query, dry_run), "true or false", {0} },
+	{ "schedule", WEB_SCHEDULE, TEXT, offsetof(struct web_query, schedule), NULL, {0} },
+	{ "force", WEB_FORCE, FLAG, offsetof(struct web_query, force), "true or false", {0} },
 	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL, {0} },
 };
 

@@ -27,6 +27,8 @@
 #define WEB_LIST_SINGLE	0x2000u		/* list: from which single messages can be taken */
 #define WEB_CANCEL	0x4000u		/* retry, worker */
 #define WEB_STOP	0x8000u		/* stop */
+#define WEB_SCHEDULE	0x10000u
+#define WEB_FORCE	0x20000u
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000
@@ -34,11 +36,11 @@
 struct web_query {
 	struct evkeyvalq pairs;		/* owns all texts */
 	unsigned given;			/* bits */
-	char *queue, *list, *before, *since;	/* NULL: not given */
+	char *queue, *schedule, *list, *before, *since;	/* NULL: not given */
 	char **ids;			/* the array is owned */
 	size_t nids;
 	int64_t limit;			/* WEB_LIMIT_DEFAULT if not given */
-	bool all, dry_run;
+	bool all, dry_run, force;
 	struct options options;		/* those that are parameters by their names */
 };
 

@@ -23,6 +23,7 @@ static const struct web_route routes[] = {
 	GET("queue/done", "done ls", WEB_QUEUE | WEB_LIMIT, WEB_QUEUE),
 	GET("queue/stale", "stale", WEB_QUEUE, 0),
 	GET("operations", "operations", WEB_QUEUE, 0),
+	GET("schedules", "schedule", 0, 0),
 	GET("supervisor", "status", 0, 0),
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),
@@ -39,6 +40,7 @@ static const struct web_route routes[] = {
 	    WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_ANEW | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/operation/stop", "operations", WEB_QUEUE | WEB_STOP | WEB_DRY_RUN, WEB_QUEUE | WEB_STOP),
+	POST("schedule/run", "schedule run", WEB_SCHEDULE | WEB_FORCE | WEB_DRY_RUN, WEB_SCHEDULE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 

@@ -35,7 +35,7 @@ PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
     ("queue/dlq?queue=mail", "dlq ls mail"), ("queue/dlq?queue=mail&limit=1&class=HandlerExit", "dlq ls mail -n 1 -C HandlerExit"),
     ("queue/dlq/stats?queue=mail", "dlq stats mail -n 50"), ("queue/dlq/stats?queue=mail&limit=1", "dlq stats mail -n 1"),
     ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),
-    ("queue/done?queue=mail", "done ls mail"), ("queue/stale", "stale"), ("nodes", "nodes"),
+    ("queue/done?queue=mail", "done ls mail"), ("queue/stale", "stale"), ("nodes", "nodes"), ("schedules", "schedule"),
 ])
 def test_documents_are_those_of_the_command_line(web, redis, quredis, path, words):
     q = Queue(redis.client())

@@ -155,6 +155,14 @@ export async function cancelMessage(queue, id, worker, again) {
 	return sure ? report(() => send("queue/message/cancel", again ? { queue, id, worker, retry: true } : { queue, id, worker }), result) : null;
 }
 
+// ---- schedules ----
+
+export async function runSchedule({ name, queue, overlap }) {
+	const sure = await isSure({ title: `Push the message of ${name} now?`, yes: "Run now", text: `${queue} gets it behind all messages that wait. The ticks of the schedule stay as they are.`,
+		detail: overlap ? null : "It is refused while an earlier message of the schedule is in the queue (overlap = false)." });
+	return sure ? report(() => send("schedule/run", { schedule: name }), () => `The message of ${name} is in ${queue}`) : null;
+}
+
 // ---- operations ----
 
 export async function stopOperation(queue, id, what) {

@@ -12,6 +12,7 @@ import { NodesPage } from "./page_nodes.js";
 import { OverviewPage } from "./page_overview.js";
 import { QueuePage } from "./page_queue.js";
 import { RecordPage } from "./page_record.js";
+import { SchedulesPage } from "./page_schedules.js";
 import { parseRoute } from "./route.js";
 import { AWAY, store } from "./store.js";
 import { Stream } from "./stream.js";
@@ -26,10 +27,11 @@ const PAGES = [
 	{ nav: "dead-letters", takes: (p) => p[0] === "dead-letters" && p[1] && p[2], page: RecordPage, key: (p) => p.join(" ") },
 	{ nav: "dead-letters", takes: (p) => p[0] === "dead-letters", page: DeadLettersPage, key: (p) => `dead-letters ${p[1] ?? ""}` },
 	{ nav: "nodes", takes: (p) => p[0] === "nodes", page: NodesPage, key: () => "nodes" },
+	{ nav: "schedules", takes: (p) => p[0] === "schedules", page: SchedulesPage, key: () => "schedules" },
 	{ nav: "health", takes: (p) => p[0] === "health", page: HealthPage, key: () => "health" },
 ];
 const NAV = [["overview", "#/", "Overview"], ["flight", "#/flight", "In flight"], ["dead-letters", "#/dead-letters", "Dead letters"],
-	["nodes", "#/nodes", "Workers"], ["health", "#/health", "Health"]];
+	["nodes", "#/nodes", "Workers"], ["schedules", "#/schedules", "Schedules"], ["health", "#/health", "Health"]];
 
 const main = document.getElementById("main");
 const away = document.getElementById("away");
@@ -41,6 +43,17 @@ function makeNav() {
 		const number = h("span", { class: "number" });
 		links.set(id, { link: h("a", { href }, title, number), number });
 		document.getElementById("nav").append(links.get(id).link);
+	}
+	links.get("schedules").link.hidden = true;
+}
+
+/** A console without schedules has no place in the bar for them. */
+async function showSchedules() {
+	try {
+		const all = await get("schedules");
+		links.get("schedules").link.hidden = all.length === 0;
+	} catch {
+		// the link stays hidden until the session begins
 	}
 }
 
@@ -154,6 +167,7 @@ function anew() {
 	shown = null;
 	go();
 	seed();
+	showSchedules();
 }
 
 // ---- start ----
@@ -189,3 +203,4 @@ setInterval(() => {
 }, 1000);
 stream.run();
 seed();
+showSchedules();

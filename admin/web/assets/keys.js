@@ -55,6 +55,7 @@ const SHORTCUTS = [
 	{ keys: "g f", says: "In flight", act: visit("#/flight") },
 	{ keys: "g d", says: "Dead letters", act: visit("#/dead-letters") },
 	{ keys: "g w", says: "Workers", act: visit("#/nodes") },
+	{ keys: "g s", says: "Schedules", act: visit("#/schedules") },
 	{ keys: "g h", says: "Health", act: visit("#/health") },
 	{ keys: "?", says: "This list", act: showHelp },
 ];
