@@ -10,7 +10,6 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define ON_TIME_MS 60000	/* as sweeper/age/age.h */
 #define SAME "set cron, every and timezone of schedule %s to the same on all hosts, then: quredis reload"
 
 static bool is_of(const struct conf_schedule *c, const struct queue_check *q)
@@ -22,15 +21,15 @@ static bool is_of(const struct conf_schedule *c, const struct queue_check *q)
 static void judge_record(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c,
     const struct queue_schedule *record)
 {
-	int64_t lease_ms = d->a->conf->supervisor.lease_ms, next_ms = cron_times_next(&c->times, record->last_ms),
-	    limit_ms = 2 * lease_ms > ON_TIME_MS ? 2 * lease_ms : ON_TIME_MS;
+	int64_t limit_ms = queue_schedule_on_time_ms(d->a->conf->supervisor.lease_ms),
+	    next_ms = cron_times_next(&c->times, record->last_ms);
 	char own[QUEUE_SCHEDULE_DEFINITION_SIZE], stamp[CLOCK_RFC3339_SIZE], late[UNITS_SIZE];
 
 	queue_schedule_definition(c, own);
 	if (strcmp(own, record->definition) != 0)
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
-		    "schedule %s has other times here than on the host that leads the queue: it begins anew whenever "
-		    "another host takes the lead", c->name), SAME, c->name);
+		    "schedule %s has other times here than in Redis: it begins anew whenever a host with other times "
+		    "takes the lead", c->name), SAME, c->name);
 	else if (next_ms != -1 && d->server.now_ms - next_ms > limit_ms)
 		findings_advise(findings_add(d, SEVERITY_ERROR, q->keys.schedules,
 		    "the tick %s of schedule %s has been due for %s, and no supervisor has pushed it",
@@ -64,26 +63,46 @@ static int check_record(struct doctor *d, const struct queue_check *q, const str
 	return 0;
 }
 
-/* A host that leads a queue pushes the ticks of its own configuration. */
+static const struct conf_schedule *find_schedule(const struct doctor *d, const struct queue_check *q, const char *name)
+{
+	for (size_t i = 0; i < d->a->conf->nschedules; i++)
+		if (is_of(d->a->conf->schedules[i], q) && strcmp(d->a->conf->schedules[i]->name, name) == 0)
+			return d->a->conf->schedules[i];
+	return NULL;
+}
+
+static void compare_times(struct doctor *d, const struct conf_schedule *c, const char *node, const char *there)
+{
+	char *here = conf_schedule_times(c);
+
+	if (there == NULL)
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+		    "%s does not have schedule %s: while that host leads the queue, no tick of it is pushed",
+		    node, c->name), "add schedule %s to its configuration, then there: quredis reload", c->name);
+	else if (strcmp(there, here) != 0)
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+		    "the times of schedule %s are %s here, and %s on %s", c->name, here, there, node), SAME, c->name);
+	free(here);
+}
+
+/* A host that leads a queue pushes the ticks of its own configuration. An older report, or none, does not tell. */
 static void compare_schedules(struct doctor *d, const struct queue_check *q, const char *node, const json_t *report)
 {
-	const json_t *row = queue_node_row(report, q->keys.name), *theirs = json_object_get(row, "schedules");
+	json_t *theirs = json_object_get(queue_node_row(report, q->keys.name), "schedules"), *times;
+	const char *name;
 
-	for (size_t i = 0; row != NULL && i < d->a->conf->nschedules; i++) {
-		const struct conf_schedule *c = d->a->conf->schedules[i];
-		const char *there = json_string_value(json_object_get(theirs, c->name));
-		char *here = conf_schedule_times(c);
-
-		if (is_of(c, q) && there == NULL)
+	if (theirs == NULL)
+		return;
+	for (size_t i = 0; i < d->a->conf->nschedules; i++)
+		if (is_of(d->a->conf->schedules[i], q))
+			compare_times(d, d->a->conf->schedules[i], node,
+			    json_string_value(json_object_get(theirs, d->a->conf->schedules[i]->name)));
+	json_object_foreach(theirs, name, times)
+		if (find_schedule(d, q, name) == NULL)
 			findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
-			    "%s does not have schedule %s: while that host leads the queue, no tick of it is pushed",
-			    node, c->name), "add schedule %s to its configuration, then there: quredis reload", c->name);
-		else if (is_of(c, q) && strcmp(there, here) != 0)
-			findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
-			    "the times of schedule %s are %s here, and %s on %s", c->name, here, there, node), SAME,
-			    c->name);
-		free(here);
-	}
+			    "%s has schedule %s, and this host does not: while this host leads the queue, no tick of it "
+			    "is pushed", node, name),
+			    "add schedule %s to this configuration, or delete it there; then: quredis reload", name);
 }
 
 int check_schedules(struct doctor *d, struct queue_check *q)
@@ -93,5 +112,5 @@ int check_schedules(struct doctor *d, struct queue_check *q)
 	for (size_t i = 0; i < d->a->conf->nschedules; i++)
 		if (is_of(d->a->conf->schedules[i], q) && check_record(d, q, d->a->conf->schedules[i]) == -1)
 			return -1;
-	return d->a->conf->nschedules == 0 ? 0 : others_each(d, q, compare_schedules);
+	return others_each(d, q, compare_schedules);
 }

@@ -12,6 +12,8 @@
 #include "common/conf/conf.h"
 #include "common/queue/scripts.h"
 
+#define ON_TIME_MS 60000
+
 static struct script_arg optional_number(struct script_number *room, int64_t value)
 {
 	return value == -1 ? script_string("") : script_number(room, value);
@@ -104,7 +106,12 @@ int queue_schedule_pushed(const struct redis_reply *reply, enum queue_tick_end *
 	if (first.type != REDIS_INTEGER || first.integer < 0 || first.integer >= QUEUE_TICK_ENDS)
 		return -1;
 	*end = (enum queue_tick_end)first.integer;
-	return 0;
+	return *end == QUEUE_TICK_DONE || *end >= QUEUE_TICK_SKIPPED ? 0 : -1;
+}
+
+int64_t queue_schedule_on_time_ms(int64_t lease_ms)
+{
+	return 2 * lease_ms > ON_TIME_MS ? 2 * lease_ms : ON_TIME_MS;
 }
 
 void queue_schedule_read(struct redis *r, const struct queue_keys *k, const char *name)

@@ -17,7 +17,6 @@ void pushed_wake(struct sweeper_queue *q);
  * 0: none is. Only the sweeper that leads the queue knows. A tick is late after schedules_on_time_ms(): for catch_up =
  * "none", and for health.
  */
-#define SCHEDULES_ON_TIME_MS 60000	/* or twice a lease: another host takes the lead within that time */
 int64_t schedules_late_ms(const struct sweeper_queue *q, const char **name);
 int64_t schedules_on_time_ms(const struct sweeper *s);
 

@@ -107,9 +107,7 @@ static void forget_records(struct schedules *all, int64_t connection)
 
 int64_t schedules_on_time_ms(const struct sweeper *s)
 {
-	int64_t lease_ms = s->conf->supervisor.lease_ms;
-
-	return 2 * lease_ms > SCHEDULES_ON_TIME_MS ? 2 * lease_ms : SCHEDULES_ON_TIME_MS;
+	return queue_schedule_on_time_ms(s->conf->supervisor.lease_ms);
 }
 
 int64_t schedules_late_ms(const struct sweeper_queue *q, const char **name)
@@ -153,7 +151,7 @@ static void ask_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	c->missed = 0;
 	c->tick_ms = c->known ? cron_times_due(&c->conf->times, c->record.last_ms, server_ms, &c->missed) : -1;
 	if (c->tick_ms > 0) {
-		ask_tick(s, q, c, c->conf->catch_up == CONF_CATCH_UP_ONE || 
+		ask_tick(s, q, c, c->conf->catch_up == CONF_CATCH_UP_ONE ||
 		    server_ms - c->tick_ms <= schedules_on_time_ms(s));
 		return;
 	}
@@ -212,11 +210,14 @@ static void log_tick(const struct sweeper_queue *q, const struct schedule *c, co
 		log_info(pushed ? "schedule_pushed" : "schedule_missed", log_str("queue", q->keys.name),
 		    log_str("schedule", c->conf->name), log_int("tick", c->tick_ms),
 		    log_int("late_ms", t->now_ms - c->tick_ms), log_int("missed", c->missed));
-	else
+	else if (t->end == QUEUE_TICK_SKIPPED)
 		log_info("schedule_skipped", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
 		    log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
-		    log_int("missed", c->missed), log_str("reason", t->end == QUEUE_TICK_SKIPPED ?
-		    "an earlier message is in the queue" : "the queue is too long to tell"));
+		    log_int("missed", c->missed), log_str("reason", "an earlier message is in the queue"));
+	else
+		log_warning("schedule_skipped", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
+		    log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
+		    log_int("missed", c->missed), log_str("reason", "the queue is too long to tell"));
 }
 
 static void log_begin(const struct sweeper_queue *q, const struct schedule *c, enum queue_tick_end end)

@@ -264,7 +264,7 @@ static bool handler_is_not_ready(const struct sweeper_queue *q)
 	X(HEALTH_ASIDE, aside_of(q)->n, 0, NONE, 1, aside_text, \
 	    "set aside, since Redis refuses to move them", "no message is set aside") \
 	X(HEALTH_SCHEDULE_LATE, late_ms(q), schedules_on_time_ms(s), NONE, 1, late_text, \
-	    "a tick has been due for", "no tick is late")
+	    "no tick has been pushed or ruled out for", "no tick is late")
 
 #define ONE(...) + 1
 _Static_assert(0 CODES(ONE) == HEALTH_HOLDS, "each figure of health has one row");

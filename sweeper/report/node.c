@@ -6,7 +6,7 @@
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
  *	      "rate", "throttle": as in the configuration, or null,
- *	      "schedules": { NAME: its times } of those that push to it; absent if this host has no schedules at all,
+ *	      "schedules": { NAME: its times } of those that push to it; empty if none does, absent in reports of older supervisors,
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
  *	      and the figures of FACT_OF_HOST in common/facts/table.h; of "workers" and "memory" in objects } ],
@@ -173,7 +173,7 @@ static json_t *names_of(uint32_t also)
 
 static json_t *schedules_of_queue(const struct conf *conf, const char *queue)
 {
-	json_t *all = conf->nschedules == 0 ? NULL : json_object();
+	json_t *all = json_object();
 	char *times;
 
 	for (size_t i = 0; i < conf->nschedules; i++) {

@@ -31,7 +31,7 @@ def test_a_key_of_the_wrong_type_stops_the_schedules_alone_and_makes_them_late(r
     c.set(KEY, "x")
     d.wait_event("queue_error", queue="db", at="schedules")
     told = wait_for(lambda: reasons(c).get("schedule_late"), 150)
-    assert told["status"] == "degraded" and told["text"].startswith("schedule often: a tick has been due for 1m")
+    assert told["status"] == "degraded" and told["text"].startswith("schedule often: no tick has been pushed or ruled out for 1m")
     assert told["text"].endswith("the limit is 1m") and told["limit"] == 60000
     [found] = findings(d)
     assert found.startswith("Redis does not give it, so no tick of schedule often is pushed: WRONGTYPE")
@@ -54,7 +54,7 @@ def test_a_schedule_without_its_zone_is_late(redis_server, quredisd, handler, tm
     server.set_clock(3600)
     d.wait_event("schedule_zone_missing", queue="db", schedule="hourly")
     told = wait_for(lambda: (reasons(c) or {}).get("schedule_late"), 150)
-    assert told["text"].startswith("schedule hourly: a tick has been due for ")
+    assert told["text"].startswith("schedule hourly: no tick has been pushed or ruled out for ")
     assert d.stop() == 0
 
 
@@ -88,8 +88,9 @@ def test_doctor_names_hosts_with_other_times(redis, quredisd, handler, tag):
     wait_for(lambda: f"the times of schedule hourly are 0 * * * * UTC here, and 5 * * * * Europe/Berlin on {tag}there" in findings(here), 30)
     told = findings(there)
     assert f"the times of schedule hourly are 5 * * * * Europe/Berlin here, and 0 * * * * UTC on {tag}here" in told
-    assert [f for f in told if f.startswith("schedule hourly has other times here than on the host that leads the queue")]
+    assert [f for f in told if f.startswith("schedule hourly has other times here than in Redis")]
     there.reload(queues=[queue("db", body)], schedules=None)
     wait_for(lambda: findings(here) == [f"{tag}there does not have schedule hourly: while that host leads the queue, no tick of it is pushed"], 30)
+    assert findings(there) == [f"{tag}here has schedule hourly, and this host does not: while this host leads the queue, no tick of it is pushed"]
     there.reload(queues=[queue("db", body)], schedules=[HOURLY])
     wait_for(lambda: findings(here) == [], 30)
