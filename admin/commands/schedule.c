@@ -37,7 +37,8 @@ static const struct column columns[] = {
 
 /* The record of a schedule in Redis. */
 struct known {
-	bool is;			/* it has a record of these times */
+	bool is_read;			/* Redis has told whether it has one */
+	bool is;			/* it has one, of these times */
 	struct queue_schedule record;
 };
 
@@ -55,6 +56,7 @@ static int read_record(struct admin *a, const struct conf_schedule *c, struct kn
 	queue_keys_free(&keys);
 	if (rc == -1)
 		return -1;
+	known->is_read = true;
 	queue_schedule_definition(c, own);
 	known->is = queue_schedule_parse(&reply, &known->record) == 0 && strcmp(known->record.definition, own) == 0;
 	return 0;
@@ -101,7 +103,7 @@ static void show_schedule(struct admin *a, const struct conf_schedule *c, const 
 	    { .type = CELL_JSON, .json = json_array_size(next) == 0 ? NULL : next }, time_cell(first != -1, first),
 	    known->is ? cell_int(r->missed) : cell_none(), known->is ? cell_int(r->skipped) : cell_none(),
 	    time_cell(known->is, r->skipped_ms), cell_str(c->catch_up == CONF_CATCH_UP_ONE ? "one" : "none"),
-	    cell_bool(c->overlap), cell_bool(known->is) });
+	    cell_bool(c->overlap), known->is_read ? cell_bool(known->is) : cell_none() });
 	if (a->noperands > 0 || a->options.next != -1)
 		show_later(a, next);
 	json_decref(next);
@@ -128,7 +130,8 @@ static struct conf_schedule *find_schedule(struct admin *a, const char *name)
 }
 
 /* Redis tells the time and the records. -1: it does not, and why says so. */
-static int read_redis(struct admin *a, struct known *known, int64_t *now_ms, char why[COMPLAINT_SIZE])
+static int read_redis(struct admin *a, const struct conf_schedule *only, struct known *known, int64_t *now_ms,
+    char why[COMPLAINT_SIZE])
 {
 	int rc = 0;
 
@@ -136,7 +139,8 @@ static int read_redis(struct admin *a, struct known *known, int64_t *now_ms, cha
 	if (connection_open(a) == -1 || admin_server_time(a, now_ms) == -1)
 		rc = -1;
 	for (size_t i = 0; rc == 0 && i < a->conf->nschedules; i++)
-		if (read_record(a, a->conf->schedules[i], &known[i]) == -1 && a->redis.state != REDIS_READY)
+		if ((only == NULL || only == a->conf->schedules[i]) &&
+		    read_record(a, a->conf->schedules[i], &known[i]) == -1 && a->redis.state != REDIS_READY)
 			rc = -1;	/* that of another type is unknown, the others are not */
 	a->complaint = NULL;
 	if (why[0] != '\0')
@@ -160,7 +164,7 @@ int cmd_schedule(struct admin *a)
 	int64_t now_ms = clock_realtime_ms(), after_ms;
 	int rc = a->noperands > 0 && only == NULL ? -1 : 0;
 
-	if (rc == 0 && read_redis(a, known, &now_ms, why) == 0 && a->output.terminal)
+	if (rc == 0 && read_redis(a, only, known, &now_ms, why) == 0 && a->output.terminal)
 		a->output.now_ms = now_ms;
 	if (rc == 0)
 		rc = read_from(a, now_ms, &after_ms);

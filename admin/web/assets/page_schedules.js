@@ -45,8 +45,9 @@ export class SchedulesPage {
 	async #ask(signal) {
 		try {
 			const all = await get("schedules", null, signal);
-			const unknown = all.filter((s) => !s.known).map((s) => s.name);
-			setNotice(this.notice, unknown.length === 0 ? "" : `Redis knows no ticks of ${unknown.join(", ")}: no supervisor has begun them, or with other times; quredis doctor says more.`);
+			const unread = all.filter((s) => s.known === null).map((s) => s.name), unknown = all.filter((s) => s.known === false).map((s) => s.name);
+			setNotice(this.notice, unread.length > 0 ? `Redis does not tell the ticks of ${unread.join(", ")}; quredis doctor says why.` :
+				unknown.length === 0 ? "" : `Redis knows no ticks of ${unknown.join(", ")}: no supervisor has begun them, or with other times; quredis doctor says more.`);
 			draw(this.none, [all.length], () => (all.length === 0 ? empty("No schedules", h("p", null, "The configuration that the console read has none:"), command("man quredis.conf")) : null));
 			this.table.element.hidden = all.length === 0;
 			this.table.update(all);
