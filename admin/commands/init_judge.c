@@ -1,4 +1,4 @@
-/* Asks the judge of a start about the files of quredis init: after they are written, and in a dry run instead of that. */
+/* Asks the judge of a start about the files of quredis init: after they are written, or in a dry run instead. */
 #include <sys/mman.h>
 #include <sys/stat.h>
 

@@ -100,8 +100,8 @@ static void compare_schedules(struct doctor *d, const struct queue_check *q, con
 	json_object_foreach(theirs, name, times)
 		if (find_schedule(d, q, name) == NULL)
 			findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
-			    "%s has schedule %s, and this host does not: while this host leads the queue, no tick of it "
-			    "is pushed", node, name),
+			    "%s has schedule %s, and this host does not: while this host leads the queue, no tick of "
+			    "it is pushed", node, name),
 			    "add schedule %s to this configuration, or delete it there; then: quredis reload", name);
 }
 

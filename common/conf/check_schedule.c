@@ -80,8 +80,8 @@ static void check_message(struct conf_loading *l, const struct conf_schedule *s)
 
 	require(l, s, "message");
 	if (s->message != NULL && s->message[0] == '\0' && q != NULL && q->shared)
-		conf_error(l, place_of(s, "message"), "schedule %s: its message is empty, and queue %s is shared, so it gets "
-		    "the message alone", shown_name(s), q->name);
+		conf_error(l, place_of(s, "message"), "schedule %s: its message is empty, and queue %s is shared, so "
+		    "it gets the message alone", shown_name(s), q->name);
 	if (s->message != NULL && q != NULL && q->message_max > 0 && (int64_t)strlen(s->message) > q->message_max)
 		conf_error(l, place_of(s, "message"), "schedule %s: its message is longer than message_max = \"%s\" of "
 		    "queue %s", shown_name(s), units_format_size(q->message_max, most), q->name);

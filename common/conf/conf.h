@@ -309,7 +309,7 @@ typedef void conf_flaw_found(void *arg, const struct conf_flaw *flaw);
  * process is not the supervisor.
  */
 enum conf_inherits {
-	CONF_INHERITS_THIS,	/* that of this process: a supervisor, its child, or a command that executes the handler */
+	CONF_INHERITS_THIS,	/* that of this process: a supervisor, its child, or a command that runs the handler */
 	CONF_INHERITS_OTHER,	/* that of a supervisor which this process only speaks about */
 };
 void conf_program_check(const struct conf_queue *q, enum conf_inherits inherits, conf_flaw_found *found, void *arg);

@@ -15,8 +15,8 @@
 /* A last tick that is further ahead of the clock of Redis would stop the schedule until then. */
 #define QUEUE_SCHEDULE_AHEAD_MS 120000
 #define QUEUE_SCHEDULE_DEFINITION_SIZE 17
-/* A tick that is due for longer is late: for catch_up = "none", and for health and doctor. A minute, or twice a lease if
- * that is longer: another host takes the lead within that time. */
+/* A tick that is due for longer is late: for catch_up = "none", and for health and doctor. A minute, or twice a lease
+ * if that is longer: another host takes the lead within that time. */
 int64_t queue_schedule_on_time_ms(int64_t lease_ms);
 
 struct queue_schedule {

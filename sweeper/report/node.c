@@ -6,7 +6,7 @@
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
  *	      "rate", "throttle": as in the configuration, or null,
- *	      "schedules": { NAME: its times } of those that push to it; empty if none does, absent in reports of older supervisors,
+ *	      "schedules": { NAME: its times } of those that push to it; absent in older reports,
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
  *	      and the figures of FACT_OF_HOST in common/facts/table.h; of "workers" and "memory" in objects } ],

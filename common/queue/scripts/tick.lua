@@ -4,7 +4,7 @@
 -- LAST PUSHED MISSED SKIPPED WHEN: its times, its last tick, the last one that was pushed (0: none), how many were missed, how many skipped, and the last of
 -- these. A schedule begins now if it is new, if it has other times, if quredis did not write the record in just these bytes, or if its last tick is more than
 -- that ahead of the clock. If it is not the one that the caller knows, the caller decides anew by the record. With the keys of shared/overlap.lua the tick is
--- skipped while a message of the schedule is there, or if nobody can tell. Returns enum queue_tick_end, the time, the record, and if asked to the SHA-1 and fields.
+-- skipped while a message of the schedule is there, or if nobody can tell. Returns enum queue_tick_end, the time, the record, and what overlaps() returned.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local record = redis.call('HGET', KEYS[1], ARGV[1])
@@ -21,7 +21,7 @@ local there, sum, fields = 0, nil, nil
 if ARGV[6] ~= '' and KEYS[3] then there, sum, fields = overlaps(3, ARGV[1], ARGV[8]) end
 if not there then return { 8, now, record, sum, fields } end
 local pushed, skipped = ARGV[6] ~= '' and there == 0, there > 0 and 1 or 0
-local ticked = string.format('%s %s %s %.0f %.0f %s', is[1], ARGV[4], pushed and ARGV[4] or is[3], is[4] + ARGV[5], is[5] + skipped, there > 0 and ARGV[4] or is[6])
+local ticked = ('%s %s %s %.0f %.0f %s'):format(is[1], ARGV[4], pushed and ARGV[4] or is[3], is[4] + ARGV[5], is[5] + skipped, there > 0 and ARGV[4] or is[6])
 redis.call('HSET', KEYS[1], ARGV[1], ticked)
 local refused = pushed and redis.pcall('LPUSH', KEYS[2], ARGV[6])
 if type(refused) == 'table' then redis.call('HSET', KEYS[1], ARGV[1], record) end

@@ -73,7 +73,8 @@ TEST(a_long_text_is_cut_between_characters, setup)
 TEST(a_long_text_is_cut_between_words, setup)
 {
 	static const char words[] = "ModuleNotFoundError: No module named 'something', of /srv/application/jobs.py";
-	static const char accents[] = "ModuleNotFoundError: No module named \xc3\xa9\xc3\xa9 \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
+	static const char accents[] = "ModuleNotFoundError: No module named \xc3\xa9\xc3\xa9 "
+	    "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
 
 	slot_text_set(&text_of_a_child, 2, words, strlen(words), MOST);
 	is(2, "ModuleNotFoundError: No module named 'something', of ...");

@@ -68,7 +68,8 @@ TEST(each_key_makes_a_difference_to_the_sweeper_alone, conf_fixture_setup, conf_
 	first = f->conf;
 	for (size_t i = 0; i < conf_schema_schedule.n; i++) {
 		const struct conf_key *key = &conf_schema_schedule.keys[i];
-		struct conf_raw raw = { .kind = key->type == CONF_TYPE_BOOL ? CONF_RAW_BOOL : CONF_RAW_STRING, .string = key->type == CONF_TYPE_DURATION ? "7s" :
+		struct conf_raw raw = { .kind = key->type == CONF_TYPE_BOOL ? CONF_RAW_BOOL : CONF_RAW_STRING,
+			.string = key->type == CONF_TYPE_DURATION ? "7s" :
 		    key->type == CONF_TYPE_CHOICE ? key->choices[1] : "other" };
 
 		f->conf = NULL;
