@@ -428,6 +428,7 @@ void conf_check(struct conf_loading *l)
 	check_totals(l);
 	conf_check_schedules(l);
 	conf_check_throttles(l);
+	conf_check_emit(l);
 	conf_check_root(l);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_places(l);

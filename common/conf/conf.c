@@ -109,6 +109,7 @@ void conf_queue_release(struct conf_queue *q)
 {
 	free_values(&conf_schema_queue, q);
 	release_resolved(&q->run_as);
+	free(q->emit.targets);
 	free(q->origins);
 }
 
@@ -257,7 +258,8 @@ static bool equal_resolved(const struct conf_run_as *a, const struct conf_run_as
 
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
 {
-	return equal_values(&conf_schema_queue, a, b, "workers") && equal_resolved(&a->run_as, &b->run_as);
+	return equal_values(&conf_schema_queue, a, b, "workers") && equal_resolved(&a->run_as, &b->run_as) &&
+	    conf_emit_equal(&a->emit, &b->emit);
 }
 
 bool conf_globals_equal(const struct conf *a, const struct conf *b)

@@ -102,6 +102,15 @@ struct conf_thresholds {
 	int64_t failure_window_ms, failure_min;	/* failure_min: attempts in the window; fewer prove nothing */
 };
 
+/* A handler pushes further messages, with the acknowledgement of its own. */
+#define CONF_EMIT_MAX 5000		/* a script of Redis takes no more in one command */
+struct conf_emit {
+	char **queues;			/* names of the targets, NULL at the end; NULL: the handler emits nothing */
+	int max, max_depth;
+	int64_t max_bytes;		/* of all messages that one message emits */
+	const struct conf_queue **targets;	/* the same as queues, resolved at the load; NULL: none. Not owned */
+};
+
 #define CONF_WORKERS_MAX 1000
 
 struct conf_queue {
@@ -137,6 +146,7 @@ struct conf_queue {
 	char *throttle;			/* the name of one of conf.throttles, which gives rate and burst; NULL: none */
 	struct conf_rate rate;
 	int64_t burst;			/* starts that may come at once; without rate it has no effect */
+	struct conf_emit emit;
 	int64_t ttl_ms;
 	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
 	struct conf_dead_letter dead_letter;

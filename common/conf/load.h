@@ -28,6 +28,7 @@
  *			this host; check_programs.c: of what queues execute
  *	check_schedule.c	the schedules
  *	throttle.c	the limits that queues share
+ *	emit.c		where handlers emit to
  *	start.c		whether this user can open what a start opens
  *	command.c	whether the user of a queue can execute its handler; program.c: each file of it; first_line.c: a
  *			script; elf.c: another program
@@ -181,6 +182,9 @@ void conf_check_schedules(struct conf_loading *l);
 /* throttle.c. Gives a queue the rate of its throttle. own_: the queue itself has the key, or burst. */
 void conf_derive_rate(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_rate);
 void conf_check_throttles(struct conf_loading *l);	/* all throttles, and which queues have them */
+/* emit.c: resolves the targets of all queues. */
+void conf_check_emit(struct conf_loading *l);
+bool conf_emit_equal(const struct conf_emit *a, const struct conf_emit *b);	/* of the targets; not of the keys */
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */

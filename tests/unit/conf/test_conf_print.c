@@ -103,7 +103,8 @@ static bool usable(const struct conf_key *key)
 	return strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
 	    strcmp(key->path, "redis.dir") != 0 && strncmp(key->path, "redis.sentinel", strlen("redis.sentinel")) != 0 &&
 	    strcmp(key->path, "redis.master") != 0 && strcmp(key->path, "shared") != 0 &&
-	    strcmp(key->path, "function") != 0 && strcmp(key->path, "throttle") != 0;
+	    strcmp(key->path, "function") != 0 && strcmp(key->path, "throttle") != 0 &&
+	    strcmp(key->path, "emit.queues") != 0;
 }
 
 /* Closes groups until `group`, such as "health.thresholds", is a part of `path` or empty, then opens those that path needs. */
