@@ -104,6 +104,7 @@ static enum line_kind parse_wrapper(struct wrapper *w, const struct message_line
 		return LINE_OTHER;
 	message_failure_parse(&w->failure, line);
 	message_schedule_parse(&w->schedule, line);
+	message_lineage_parse(&w->lineage, line);
 	return is_sealed(line, mac, data, keys) ? LINE_OURS : LINE_UNKNOWN;
 }
 
@@ -220,6 +221,7 @@ static void merge_wrapper(struct wrapper *w, const struct wrapper *inner)
 	w->first_failed_ms = inner->first_failed_ms != 0 ? inner->first_failed_ms : w->first_failed_ms;
 	w->failure = w->failure.at_ms != 0 ? w->failure : inner->failure;
 	w->schedule = w->schedule.name[0] != '\0' ? w->schedule : inner->schedule;
+	w->lineage = w->lineage.depth > 0 ? w->lineage : inner->lineage;
 }
 
 static void read_first_wrapper(struct message *m, const struct message_keys *keys)
@@ -349,7 +351,9 @@ static void append_wrapper(struct buffer *out, const struct wrapper *w)
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
-	message_schedule_append(out, &w->schedule);
+	if (w->lineage.depth == 0)
+		message_schedule_append(out, &w->schedule);
+	message_lineage_append(out, &w->lineage);
 	message_failure_append(out, &w->failure);
 	append_number(out, "apart", w->apart);
 }

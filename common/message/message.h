@@ -8,6 +8,7 @@
 
 #include "common/base/base.h"
 #include "common/message/failure.h"
+#include "common/message/lineage.h"
 #include "common/message/schedule.h"
 #include "common/message/seal.h"
 #include "common/message/traceparent.h"
@@ -48,6 +49,7 @@ struct wrapper {
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
 	struct message_schedule schedule;	/* that pushed it */
+	struct message_lineage lineage;	/* of a message that a handler emitted */
 	/* of the last attempt. Not in the notes of a shared queue, which has no second attempt */
 	struct message_failure failure;
 	/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list holds
@@ -69,7 +71,7 @@ struct message {
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
-	char traceparent[MESSAGE_TRACEPARENT_SIZE];	/* "" : none */
+	char traceparent[MESSAGE_TRACEPARENT_SIZE];	/* of the header; "" : none. See message_traceparent() */
 	/* of the bytes after the wrapper; set by a caller whose raw has only the beginning. "": computed when it is
 	 * needed */
 	char sha1[ENCODE_SHA1_SIZE];
@@ -103,10 +105,12 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 /* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */
 const char *message_id(struct message *m);
 
-/* NULL: none */
+/* Of its header, else of the message that emitted it. NULL: none */
 static inline const char *message_traceparent(const struct message *m)
 {
-	return m->traceparent[0] == '\0' ? NULL : m->traceparent;
+	const char *found = m->traceparent[0] == '\0' ? m->wrapper.lineage.traceparent : m->traceparent;
+
+	return found[0] == '\0' ? NULL : found;
 }
 
 static inline const char *message_payload(const struct message *m)
