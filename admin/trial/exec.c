@@ -44,6 +44,11 @@ static void judge_exit(const struct conf_queue *q, int code, struct trial *t)
 	t->reason = alloc_format("exit status %d", code);
 }
 
+static bool is_done(const struct conf_queue *q, int code)
+{
+	return code >= 0 && q->exit_codes[code & 0xff] == CONF_OUTCOME_DONE;
+}
+
 static void judge_result(const struct conf_queue *q, const struct handler_result *r, struct trial *t)
 {
 	t->outcome = "failed attempt";
@@ -52,6 +57,8 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 	case HANDLER_EXITED:
 		if (r->verdict != NULL)
 			trial_replied(t, r->verdict);
+		else if (r->emitted != NULL && r->emitted->refused[0] != '\0' && is_done(q, r->code))
+			trial_emission_refused(t, r->emitted);
 		else
 			judge_exit(q, r->code, t);
 		break;

@@ -40,6 +40,13 @@ void trial_not_run(struct trial *t, char *const *argv, const char *stage, int er
 	    strerror(error));
 }
 
+void trial_emission_refused(struct trial *t, const struct handler_emissions *e)
+{
+	t->outcome = "failed attempt";
+	t->status = TRIAL_FAILED;
+	t->reason = alloc_string(e->refused);
+}
+
 void trial_replied(struct trial *t, const struct handler_reply *r)
 {
 	static const struct {
@@ -54,6 +61,10 @@ void trial_replied(struct trial *t, const struct handler_reply *r)
 	};
 	char reason[HANDLER_REASON_SHOWN + 16];
 
+	if (r->emitted != NULL && r->emitted->refused[0] != '\0') {
+		trial_emission_refused(t, r->emitted);
+		return;
+	}
 	handler_reply_describe(r, reason, sizeof(reason));
 	t->outcome = of[r->verb].outcome;
 	t->status = of[r->verb].status;

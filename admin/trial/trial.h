@@ -58,6 +58,9 @@ void trial_not_run(struct trial *t, char *const *argv, const char *stage, int er
 /* Sets outcome, status and reason by the reply of the handler, and the class that it names. */
 void trial_replied(struct trial *t, const struct handler_reply *r);
 
+/* The same by what it emitted, which nothing pushes. */
+void trial_emission_refused(struct trial *t, const struct handler_emissions *e);
+
 int cmd_run(struct admin *a);
 
 #endif

@@ -129,7 +129,7 @@ struct writer {
 
 /* Every message pays for its variables, so their room is reserved once, and printf writes none of them. */
 #define NAMES_MAX 320		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
-#define NUMBERS_MAX (5 * (PUT_NUMBER_MAX + 1))
+#define NUMBERS_MAX (6 * (PUT_NUMBER_MAX + 1))
 
 static struct writer begin(struct handler_env *e, size_t values)
 {
@@ -179,9 +179,11 @@ char *const *handler_env_for(struct handler_env *e, const struct handler_job *jo
 	const char *id = message_id(job->message), *request_id = job->message->request_id;
 	const char *traceparent = message_traceparent(job->message);
 	const struct message_schedule *schedule = &job->message->wrapper.schedule;
+	const struct message_lineage *lineage = &job->message->wrapper.lineage;
 	char at[CLOCK_RFC3339_SIZE];
 	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
-	    strlen(schedule->name) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE + size_of_facts(job->facts));
+	    strlen(schedule->name) +
+	    strlen(lineage->root) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE + size_of_facts(job->facts));
 
 	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
 	add_text(&w, "QUREDIS_ID=", id);
@@ -199,6 +201,10 @@ char *const *handler_env_for(struct handler_env *e, const struct handler_job *jo
 	if (schedule->name[0] != '\0') {
 		add_text(&w, "QUREDIS_SCHEDULE=", schedule->name);
 		add_text(&w, "QUREDIS_SCHEDULED_AT=", clock_rfc3339(schedule->at_ms, at));
+	}
+	if (lineage->depth > 0) {
+		add_text(&w, "QUREDIS_ROOT=", lineage->root);
+		add_number(&w, "QUREDIS_DEPTH=", lineage->depth);
 	}
 	return w.next;
 }

@@ -16,9 +16,9 @@ struct handler_env {
 	struct buffer text;	/* the job's variables, each with its NUL */
 };
 
-/* The most variables of a job: INCARNATION ID SIZE DEADLINE REQUEST_ID SCHEDULE SCHEDULED_AT TRACEPARENT, and the
- * facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
-#define HANDLER_ENV_JOB (8 + HANDLER_FACTS)
+/* The most variables of a job: INCARNATION ID SIZE DEADLINE REQUEST_ID SCHEDULE SCHEDULED_AT TRACEPARENT ROOT DEPTH,
+ * and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
+#define HANDLER_ENV_JOB (10 + HANDLER_FACTS)
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
 void handler_env_free(struct handler_env *e);

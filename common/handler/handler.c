@@ -363,6 +363,7 @@ bool handler_finished(struct handler *h, struct handler_result *result)
 		.duration_ms = ran ? p->duration_ms : 0,
 		.exit_after_stop = h->stopped && code != -1 && verdict == NULL,
 		.verdict = verdict,
+		.emitted = h->replies.emitted,
 	};
 	h->collected = true;
 	result->stderr_tail = handler_output_tail(&h->output, &result->stderr_len);

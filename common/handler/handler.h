@@ -37,6 +37,7 @@ struct handler_job {
 #define HANDLER_FACTS 4
 
 struct handler_reply;
+struct handler_emissions;
 
 enum handler_end {
 	HANDLER_EXITED,			/* code */
@@ -63,6 +64,7 @@ struct handler_result {
 	bool exit_after_stop;		/* it was asked to stop, and exited by itself with `code`, without a verdict */
 	/* its last reply, valid until the next start; NULL: none. It decides if it EXITED */
 	const struct handler_reply *verdict;
+	struct handler_emissions *emitted;	/* emit.h; likewise. NULL: nothing. The caller may take its contents */
 };
 
 struct handler;
@@ -105,6 +107,7 @@ void handler_kill(struct handler *h);			/* KILL to the group at once */
 bool handler_finished(struct handler *h, struct handler_result *result);
 
 /* The other headers of this folder. */
+#include "common/handler/emit.h"
 #include "common/handler/persistent.h"
 #include "common/handler/script.h"
 

@@ -2,6 +2,7 @@
  * Reads lines from a descriptor: one buffer, and one read for all that is available. Lines are returned in place; only
  * an unfinished line at the end of the buffer is moved. A line longer than the buffer is returned in parts.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,23 @@ enum handler_lines_part handler_lines_next(struct handler_lines *l, const char *
 	l->at = l->len;
 	l->within = true;
 	return within ? HANDLER_LINES_MIDDLE : HANDLER_LINES_BEGIN;
+}
+
+size_t handler_lines_bytes(const struct handler_lines *l, const char **bytes)
+{
+	assert(!l->within);
+	return handler_lines_rest(l, bytes);
+}
+
+void handler_lines_skip(struct handler_lines *l, size_t n)
+{
+	assert(n <= l->len - l->at);
+	l->at += n;
+}
+
+void handler_lines_continue(struct handler_lines *l)
+{
+	l->within = true;
 }
 
 size_t handler_lines_rest(const struct handler_lines *l, const char **rest)

@@ -35,6 +35,11 @@ bool handler_lines_read(struct handler_lines *l);
 /* A view of `len` bytes, valid until the next read; after WHOLE and END the newline follows. */
 enum handler_lines_part handler_lines_next(struct handler_lines *l, const char **line, size_t *len);
 
+/* The bytes that handler_lines_next() has not returned, if the last thing that it returned was a whole line. */
+size_t handler_lines_bytes(const struct handler_lines *l, const char **bytes);
+void handler_lines_skip(struct handler_lines *l, size_t n);	/* the first n of them were taken */
+void handler_lines_continue(struct handler_lines *l);		/* the next one continues a line */
+
 /* The bytes at the end that have no newline. */
 size_t handler_lines_rest(const struct handler_lines *l, const char **rest);
 void handler_lines_close(struct handler_lines *l);

@@ -4,7 +4,7 @@
  *
  * A line is an answer only if it has the token of an unanswered job, which no producer can know (token.h). Any other
  * line is output, whatever it looks like: a handler that prints its messages lends them no authority. So bytes that
- * follow a verb of a later version are output, too.
+ * follow a verb of a later version are output, too. Those that follow an EMIT are taken by their number.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -19,6 +19,8 @@ void persistent_answers_free(struct persistent *p)
 {
 	persistent_window_said_free(p->answers.said);
 	p->answers.said = NULL;
+	handler_emissions_free(p->answers.emitted);
+	p->answers.emitted = NULL;
 }
 
 void persistent_answers_begin(struct persistent *p)
@@ -26,6 +28,7 @@ void persistent_answers_begin(struct persistent *p)
 	persistent_answers_free(p);
 	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.progressed = false;
 	p->answers.ready = false;
+	p->answers.intake = (struct handler_intake){0};
 	p->answers.desync = NULL;
 	p->answers.odd_lines = 0;
 	p->answers.odd_line[0] = '\0';
@@ -204,7 +207,7 @@ const char *persistent_answers_words(struct persistent *p, int i, size_t *len)
 
 	if (job->said == NULL || handler_output_has_all(&p->output, job->serial, job->said->since))
 		return handler_output_tail_of(&p->output, job->serial, len);
-	persistent_answers_free(p);
+	persistent_window_said_free(p->answers.said);
 	p->answers.said = persistent_window_take_said(job);
 	return persistent_window_said(p->answers.said, p->output.tail_max, len);
 }
@@ -219,14 +222,25 @@ static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 	r->stderr_tail = persistent_answers_words(p, i, &r->stderr_len);
 }
 
+static struct handler_emissions *take_emitted(struct persistent_job *job)
+{
+	struct handler_emissions *emitted = job->emitted;
+
+	job->emitted = NULL;
+	return emitted;
+}
+
 /* Job i is answered. False: too late, since it has timed out. */
 static bool take_answer(struct persistent *p, int i, struct handler_reply *r)
 {
-	const struct persistent_job *job = persistent_window_at(&p->window, i);
+	struct persistent_job *job = persistent_window_at(&p->window, i);
 
 	if (p->life.timed_out && job->serial == p->life.timed_out_serial)
 		return false;
+	persistent_answers_free(p);
 	fill_in(p, i, r);
+	if (r->verb == VERB_OK)
+		r->emitted = p->answers.emitted = take_emitted(job);
 	persistent_answers_hush(p);
 	if (job->end == p->input.total)
 		/* the handler answered before it had read all of the job; all earlier frames are copied already */
@@ -251,12 +265,40 @@ static bool take_repeated(struct persistent *p, const struct handler_reply *r, b
 
 	if (job == NULL || (job->repeat_logged && verdict))
 		return false;
-	if (!verdict)
+	if (!verdict) {
+		if (r->verb == VERB_EMIT) {		/* its bytes must not be taken for lines */
+			memcpy(p->answers.emitter, r->token, HANDLER_TOKEN_LEN);
+			handler_emit_skip(&p->answers.intake, r);
+		}
 		return true;
+	}
 	job->repeat_logged = true;
 	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)),
 	    log_bytes("line", line, len));
 	return true;
+}
+
+/* Behind a line of another form the reader goes on with lines: without a token they are output. */
+static void take_emission(struct persistent *p, struct persistent_job *job, const struct handler_reply *r)
+{
+	memcpy(p->answers.emitter, r->token, HANDLER_TOKEN_LEN);
+	handler_emit_begin(&job->emitted, &p->answers.intake, p->conf, r);
+}
+
+/* False: there are none yet. */
+static bool take_bytes(struct persistent *p)
+{
+	int i = persistent_window_find(&p->window, p->answers.emitter);
+	const char *bytes;
+	size_t len = handler_lines_bytes(&p->replies, &bytes);
+	bool broken = false;
+
+	if (len > 0)
+		handler_lines_skip(&p->replies, handler_emit_take(&p->answers.intake,
+		    i == -1 ? NULL : persistent_window_at(&p->window, i)->emitted, bytes, len, &broken));
+	if (broken)		/* what stands in place of the newline begins no line */
+		handler_lines_continue(&p->replies);
+	return len > 0;
 }
 
 enum line_fate { LINE_ANSWERS, LINE_DROPPED, LINE_IS_OUTPUT };	/* ANSWERS: the caller of persistent_reply() gets it */
@@ -290,10 +332,12 @@ static enum line_fate take_reply(struct persistent *p, enum handler_line is, str
 	p->answers.any = true;
 	out->serial = persistent_window_at(&p->window, i)->serial;
 	if (is == HANDLER_LINE_UNKNOWN)
-		handler_reply_unknown(out, CONF_MODE_PERSISTENT, line, len, p->answers.unknown);
+		handler_reply_unknown(out, p->conf, line, len, p->answers.unknown);
 	if (verdict)
 		return take_answer(p, i, out) ? LINE_ANSWERS : LINE_DROPPED;
-	if (out->verb == VERB_LOG)
+	if (out->verb == VERB_EMIT)
+		take_emission(p, persistent_window_at(&p->window, i), out);
+	else if (out->verb == VERB_LOG)
 		take_log(p, i, out);
 	else
 		take_sign_of_life(p, i, out);
@@ -333,8 +377,12 @@ static bool take_line(struct persistent *p, enum handler_lines_part kind, const 
 {
 	bool first = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_BEGIN;
 	bool newline = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_END;
-	enum handler_line is = first ? handler_reply_parse(out, CONF_MODE_PERSISTENT, line, len) : HANDLER_LINE_OUTPUT;
-	enum line_fate fate = is == HANDLER_LINE_OUTPUT ? LINE_IS_OUTPUT : is == HANDLER_LINE_READY ? take_ready(p)
+	enum handler_line is = first ? handler_reply_parse(out, p->conf, line, len) : HANDLER_LINE_OUTPUT;
+	enum line_fate fate;
+
+	if (is == HANDLER_LINE_REPLY && !newline)
+		out->length = -1;	/* of an EMIT: where its bytes begin is not known */
+	fate = is == HANDLER_LINE_OUTPUT ? LINE_IS_OUTPUT : is == HANDLER_LINE_READY ? take_ready(p)
 	    : take_reply(p, is, out, line, len);
 
 	if (first)
@@ -359,17 +407,30 @@ static void finish_output(struct persistent *p)
 	persistent_enter(p, FINISHED);
 }
 
-bool persistent_reply(struct persistent *p, struct handler_reply *out)
+/* False: there is none in what was read. */
+static bool take_read(struct persistent *p, struct handler_reply *out)
 {
 	enum handler_lines_part kind;
 	const char *line;
 	size_t len;
 
-	do {
-		while ((kind = handler_lines_next(&p->replies, &line, &len)) != HANDLER_LINES_NONE)
-			if (take_line(p, kind, line, len, out))
-				return true;
-	} while (p->state == LAST_WORDS && read_answers(p));
+	for (;;) {
+		while (p->answers.intake.open)
+			if (!take_bytes(p))
+				return false;
+		if ((kind = handler_lines_next(&p->replies, &line, &len)) == HANDLER_LINES_NONE)
+			return false;
+		if (take_line(p, kind, line, len, out))
+			return true;
+	}
+}
+
+bool persistent_reply(struct persistent *p, struct handler_reply *out)
+{
+	do
+		if (take_read(p, out))
+			return true;
+	while (p->state == LAST_WORDS && read_answers(p));
 	if (p->state == LAST_WORDS)
 		finish_output(p);
 	return false;

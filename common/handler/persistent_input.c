@@ -18,7 +18,7 @@
 
 #define LARGE (64 * 1024)		/* a payload of this size or more is not copied */
 #define KEPT_MAX (64 * 1024)		/* a buffer larger than this is freed when it is empty */
-#define HEAD_MAX 768			/* two ids, the name of a schedule, a traceparent, some numbers and names */
+#define HEAD_MAX 768			/* three ids, the name of a schedule, a traceparent, some numbers and names */
 
 void persistent_input_init(struct persistent_input *in)
 {
@@ -54,6 +54,8 @@ static char *put_id(char *at, const char *key, const char *id)
 static char *put_head(char *at, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
 	const struct message_schedule *schedule = &job->message->wrapper.schedule;
+	const struct message_lineage *lineage = &job->message->wrapper.lineage;
+	const char *traceparent = message_traceparent(job->message);
 	char scheduled[CLOCK_RFC3339_SIZE];
 
 	at = put_text(at, "JOB ");
@@ -66,7 +68,7 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 	at = put_number(at, message_payload_len(job->message));
 	at = put_id(at, " id=", job->message->id);
 	at = put_id(at, " request_id=", job->message->request_id);
-	at = put_id(at, " traceparent=", job->message->traceparent);
+	at = put_id(at, " traceparent=", traceparent == NULL ? "" : traceparent);
 	if (job->max_attempts > 1)
 		at = put_number(put_text(at, " max_attempts="), (uint64_t)job->max_attempts);
 	if (job->redelivered)
@@ -74,6 +76,8 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 	if (schedule->name[0] != '\0')
 		at = put_id(put_id(at, " schedule=", schedule->name), " scheduled_at=",
 		    clock_rfc3339(schedule->at_ms, scheduled));
+	if (lineage->depth > 0)
+		at = put_number(put_text(put_id(at, " root=", lineage->root), " depth="), (uint64_t)lineage->depth);
 	if (deadline_ms >= 0)
 		at = put_number(put_text(at, " deadline="), (uint64_t)deadline_ms);
 	*at++ = '\n';

@@ -47,6 +47,9 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	struct handler_reply progress;
 	char progress_text[HANDLER_REASON_SHOWN];
 	struct persistent_said *said;		/* about the job whose words were taken last; NULL: nothing */
+	struct handler_emissions *emitted;	/* by the job that was answered last; NULL: nothing */
+	struct handler_intake intake;
+	char emitter[HANDLER_TOKEN_LEN];	/* intake.open: token of the job whose bytes arrive */
 };
 
 struct persistent_life {			/* life and end of the process: persistent_life.c */

@@ -16,6 +16,12 @@ void persistent_window_init(struct persistent_window *w, int window)
 	w->jobs = alloc_zero((size_t)w->cap, sizeof(*w->jobs));
 }
 
+static void free_job(struct persistent_job *job)
+{
+	persistent_window_said_free(job->said);
+	handler_emissions_free(job->emitted);
+}
+
 void persistent_window_free(struct persistent_window *w)
 {
 	persistent_window_clear(w);
@@ -57,7 +63,7 @@ void persistent_window_remove(struct persistent_window *w, int i)
 {
 	struct persistent_job *first = &w->jobs[w->first];
 
-	persistent_window_said_free(first[i].said);
+	free_job(&first[i]);
 	memmove(first + 1, first, (size_t)i * sizeof(*first));
 	w->first++;
 	if (--w->n == 0)
@@ -68,7 +74,7 @@ void persistent_window_cut(struct persistent_window *w, int n)
 {
 	assert(n <= w->n);
 	while (w->n > n)
-		persistent_window_said_free(persistent_window_at(w, --w->n)->said);
+		free_job(persistent_window_at(w, --w->n));
 	if (n == 0)
 		w->first = 0;
 }

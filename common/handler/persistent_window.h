@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/base/base.h"
+#include "common/handler/emit.h"
 #include "common/handler/token.h"
 
 /* The handler has said this about a job by LOG. It is for the record. */
@@ -23,6 +24,7 @@ struct persistent_job {
 	int64_t given_ms;
 	uint64_t begin, end;		/* position of its frame in all bytes ever written to this process */
 	struct persistent_said *said;	/* NULL: nothing, as of most jobs; else owned by the window */
+	struct handler_emissions *emitted;	/* the same */
 };
 
 struct persistent_window {
@@ -39,7 +41,7 @@ void persistent_window_add(struct persistent_window *w, const struct persistent_
 struct persistent_job *persistent_window_at(const struct persistent_window *w, int i);	/* index 0: the oldest; i < n */
 /* the index of the job; -1: not in the window */
 int persistent_window_find(const struct persistent_window *w, const char *token);
-/* A caller that keeps what was said about the job takes it out of it before. */
+/* A caller that keeps what was said about the job, or what it emitted, takes it out of it before. */
 void persistent_window_remove(struct persistent_window *w, int i);
 void persistent_window_cut(struct persistent_window *w, int n);		/* keeps the n oldest jobs only */
 

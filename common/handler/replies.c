@@ -1,8 +1,8 @@
 /*
- * The replies of an exec handler: RETRY, FAIL, REJECT and HOLD on its reply_fd. The last of them is the verdict about
- * its message, if the handler then exits; handler.c and worker/verdict.c decide what it means together with the end of
- * the process. A verb that is not known is a failure, not silence: with exit status 0 a misspelt REJECT would be the
- * end of its message.
+ * The replies of an exec handler: EMIT, and RETRY, FAIL, REJECT and HOLD, on its reply_fd. The last of these four is
+ * the verdict about its message, if the handler then exits; handler.c and worker/verdict.c decide what it means
+ * together with the end of the process. A verb that is not known is a failure, not silence: with exit status 0 a
+ * misspelt REJECT would be the end of its message.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 void handler_replies_init(struct handler_replies *r, const struct conf_queue *conf)
 {
-	*r = (struct handler_replies){ .lines = { .fd = -1 }, .open = handler_has_reply_fd(conf) };
+	*r = (struct handler_replies){ .conf = conf, .lines = { .fd = -1 }, .open = handler_has_reply_fd(conf) };
 	if (r->open)
 		handler_lines_init(&r->lines);
 }
@@ -24,11 +24,15 @@ void handler_replies_init(struct handler_replies *r, const struct conf_queue *co
 void handler_replies_free(struct handler_replies *r)
 {
 	handler_lines_free(&r->lines);
+	handler_emissions_free(r->emitted);
 }
 
 void handler_replies_begin(struct handler_replies *r, int fd)
 {
 	r->any = r->replaced = r->lost = r->dropping = r->alive = r->progressed = false;
+	handler_emissions_free(r->emitted);
+	r->emitted = NULL;
+	r->intake = (struct handler_intake){0};
 	handler_lines_begin(&r->lines, fd);
 }
 
@@ -61,7 +65,7 @@ static void take_unknown(struct handler_replies *r, const char *line, size_t len
 	char reason[HANDLER_REASON_SHOWN];
 	struct handler_reply failed = {0};
 
-	handler_reply_unknown(&failed, CONF_MODE_EXEC, line, len, reason);
+	handler_reply_unknown(&failed, r->conf, line, len, reason);
 	take_verdict(r, &failed, o);
 	r->lost = true;
 }
@@ -75,6 +79,11 @@ static void take_sign_of_life(struct handler_replies *r, const struct handler_re
 	handler_reply_copy(&r->progress, reply, r->progress_text);
 }
 
+static void take_emission(struct handler_replies *r, const struct handler_reply *reply)
+{
+	r->lost = !handler_emit_begin(&r->emitted, &r->intake, r->conf, reply);
+}
+
 /* ---- lines ---- */
 
 static void take_line(struct handler_replies *r, enum handler_lines_part part, const char *line, size_t len,
@@ -83,13 +92,17 @@ static void take_line(struct handler_replies *r, enum handler_lines_part part, c
 	bool first = part == HANDLER_LINES_WHOLE || part == HANDLER_LINES_BEGIN;
 	bool newline = part == HANDLER_LINES_WHOLE || part == HANDLER_LINES_END;
 	struct handler_reply reply;
-	enum handler_line is = first && !r->lost ? handler_reply_parse(&reply, CONF_MODE_EXEC, line, len)
+	enum handler_line is = first && !r->lost ? handler_reply_parse(&reply, r->conf, line, len)
 	    : HANDLER_LINE_OUTPUT;
 
+	if (is == HANDLER_LINE_REPLY && !newline)
+		reply.length = -1;	/* of an EMIT: where its bytes begin is not known */
 	if (first)
 		r->dropping = is == HANDLER_LINE_REPLY;
 	if (is == HANDLER_LINE_REPLY && handler_verb_is_sign_of_life(reply.verb))
 		take_sign_of_life(r, &reply);
+	else if (is == HANDLER_LINE_REPLY && reply.verb == VERB_EMIT)
+		take_emission(r, &reply);
 	else if (is == HANDLER_LINE_REPLY)
 		take_verdict(r, &reply, o);
 	else if (is == HANDLER_LINE_UNKNOWN)
@@ -98,14 +111,31 @@ static void take_line(struct handler_replies *r, enum handler_lines_part part, c
 		handler_output_take(o, &o->streams[HANDLER_STREAM_REPLY], line, len + newline);
 }
 
+/* False: there are none yet. */
+static bool take_bytes(struct handler_replies *r)
+{
+	const char *bytes;
+	size_t len = handler_lines_bytes(&r->lines, &bytes);
+
+	if (len > 0)
+		handler_lines_skip(&r->lines, handler_emit_take(&r->intake, r->emitted, bytes, len, &r->lost));
+	return len > 0;
+}
+
 static void take_lines(struct handler_replies *r, struct handler_output *o)
 {
 	enum handler_lines_part part;
 	const char *line;
 	size_t len;
 
-	while ((part = handler_lines_next(&r->lines, &line, &len)) != HANDLER_LINES_NONE)
+	for (;;) {
+		while (r->intake.open)
+			if (!take_bytes(r))
+				return;
+		if ((part = handler_lines_next(&r->lines, &line, &len)) == HANDLER_LINES_NONE)
+			return;
 		take_line(r, part, line, len, o);
+	}
 }
 
 void handler_replies_read(struct handler_replies *r, struct handler_output *o)
@@ -126,6 +156,7 @@ void handler_replies_end(struct handler_replies *r, struct handler_output *o)
 	len = handler_lines_rest(&r->lines, &rest);
 	if (len > 0)
 		take_line(r, r->lines.within ? HANDLER_LINES_MIDDLE : HANDLER_LINES_BEGIN, rest, len, o);
+	handler_emit_end(&r->intake, r->emitted);
 	handler_lines_close(&r->lines);
 	handler_lines_begin(&r->lines, -1);
 }

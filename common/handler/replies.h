@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "common/conf/conf.h"
+#include "common/handler/emit.h"
 #include "common/handler/lines.h"
 #include "common/handler/output.h"
 #include "common/handler/reply.h"
@@ -13,9 +14,11 @@
  * Lines that are no replies go to the log, as its output does.
  */
 struct handler_replies {
+	const struct conf_queue *conf;
 	struct handler_lines lines;
 	bool open;			/* the queue has a reply_fd: lines has its memory */
-	bool lost;			/* a line was a verb that is not known, so further lines may not be replies */
+	/* a line was a verb that is not known, or an EMIT of another form, so further lines may not be replies */
+	bool lost;
 	bool dropping;			/* the rest of a reply that is too long is being skipped */
 	bool any;			/* a verdict has come */
 	bool replaced;			/* a later verdict has replaced one in this run: the log has a line about it */
@@ -25,6 +28,8 @@ struct handler_replies {
 	bool progressed;		/* the same of `progress` and handler_replies_progress() */
 	struct handler_reply progress;
 	char progress_text[HANDLER_REASON_SHOWN];
+	struct handler_emissions *emitted;	/* NULL: nothing */
+	struct handler_intake intake;
 };
 
 void handler_replies_init(struct handler_replies *r, const struct conf_queue *conf);

@@ -1,10 +1,8 @@
 /*
  * Parses the lines with which a handler replies. Pure. OK and BEAT allow nothing after the token.
  *
- * The grammar has room for a verb whose line ends with a number of bytes that follow it: an argument of its own in the
- * table, a field in struct handler_reply, and a reader that takes so many bytes before the next line. A reader that
- * does not know such a verb would take its bytes for lines. Therefore a line that looks like a verb and is none is a
- * result of its own.
+ * Bytes follow an EMIT. A reader that does not know such a verb would take its bytes for lines. Therefore a line that
+ * looks like a verb and is none is a result of its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +18,13 @@
 #define CLASS_IS "class="
 #define SIGNAL_IS "signal="
 #define CODE_IS "exit_code="
+#define EMIT_DELAY_IS "delay="
+#define EMIT_LENGTH_MAX (INT64_C(512) * 1024 * 1024)	/* Redis stores no longer message */
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
 /* A verb and its token may have these arguments, in this order. */
-enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_END = 8, ARGUMENT_REASON = 16 };
+enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_END = 8, ARGUMENT_REASON = 16,
+	ARGUMENT_EMISSION = 32 };
 
 static const struct verb {
 	size_t len;
@@ -38,12 +39,20 @@ static const struct verb {
 	[VERB_BEAT] = { 4, true, 0 },
 	[VERB_PROGRESS] = { 8, true, ARGUMENT_PERCENT | ARGUMENT_REASON },
 	[VERB_LOG] = { 3, false, ARGUMENT_REASON },
+	[VERB_EMIT] = { 4, true, ARGUMENT_EMISSION },
 };
 
 const char *const handler_verb_names[VERBS] = {
 	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_HOLD] = "HOLD",
 	[VERB_BEAT] = "BEAT", [VERB_PROGRESS] = "PROGRESS", [VERB_LOG] = "LOG",
+	[VERB_EMIT] = "EMIT",
 };
+
+static bool has_verb(const struct conf_queue *conf, enum handler_verb verb)
+{
+	return (conf->mode == CONF_MODE_PERSISTENT || verbs[verb].exec) &&
+	    (verb != VERB_EMIT || conf->emit.targets != NULL);
+}
 
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
 {
@@ -174,6 +183,35 @@ static void take_delay(struct handler_reply *out, const char **at, const char *e
 		*at = skip_blanks(word_end, end);
 }
 
+/* "QUEUE LENGTH [delay=30s]". */
+static bool parse_emission(struct handler_reply *out, const char *at, const char *end)
+{
+	const char *word_end = end_of_word(at, end), *value;
+	uint64_t length;
+	size_t len;
+
+	out->queue = at;
+	out->queue_len = (size_t)(word_end - at);
+	at = skip_blanks(word_end, end);
+	if (out->queue_len == 0 || !parse_digits(&at, end, &length) || length > EMIT_LENGTH_MAX)
+		return false;
+	out->length = (int64_t)length;
+	if (at == end)
+		return true;
+	if (*at != ' ')
+		return false;
+	at = skip_blanks(at, end);
+	len = value_of(EMIT_DELAY_IS, at, end, &value);
+	out->delay_ms = len == 0 ? -1 : parse_delay(value, len);
+	return out->delay_ms != -1 && value + len == end;
+}
+
+static void take_emission(struct handler_reply *out, const char *at, const char *end)
+{
+	if (!parse_emission(out, at, end))
+		out->length = -1;
+}
+
 /* The length of the word at the beginning of a line; 0: it is no word that a verb may be. */
 static size_t word_length(const char *line, size_t len)
 {
@@ -184,17 +222,17 @@ static size_t word_length(const char *line, size_t len)
 	return n < 2 || n > VERB_MAX || (n < len && line[n] != ' ') ? 0 : n;
 }
 
-/* Returns the length of the word, as above; *verb is VERBS if it is none of this mode. Most lines are OK. */
-static size_t find_verb(enum conf_mode mode, const char *line, size_t len, enum handler_verb *verb)
+/* Returns the length of the word, as above; *verb is VERBS if it is none of this queue. Most lines are OK. */
+static size_t find_verb(const struct conf_queue *conf, const char *line, size_t len, enum handler_verb *verb)
 {
 	size_t word;
 
 	*verb = VERB_OK;
-	if (mode == CONF_MODE_PERSISTENT && len > 3 && memcmp(line, "OK ", 3) == 0)
+	if (conf->mode == CONF_MODE_PERSISTENT && len > 3 && memcmp(line, "OK ", 3) == 0)
 		return 2;
 	word = word_length(line, len);
 	while (*verb < VERBS && (word != verbs[*verb].len || memcmp(line, handler_verb_names[*verb], word) != 0 ||
-	    (mode == CONF_MODE_EXEC && !verbs[*verb].exec)))
+	    !has_verb(conf, *verb)))
 		++*verb;
 	return word;
 }
@@ -228,12 +266,17 @@ static void take_arguments(struct handler_reply *out, const char *at, const char
 	out->ended = false;
 	if ((arguments & ARGUMENT_END) != 0 && out->token != NULL && out->class_len == 0 && at < end)
 		take_end(out, &at, end);
+	out->emitted = NULL;
+	if ((arguments & ARGUMENT_EMISSION) != 0)
+		take_emission(out, at, end);
 	out->reason = at;
 	out->reason_len = (size_t)(end - at);
 }
 
-enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len)
+enum handler_line handler_reply_parse(struct handler_reply *out, const struct conf_queue *conf, const char *line,
+    size_t len)
 {
+	enum conf_mode mode = conf->mode;
 	const char *at = line, *end = line + len;
 	size_t word;
 
@@ -241,7 +284,7 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 		end--;
 	if (mode == CONF_MODE_PERSISTENT && end - line == 5 && memcmp(line, "READY", 5) == 0)
 		return HANDLER_LINE_READY;
-	word = find_verb(mode, line, (size_t)(end - line), &out->verb);
+	word = find_verb(conf, line, (size_t)(end - line), &out->verb);
 	at += word;
 	if (word == 0 || !take_token(mode, &at, end, &out->token))
 		return HANDLER_LINE_OUTPUT;
@@ -256,7 +299,8 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 	return HANDLER_LINE_REPLY;
 }
 
-void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len, char *reason)
+void handler_reply_unknown(struct handler_reply *out, const struct conf_queue *conf, const char *line, size_t len,
+    char *reason)
 {
 	char text[101], word[VERB_MAX + 1];
 	const char *names[VERBS], *near;
@@ -264,27 +308,27 @@ void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const
 	int written;
 
 	for (int v = 0; v < VERBS; v++)
-		if (mode == CONF_MODE_PERSISTENT || verbs[v].exec)
+		if (has_verb(conf, (enum handler_verb)v))
 			names[n++] = handler_verb_names[v];
 	snprintf(text, sizeof(text), "%.*s", (int)len, line);
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
 	near = nearest(word, names, n);
-	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s: %s",
-	    mode == CONF_MODE_PERSISTENT ? "OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG"
-	    : "RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS",
+	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s%s: %s",
+	    conf->emit.targets != NULL ? "EMIT, " : "", conf->mode == CONF_MODE_PERSISTENT
+	    ? "OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG" : "RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS",
 	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);
 	out->verb = VERB_FAIL;
 	out->delay_ms = -1;
 	out->class_len = 0;
 	out->ended = false;
+	out->emitted = NULL;
 	out->reason = reason;
 	out->reason_len = written >= HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN - 1 : (size_t)written;
 }
 
 bool handler_reply_is_like(const char *line, size_t len)
 {
-	enum handler_verb verb;
-	size_t word = find_verb(CONF_MODE_PERSISTENT, line, len, &verb), at = word + 1;
+	size_t word = word_length(line, len), at = word + 1;
 
 	while (at < len && line[at] >= '0' && line[at] <= '9')
 		at++;
@@ -297,7 +341,7 @@ const char *handler_reply_mistake(const char *line, size_t len)
 
 	while (word < len && line[word] != ' ')
 		word++;
-	for (int v = 0; v < VERBS; v++) {
+	for (int v = 0; v < VERB_EMIT; v++) {		/* an EMIT is no answer */
 		if (word != verbs[v].len || strncasecmp(line, handler_verb_names[v], word) != 0)
 			continue;
 		return memcmp(line, handler_verb_names[v], word) != 0 ? " (answers are in capitals)"

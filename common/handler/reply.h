@@ -11,7 +11,8 @@
  * The lines with which handlers of both modes reply (quredis-handler(7), REPLIES). reply.c has the table of verbs. A
  * persistent handler names a job by its token, after the verb; an exec handler has only one job, and no token.
  */
-enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_HOLD, VERB_BEAT, VERB_PROGRESS, VERB_LOG, VERBS };
+enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_HOLD, VERB_BEAT, VERB_PROGRESS, VERB_LOG,
+	VERB_EMIT, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
 #define HANDLER_TOKEN_LEN 16	/* digits of the token of a job (token.h); manuals call it its serial */
@@ -25,7 +26,7 @@ struct handler_reply {
 	const char *token;
 	enum handler_verb verb;
 	int percent;			/* PROGRESS: 0 to 100 */
-	int64_t delay_ms;		/* RETRY, HOLD; -1: no delay given */
+	int64_t delay_ms;		/* RETRY, HOLD, EMIT; -1: no delay given */
 	/* the error class that the handler names, class_len bytes, all of them allowed */
 	const char *class;
 	size_t class_len;		/* 0: none, at most HANDLER_CLASS_MAX */
@@ -34,6 +35,11 @@ struct handler_reply {
 	bool ended;
 	int signal;			/* ended: 0: by no signal */
 	int code;			/* ended: -1: no exit status */
+	/* EMIT: the name of a queue, of any form, and the bytes that follow the line, with a newline; -1: the line has
+	 * another form, so nobody knows what follows. reason is the line without the verb and the token */
+	const char *queue;
+	size_t queue_len;
+	int64_t length;
 	const char *reason;		/* RETRY, FAIL, REJECT, HOLD, PROGRESS, LOG: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */
@@ -43,6 +49,7 @@ struct handler_reply {
 	/* RETRY, FAIL, REJECT: what this job alone can have said on stderr, at most conf->stderr_tail bytes of it */
 	const char *stderr_tail;
 	size_t stderr_len;
+	struct handler_emissions *emitted;	/* OK: emit.h; NULL: nothing. The caller may take its contents */
 };
 
 enum handler_line {
@@ -69,11 +76,13 @@ static inline bool handler_verb_is_verdict(enum handler_verb verb)
  * Parses a line without its newline. A delay is a duration ("5s", "250ms") or plain seconds, capped at a year. *out is
  * defined only for a REPLY.
  */
-enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len);
+enum handler_line handler_reply_parse(struct handler_reply *out, const struct conf_queue *conf, const char *line,
+    size_t len);
 
-/* Makes an UNKNOWN line a failure of its job, whose reason names the verbs of this mode and the line. reason:
+/* Makes an UNKNOWN line a failure of its job, whose reason names the verbs of this queue and the line. reason:
  * HANDLER_REASON_SHOWN bytes. */
-void handler_reply_unknown(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len, char *reason);
+void handler_reply_unknown(struct handler_reply *out, const struct conf_queue *conf, const char *line, size_t len,
+    char *reason);
 /* A verb and a number: the line may be meant as an answer, or copied from one. */
 bool handler_reply_is_like(const char *line, size_t len);
 /* Why a line that a persistent handler wrote is no answer, if that is a usual mistake: " (…)"; "": it looks like no

@@ -264,6 +264,7 @@ static void reply_something(struct input *in)
 		{ "OK ", "\n" }, { "OK ", "\n" }, { "FAIL ", " no\n" }, { "RETRY ", " 5s later\n" }, { "RETRY ", "\n" },
 		{ "BEAT ", "\n" }, { "OK ", "" }, { "OK ", " requests served\n" }, { "OK ", "\r\n" }, { "ok ", "\n" },
 		{ "OK 0", "\n" }, { "FAIL ", "" }, { "OK ", "\nOK 0\n" },
+		{ "EMIT ", " one 5\nhel\no\n" }, { "EMIT ", " one 0 delay=1s\n\n" }, { "EMIT ", " one 9\nhello\n" }, { "EMIT ", " two 1\nx\n" },
 	};
 	unsigned which = input_below(in, nitems(forms));
 	char line[64];

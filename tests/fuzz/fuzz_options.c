@@ -179,18 +179,23 @@ static void shown(struct input *in)
 
 static void reply(struct input *in)
 {
-	enum conf_mode mode = input_byte(in) % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
+	static const struct conf_queue *targets[] = { NULL };
+	unsigned kind = input_byte(in);
+	const struct conf_queue conf = { .mode = kind % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC,
+		.emit.targets = kind / 2 % 2 == 0 ? NULL : targets };
 	const char *line = (const char *)in->at, *end = line + in->left;
 	char text[HANDLER_REASON_SHOWN + 16];
 	struct handler_reply r;
 
-	if (handler_reply_parse(&r, mode, line, in->left) != HANDLER_LINE_REPLY)
+	if (handler_reply_parse(&r, &conf, line, in->left) != HANDLER_LINE_REPLY)
 		return;
-	FUZZ_ASSERT(mode == CONF_MODE_EXEC ? r.token == NULL : r.token > line && r.token + HANDLER_TOKEN_LEN <= end);
+	FUZZ_ASSERT(conf.mode == CONF_MODE_EXEC ? r.token == NULL : r.token > line && r.token + HANDLER_TOKEN_LEN <= end);
 	handler_reply_describe(&r, text, sizeof(text));
 	FUZZ_ASSERT(strncmp(text, handler_verb_names[r.verb], strlen(handler_verb_names[r.verb])) == 0);
-	FUZZ_ASSERT(r.verb < VERBS && (mode == CONF_MODE_PERSISTENT || r.verb != VERB_OK) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
-	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY || r.verb == VERB_HOLD);
+	FUZZ_ASSERT(r.verb < VERBS && (conf.mode == CONF_MODE_PERSISTENT || r.verb != VERB_OK) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
+	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY || r.verb == VERB_HOLD || r.verb == VERB_EMIT);
+	FUZZ_ASSERT(r.verb != VERB_EMIT || (conf.emit.targets != NULL && r.length >= -1 && r.length <= 512 * 1024 * 1024 && r.emitted == NULL));
+	FUZZ_ASSERT(r.verb != VERB_EMIT || r.length == -1 || (r.queue_len > 0 && r.queue > line && r.queue + r.queue_len < end));
 	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= end);
 	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));
 	FUZZ_ASSERT(r.verb != VERB_PROGRESS || (r.percent >= 0 && r.percent <= 100));

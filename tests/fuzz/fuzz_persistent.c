@@ -31,7 +31,8 @@ static const char conf_file[] =
     "queues = ("
     " { name = \"one\"; handler = [\"/bin/true\"]; mode = \"persistent\"; kill_grace = \"0s\"; },"
     " { name = \"few\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 4; reply_fd = 5; max_duration = \"3s\"; kill_grace = \"2s\"; },"
-    " { name = \"many\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 64; recycle = { jobs = 90; rss = \"1G\"; age = \"1m\"; }; } );";
+    " { name = \"many\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 64; recycle = { jobs = 90; rss = \"1G\"; age = \"1m\"; };"
+    " emit = { queues = [\"one\"]; max = 2; max_bytes = \"1K\"; }; } );";
 
 struct job {
 	struct message message;		/* raw is owned */
@@ -207,6 +208,8 @@ static void take_replies(struct run *run)
 		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(run, &r));
 		FUZZ_ASSERT(r.duration_ms >= 0 && (r.stderr_len == 0 || r.stderr_tail != NULL) &&
 		    (int64_t)r.stderr_len <= run->conf->stderr_tail);
+		FUZZ_ASSERT(r.emitted == NULL || (r.verb == VERB_OK && r.emitted->n <= 2 && r.emitted->bytes.len <= 1024));
+		FUZZ_ASSERT(r.emitted == NULL || (r.emitted->n == 0) == (r.emitted->refused[0] != '\0'));
 		settle(run, &run->jobs[r.serial - 1]);
 		run->answered++;
 	}

@@ -12,7 +12,8 @@
 #define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
 
 static struct handler_reply reply;
-static enum conf_mode mode = CONF_MODE_PERSISTENT;
+static struct conf_queue conf = { .mode = CONF_MODE_PERSISTENT };
+static const struct conf_queue exec = { .mode = CONF_MODE_EXEC }, stays = { .mode = CONF_MODE_PERSISTENT };
 
 /* A number where the token of a job stands becomes a token, as lines with short numbers are easier to read. */
 static const char *with_token(const char *line)
@@ -21,7 +22,7 @@ static const char *with_token(const char *line)
 	size_t word = strcspn(line, " "), digits = line[word] == '\0' ? 0 : strspn(line + word + 1, "0123456789");
 	const char *behind = line + word + 1 + digits;
 
-	if (mode == CONF_MODE_EXEC || digits == 0 || digits > HANDLER_TOKEN_LEN || strchr(" \r", *behind) == NULL)
+	if (conf.mode == CONF_MODE_EXEC || digits == 0 || digits > HANDLER_TOKEN_LEN || strchr(" \r", *behind) == NULL)
 		return line;
 	snprintf(out, sizeof(out), "%.*s %0*llu%s", (int)word, line, HANDLER_TOKEN_LEN, strtoull(line + word + 1, NULL, 10), behind);
 	return out;
@@ -45,7 +46,7 @@ static enum handler_line parse(const char *short_line)
 	enum handler_line what;
 
 	memcpy(exact, line, len);
-	what = handler_reply_parse(&reply, mode, exact, len);
+	what = handler_reply_parse(&reply, &conf, exact, len);
 	if (what == HANDLER_LINE_REPLY) {
 		memcpy(reason, reply.reason, reply.reason_len);
 		reason[reply.reason_len] = '\0';
@@ -69,14 +70,14 @@ static void is(const char *line, enum handler_verb verb, uint64_t serial, int64_
 static int begin_persistent(void **state)
 {
 	(void)state;
-	mode = CONF_MODE_PERSISTENT;
+	conf.mode = CONF_MODE_PERSISTENT;
 	return 0;
 }
 
 static int begin_exec(void **state)
 {
 	(void)state;
-	mode = CONF_MODE_EXEC;
+	conf.mode = CONF_MODE_EXEC;
 	return 0;
 }
 
@@ -142,7 +143,7 @@ TEST(classes, begin_persistent)
 	static const char line[] = "FAIL 1234567890123456 class=smtp.Server:Gone_9-x away";
 	char longest[128];
 
-	assert_int_equal(handler_reply_parse(&reply, mode, line, strlen(line)), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &conf, line, strlen(line)), HANDLER_LINE_REPLY);
 	assert_memory_equal(reply.class, "smtp.Server:Gone_9-x", 20);
 	has_class("FAIL 1 class=a", "a", "");
 	has_class("FAIL 1 class=a  why class=b", "a", "why class=b");
@@ -163,7 +164,7 @@ TEST(classes, begin_persistent)
 	has_class(longest, most, "");
 	snprintf(longest, sizeof(longest), "FAIL 1 class=%sx", most);
 	has_class(longest, "", longest + strlen("FAIL 1 "));
-	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL 1234567890123456 class=a\0b", 31), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &conf, "FAIL 1234567890123456 class=a\0b", 31), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.class_len, 0);
 }
 
@@ -218,7 +219,7 @@ TEST(progress, begin_persistent)
 	for (size_t i = 0; i < nitems(bad); i++)
 		if (parse(bad[i]) != HANDLER_LINE_OUTPUT)
 			fail_msg("no output: %s", bad[i]);
-	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, "PROGRESS 7 of 9", 15), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &exec, "PROGRESS 7 of 9", 15), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.percent, 7);
 }
 
@@ -226,11 +227,11 @@ TEST(any_bytes_in_a_reason, begin_persistent)
 {
 	static const char line[] = "FAIL 1234567890123456 a\0b\xff %n\t\x1b[2J";
 
-	assert_int_equal(handler_reply_parse(&reply, mode, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &conf, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
 	assert_int_equal(token_of(&reply), 1234567890123456);
 	assert_int_equal(reply.reason_len, sizeof(line) - 1 - 22);
 	assert_memory_equal(reply.reason, line + 22, reply.reason_len);
-	assert_int_equal(handler_reply_parse(&reply, mode, "RETRY 1234567890123456 5\0s", 26), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &conf, "RETRY 1234567890123456 5\0s", 26), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.delay_ms, -1);
 }
 
@@ -246,8 +247,8 @@ TEST(no_replies, begin_persistent)
 	for (size_t i = 0; i < nitems(lines); i++)
 		if (parse(lines[i]) != HANDLER_LINE_OUTPUT)
 			fail_msg("no output: %s", lines[i]);
-	assert_int_equal(handler_reply_parse(&reply, mode, "OK 1234567890123456\0", 20), HANDLER_LINE_OUTPUT);
-	assert_int_equal(handler_reply_parse(&reply, mode, "OK\0001", 4), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, &conf, "OK 1234567890123456\0", 20), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, &conf, "OK\0001", 4), HANDLER_LINE_OUTPUT);
 }
 
 /* A verb of a later version, whose bytes may follow. */
@@ -260,11 +261,38 @@ TEST(unknown_verbs, begin_persistent)
 			fail_msg("not unknown: %s", lines[i]);
 }
 
+static const struct conf_queue *no_targets[] = { NULL };
+
+static void emits(const char *line, const char *queue, int64_t length, int64_t delay_ms)
+{
+	assert_int_equal(parse(line), HANDLER_LINE_REPLY);
+	if (reply.verb != VERB_EMIT || reply.queue_len != strlen(queue) || reply.length != length || reply.delay_ms != delay_ms)
+		fail_msg("%s: %zu %lld %lld", line, reply.queue_len, (long long)reply.length, (long long)reply.delay_ms);
+}
+
+TEST(emissions, begin_persistent)
+{
+	conf.emit.targets = no_targets;
+	emits("EMIT 1 mail 300", "mail", 300, -1);
+	emits("EMIT 1 mail 0\r", "mail", 0, -1);
+	emits("EMIT 1  mail   536870912  delay=250ms ", "mail", 536870912, 250);
+	emits("EMIT 1 mail 7 delay=30", "mail", 7, 30000);
+	emits("EMIT 1 mail", "mail", -1, -1);
+	emits("EMIT 1", "", -1, -1);
+	assert_int_equal(parse("EMIT mail 300"), HANDLER_LINE_OUTPUT);		/* of no job */
+	assert_int_equal(parse("DONE 1"), HANDLER_LINE_UNKNOWN);
+	conf.mode = CONF_MODE_EXEC;
+	emits("EMIT mail 300", "mail", 300, -1);
+	emits("EMIT 300", "300", -1, -1);
+	conf.emit.targets = NULL;
+	assert_int_equal(parse("EMIT mail 300"), HANDLER_LINE_UNKNOWN);
+}
+
 TEST(lines_of_the_log, begin_persistent)
 {
 	is("LOG 1", VERB_LOG, 1, -1, "");
 	is("LOG 1   indented class=a  ", VERB_LOG, 1, -1, "  indented class=a");
-	mode = CONF_MODE_EXEC;
+	conf.mode = CONF_MODE_EXEC;
 	assert_int_equal(parse("LOG text"), HANDLER_LINE_UNKNOWN);
 }
 
@@ -296,7 +324,7 @@ TEST(other_lines_of_exec, begin_exec)
 	for (size_t i = 0; i < nitems(output); i++)
 		if (parse(output[i]) != HANDLER_LINE_OUTPUT)
 			fail_msg("no output: %s", output[i]);
-	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL\0", 5), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, &conf, "FAIL\0", 5), HANDLER_LINE_OUTPUT);
 }
 
 /* ---- hostile lines ---- */
@@ -306,7 +334,7 @@ TEST(a_nul_does_not_end_a_reason)
 	static const char line[] = "FAIL 1234567890123456 class=A\0B no such user";
 	char text[HANDLER_REASON_SHOWN + 16], narrow[8];
 
-	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &stays, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.class_len, 0);
 	handler_reply_describe(&reply, text, sizeof(text));
 	assert_string_equal(text, "FAIL: class=A?B no such user");
@@ -322,15 +350,15 @@ TEST(a_line_of_a_mebibyte)
 
 	memset(line, 'x', len);
 	memcpy(line, "FAIL 1234567890123456 ", 22);
-	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, len), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &stays, line, len), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.reason_len, len - 22);
 	handler_reply_describe(&reply, text, sizeof(text));
 	assert_int_equal(strlen(text), strlen("FAIL: ") + HANDLER_REASON_SHOWN);
 	memset(line, 'A', len);
-	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, line, len), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, &exec, line, len), HANDLER_LINE_OUTPUT);
 	memset(line, '9', len);
 	memcpy(line, "RETRY ", 6);
-	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, line, len), HANDLER_LINE_REPLY);
+	assert_int_equal(handler_reply_parse(&reply, &exec, line, len), HANDLER_LINE_REPLY);
 	assert_int_equal(reply.delay_ms, YEAR_MS);
 	free(line);
 }
@@ -366,7 +394,7 @@ TEST(an_unknown_verb_is_a_failure)
 	char reason[HANDLER_REASON_SHOWN];
 	const char *line = "REJCT 1234567890123456 no mail";
 
-	handler_reply_unknown(&reply, CONF_MODE_PERSISTENT, line, strlen(line), reason);
+	handler_reply_unknown(&reply, &stays, line, strlen(line), reason);
 	assert_int_equal(reply.verb, VERB_FAIL);
 	assert_int_equal(reply.class_len, 0);
 	assert_string_equal(reply.reason, "unknown verb: expected OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG (did you mean REJECT?): "
@@ -384,7 +412,7 @@ TEST(random_lines)
 
 		for (uint32_t n = arc4random_uniform(7); n > 0; n--)
 			strcat(line, pieces[arc4random_uniform(nitems(pieces))]);
-		mode = round % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
+		conf.mode = round % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
 		if (parse(line) != HANDLER_LINE_REPLY)
 			continue;
 		assert_true(reply.delay_ms >= -1 && reply.delay_ms <= YEAR_MS);
