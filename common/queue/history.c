@@ -1,4 +1,7 @@
-/* The history of messages that are done: adds, trims and reads entries. The worker and the sweeper decide when. */
+/*
+ * The history of messages that are done: adds, trims and reads entries. The worker and the sweeper decide when. An entry
+ * is added with the acknowledgement of its message, so this file also sends that one with what the message emitted.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +11,9 @@
 #include "common/queue/notes.h"
 #include "common/queue/scripts.h"
 
-#define FIELDS 7		/* of an entry, as common/queue/scripts/done.lua expects them */
-#define FIRST (SCRIPT_ENTRY_ARGS + 6)	/* arguments before the entries, without those of the notes */
+#define FIELDS 7		/* of an entry, as common/queue/scripts/shared/history.lua expects them */
+
+#define FIRST_TARGET 3		/* place of the first target among KEYS of emit.lua, which counts from 1 */
 
 struct entry {
 	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[ENCODE_SHA1_SIZE];
@@ -72,6 +76,32 @@ static void fill(struct script_arg *args, const struct entry *e)
 	args[6] = (struct script_arg){ e->message, e->kept };
 }
 
+/* The arguments of common/queue/scripts/shared/history.lua. */
+struct history_room {
+	struct script_number keep, notes;
+};
+
+static size_t count_history_args(const struct queue_history *h)
+{
+	return 4 + h->nnotes + FIELDS * h->n;
+}
+
+static size_t history_args(const struct queue_owner *o, const struct queue_history *h, int64_t keep, const char *node,
+    struct history_room *room, struct script_arg *args)
+{
+	size_t n = 0;
+
+	args[n++] = script_number(&room->keep, keep);
+	args[n++] = script_string(o->incarnation);
+	args[n++] = script_string(node);
+	args[n++] = script_number(&room->notes, (int64_t)h->nnotes);
+	for (size_t i = 0; i < h->nnotes; i++)
+		args[n++] = script_string(h->notes[i]);
+	for (size_t i = 0; i < h->n; i++, n += FIELDS)
+		fill(args + n, &h->entries[i]);
+	return n;
+}
+
 /* Acknowledges a whole tray if nothing else has to be written. */
 static void acknowledge_tray(struct redis *r, const struct queue_owner *o, int tray)
 {
@@ -86,31 +116,82 @@ void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, 
     const struct queue_history *h, int64_t keep, const char *node)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->done, o->keys->notes };
-	size_t first = FIRST + h->nnotes;
 	struct script_arg *args;
 	const struct queue_entry all = { .raw = "", .len = 0, .at = QUEUE_ANYWHERE };
-	struct script_number moved, most, notes;
+	struct script_number moved;
 	struct script_entry room;
+	struct history_room more;
 	size_t n = 0;
 
 	if (one == NULL && h->n == 0 && h->nnotes == 0) {
 		acknowledge_tray(r, o, tray);
 		return;
 	}
-	args = alloc_zero(first + FIELDS * h->n, sizeof(*args));
+	args = alloc_zero(2 + SCRIPT_ENTRY_ARGS + count_history_args(h), sizeof(*args));
 	args[n++] = script_string(one == NULL ? "0" : "1");
 	n += script_entry(one == NULL ? &all : one, &room, args + n);
 	args[n++] = script_number(&moved, o->moved[tray]);
-	args[n++] = script_number(&most, keep);
-	args[n++] = script_string(o->incarnation);
-	args[n++] = script_string(node);
-	args[n++] = script_number(&notes, (int64_t)h->nnotes);
-	for (size_t i = 0; i < h->nnotes; i++)
-		args[FIRST + i] = script_string(h->notes[i]);
-	for (size_t i = 0; i < h->n; i++)
-		fill(args + first + FIELDS * i, &h->entries[i]);
-	queue_script(r, QUEUE_SCRIPT_done, h->nnotes > 0 ? 4 : 3, keys, first + FIELDS * h->n, args);
+	n += history_args(o, h, keep, node, &more, args + n);
+	queue_script(r, QUEUE_SCRIPT_done, h->nnotes > 0 ? 4 : 3, keys, n, args);
 	free(args);
+}
+
+/*
+ * Messages that follow each other in the same list are one push, so that a list of a thousand costs little more than a
+ * single one.
+ */
+struct put_numbers {
+	struct script_number target, delay, n;
+};
+
+static bool is_same_list(const struct queue_put *a, const struct queue_put *b)
+{
+	return a->target == b->target && a->delay_ms == 0 && b->delay_ms == 0;
+}
+
+static size_t put_args(const struct queue_put *puts, size_t nputs, struct put_numbers *room, struct script_arg *args)
+{
+	size_t n = 0;
+
+	for (size_t i = 0, k; i < nputs; i = k, room++) {
+		for (k = i + 1; k < nputs && is_same_list(&puts[i], &puts[k]); k++)
+			;
+		args[n++] = script_number(&room->target, FIRST_TARGET + (int64_t)puts[i].target);
+		args[n++] = puts[i].delay_ms == 0 ? script_string("") : script_number(&room->delay, puts[i].delay_ms);
+		args[n++] = script_number(&room->n, (int64_t)(k - i));
+		for (; i < k; i++)
+			args[n++] = (struct script_arg){ puts[i].data, puts[i].len };
+	}
+	return n;
+}
+
+void queue_history_emit(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
+    const struct queue_emitted *e, const struct queue_history *h, int64_t keep, const char *node)
+{
+	const char **keys = alloc_zero(FIRST_TARGET + 1 + e->ntargets, sizeof(*keys));
+	size_t most = 1 + SCRIPT_ENTRY_ARGS + 4 * e->nputs + count_history_args(h);
+	struct script_arg *args = alloc_zero(most, sizeof(*args));
+	struct put_numbers *numbers = alloc_zero(e->nputs, sizeof(*numbers));
+	struct script_number last;
+	struct script_entry room;
+	struct history_room more;
+	size_t n = script_entry(one, &room, args), nkeys = FIRST_TARGET - 1 + e->ntargets;
+
+	keys[0] = o->lease;
+	keys[1] = o->trays[tray];
+	memcpy(keys + 2, e->targets, e->ntargets * sizeof(*keys));
+	n += 1 + put_args(e->puts, e->nputs, numbers, args + n + 1);
+	args[SCRIPT_ENTRY_ARGS] = script_number(&last, (int64_t)n);
+	if (h->n + h->nnotes > 0) {
+		/* Redis checks the rights to a key even if a script does not use it. */
+		keys[nkeys++] = h->n > 0 ? o->keys->done : o->lease;
+		keys[nkeys++] = h->nnotes > 0 ? o->keys->notes : o->lease;
+		n += history_args(o, h, keep, node, &more, args + n);
+	}
+	queue_script(r, QUEUE_SCRIPT_emit, nkeys, keys, n, args);
+	free(keys);
+	free(args);
+	free(numbers);
 }
 
 void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t before_ms, int limit)

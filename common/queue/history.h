@@ -34,6 +34,29 @@ void queue_history_forget(struct queue_history *h, const struct message *m);
 void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
     const struct queue_history *h, int64_t keep, const char *node);
 
+/*
+ * The messages that the handler of a message has emitted. targets: the keys of the lists, and of the sets of delayed
+ * messages, each once. A put with a delay goes to a set, where equal messages would be one; the others go to a list, in
+ * this order.
+ */
+struct queue_emitted {
+	const char *const *targets;
+	size_t ntargets;
+	const struct queue_put {
+		size_t target;
+		int64_t delay_ms;	/* 0: none */
+		const char *data;
+		size_t len;
+	} *puts;
+	size_t nputs;
+};
+/*
+ * As queue_done_one(), and pushes what the message emitted: both or neither. The message counts as moved out of its
+ * tray (struct queue_owner). -> INTEGER as queue_history_done(); QUEUE_CANNOT_TELL
+ */
+void queue_history_emit(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
+    const struct queue_emitted *e, const struct queue_history *h, int64_t keep, const char *node);
+
 /* Removes the oldest entries, at most limit, that were done before before_ms by the clock of Redis. -> INTEGER entries
  * removed */
 void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t before_ms, int limit);

@@ -184,7 +184,8 @@ struct queue_owner {
 	char *lease;			/* key */
 	char *trays[QUEUE_TRAYS];	/* keys */
 	int64_t lease_ms;
-	/* messages that the owner moved out of the tray (retry, escape, hand-back), counted by answers */
+	/* messages that the owner moved out of the tray (retry, escape, hand-back, and done with what they emitted),
+	 * counted by answers */
 	int64_t moved[QUEUE_TRAYS];
 	/* this server refuses BRPOPLPUSH. Every new name finds out again, because the next server may have no BLMOVE */
 	bool blmove;

@@ -66,8 +66,7 @@ static bool refuses_command(enum redis_error_class class)
 	return class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_PERMISSION;
 }
 
-/* A missing right to a key names no command, and another command would not help. */
-static bool is_about_keys(const char *text)
+bool queue_refuses_key(const char *text)
 {
 	return strstr(text, "access") != NULL && strstr(text, "key") != NULL;
 }
@@ -77,7 +76,7 @@ enum command_name queue_refused_command(const char *text)
 	enum command_name command = command_name_refused(text);
 	struct script_location l;
 
-	if (command != COMMAND_UNNAMED || !refuses_command(redis_error_classify(text)) || is_about_keys(text) ||
+	if (command != COMMAND_UNNAMED || !refuses_command(redis_error_classify(text)) || queue_refuses_key(text) ||
 	    !locate(text, &l))
 		return command;
 	return command_in(l.line);
@@ -90,7 +89,7 @@ const char *queue_refusal_advice(const char *text, char room[QUEUE_ADVICE_SIZE])
 	char what[64];
 	struct script_location l;
 
-	if (!refuses_command(class) || is_about_keys(text))
+	if (!refuses_command(class) || queue_refuses_key(text))
 		return NULL;
 	if (command == COMMAND_SELECT)
 		return strcpy(room,

@@ -12,6 +12,8 @@
  */
 /* UNNAMED: the text refuses none, or it does not show which */
 enum command_name queue_refused_command(const char *text);
+/* The right to a key is missing: that names no command, and another command would not help. */
+bool queue_refuses_key(const char *text);
 
 #define QUEUE_ADVICE_SIZE 256
 /* NULL: it refuses no command, or does not show which */

@@ -10,6 +10,7 @@
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 #include "common/queue/admin.h"
+#include "common/queue/history.h"
 #include "common/queue/look.h"
 #include "common/queue/notes.h"
 #include "common/queue/schedules.h"
@@ -286,6 +287,16 @@ static void rehearse_schedules_forget(struct redis *r, struct rehearsal *h)
 	queue_schedules_forget(r, &h->keys, 0, 1, NULL, 0);
 }
 
+/* The rehearsal of a target tries its own keys. */
+static void rehearse_emit(struct redis *r, struct rehearsal *h)
+{
+	struct queue_history *none = queue_history_new(0);
+
+	queue_history_emit(r, &h->second, 0, &h->by_value, &(struct queue_emitted){ (const char *[]){ h->keys.ingress },
+	    1, &(struct queue_put){ .data = h->raw.data, .len = h->raw.len }, 1 }, none, 0, MESSAGE);
+	queue_history_free(none);
+}
+
 /* Redis checks the rights to a key even if it does not exist: a queue names none that it does not use. */
 static void rehearse_clear(struct redis *r, struct rehearsal *h)
 {
@@ -293,10 +304,9 @@ static void rehearse_clear(struct redis *r, struct rehearsal *h)
 	const char *throttle = (h->what & REHEARSE_THROTTLE) != 0 ? k->throttle : k->ingress,
 	    *schedules = (h->what & REHEARSE_SCHEDULES) != 0 ? k->schedules : k->ingress;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape,
-	    k->delayed, k->pushed, k->workers, k->log,
-	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes,
-	    throttle, schedules);
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed,
+	    k->pushed, k->workers, k->log, h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0],
+	    h->rescue, k->paused, k->notes, throttle, schedules);
 }
 
 static const struct step {
@@ -331,6 +341,8 @@ static const struct step {
 	{ "delay another", rehearse_delay, 0 },
 	{ "due push", rehearse_pushed, 0 },
 	{ "fetch another", rehearse_fetch, 0 },
+	{ "emit", rehearse_emit, REHEARSE_EMIT },
+	{ "fetch what was emitted", rehearse_fetch, REHEARSE_EMIT },
 	{ "escape unread", rehearse_too_large, 0 },
 	{ "done", rehearse_done, 0 },
 	{ "push another", rehearse_plant, 0 },
@@ -411,6 +423,8 @@ unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf,
 
 	if (q->rate.n > 0)
 		what |= REHEARSE_THROTTLE;
+	if (q->emit.queues != NULL)
+		what |= REHEARSE_EMIT;
 	for (size_t i = 0; i < conf->nschedules; i++)
 		if (strcmp(conf->schedules[i]->queue, q->name) == 0)
 			what |= REHEARSE_SCHEDULES;

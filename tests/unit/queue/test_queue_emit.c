@@ -1,0 +1,185 @@
+/* links: tests/unit/private_redis.c tests/unit/queue/moves_fixture.c */
+
+/* What a message emits, against a real server: it is pushed with the acknowledgement, or neither happens. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/base.h"
+#include "common/conf/conf.h"
+#include "common/queue/history.h"
+#include "tests/unit/queue/moves_fixture.h"
+#include "tests/unit/unit.h"
+
+static const char *const targets[] = { "i:thumbs", "quredis:of:i:delayed", "i:mail" };
+static const struct queue_put three[] = { { .target = 0, .data = "one", .len = 3 }, { .target = 0, .data = "t\0o", .len = 3 },
+	{ .target = 1, .delay_ms = 60000, .data = "later", .len = 5 }, { .target = 2, .data = "", .len = 0 } };
+static const struct queue_emitted emitted = { targets, 3, three, nitems(three) };
+
+static struct redis_reply emit_as(const struct queue_owner *o, const struct queue_entry *e, const struct queue_emitted *what)
+{
+	struct queue_history *none = queue_history_new(0);
+
+	queue_history_emit(&server.r, o, 0, e, what, none, 0, "n");
+	queue_history_free(none);
+	return private_redis_answer_or_error(&server);
+}
+
+static int64_t emit(void)
+{
+	return emit_as(&owner, &by_value, &emitted).integer;
+}
+
+static void put_message(void)
+{
+	REDIS(&server, "HSET " LEASE " quredis 1");
+	REDIS(&server, "PEXPIRE " LEASE " 30000");
+	moves_put(TRAY, RAW, RAW_LEN);
+}
+
+static void nothing_was_pushed(void)
+{
+	assert_int_equal(moves_count(TRAY), 1);
+	assert_int_equal(moves_count("quredis:of:i:delayed"), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i:thumbs i:mail"), 0);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS " LEASE " " TRAY), 0);
+}
+
+TEST(all_is_pushed_with_the_acknowledgement, moves_setup)
+{
+	struct redis_reply reply;
+
+	put_message();
+	assert_int_equal(emit(), 1);
+	assert_int_equal(moves_count(TRAY), 0);
+	reply = REDIS(&server, "LRANGE i:thumbs 0 -1");
+	assert_int_equal(reply.n, 2);
+	assert_string_equal(redis_element(&reply, 1).str, "one");	/* the one to be fetched first */
+	assert_memory_equal(redis_element(&reply, 0).str, "t\0o", 3);
+	assert_int_equal(moves_count("i:mail"), 1);
+	moves_assert_holds("delayed", "quredis:of:i:delayed", "later", 5);
+	assert_string_equal(REDIS(&server, "HGET " LEASE " " TRAY).str, "1");	/* a rollback brings it back to life */
+}
+
+TEST(the_second_execution_pushes_nothing, moves_setup)
+{
+	put_message();
+	assert_int_equal(emit(), 1);
+	assert_int_equal(emit(), 0);
+	assert_int_equal(moves_count("i:thumbs"), 2);
+	assert_int_equal(moves_count("i:mail"), 1);
+	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
+}
+
+TEST(a_lease_that_has_run_out_does_not_come_back, moves_setup)
+{
+	moves_put(TRAY, RAW, RAW_LEN);
+	assert_int_equal(emit(), 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " LEASE), 0);
+}
+
+TEST(of_equal_messages_one_goes, moves_setup)
+{
+	put_message();
+	moves_put(TRAY, RAW, RAW_LEN);
+	assert_int_equal(emit(), 1);
+	assert_int_equal(moves_count(TRAY), 1);
+	assert_int_equal(moves_count("i:thumbs"), 2);
+}
+
+TEST(a_target_of_another_type_undoes_the_others, moves_setup)
+{
+	put_message();
+	REDIS(&server, "SET i:mail text");
+	assert_string_equal(REDIS(&server, "GET i:mail").str, "text");
+	assert_non_null(strstr(emit_as(&owner, &by_value, &emitted).str, "WRONGTYPE"));
+	assert_int_equal(REDIS_INT(&server, "EXISTS i:thumbs"), 0);
+	assert_string_equal(REDIS(&server, "GET i:mail").str, "text");
+	REDIS(&server, "DEL i:mail");
+	nothing_was_pushed();
+}
+
+TEST(a_push_leaves_what_was_there, moves_setup)
+{
+	put_message();
+	REDIS(&server, "RPUSH i:thumbs before");
+	REDIS(&server, "SET i:mail text");
+	assert_int_equal(emit_as(&owner, &by_value, &emitted).type, REDIS_ERROR);
+	assert_int_equal(moves_count("i:thumbs"), 1);
+	assert_string_equal(REDIS(&server, "LINDEX i:thumbs 0").str, "before");
+	assert_int_equal(moves_count(TRAY), 1);
+}
+
+TEST(without_the_right_to_acknowledge_nothing_is_pushed, moves_setup)
+{
+	put_message();
+	REDIS(&server, "ACL SETUSER default -lrem");
+	assert_int_equal(emit_as(&owner, &by_value, &emitted).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +lrem");
+	nothing_was_pushed();
+}
+
+TEST(where_memory_is_full_nothing_happens, moves_setup)
+{
+	put_message();
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	assert_non_null(strstr(emit_as(&owner, &by_value, &emitted).str, "OOM"));
+	REDIS(&server, "CONFIG SET maxmemory 0");
+	nothing_was_pushed();
+	assert_int_equal(emit(), 1);
+}
+
+TEST(a_message_that_is_not_at_its_place_stays, moves_setup)
+{
+	struct queue_entry e = { .raw = RAW, .len = RAW_LEN, .at = -1, .of = 2 };
+
+	put_message();
+	assert_int_equal(emit_as(&owner, &e, &emitted).integer, QUEUE_CANNOT_TELL);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i:thumbs"), 0);
+	e.of = 1;
+	assert_int_equal(emit_as(&owner, &e, &emitted).integer, 1);
+	assert_int_equal(moves_count("i:thumbs"), 2);
+}
+
+/* As many as emit.max allows, each a push of its own or all of them in one. */
+TEST(the_largest_number, moves_setup)
+{
+	struct queue_put *puts = alloc_zero(CONF_EMIT_MAX, sizeof(*puts));
+	const struct queue_emitted many = { .targets = targets, .ntargets = 2, .puts = puts, .nputs = CONF_EMIT_MAX };
+	char (*text)[8] = alloc_zero(CONF_EMIT_MAX, sizeof(*text));
+
+	for (int delayed = 0; delayed < 2; delayed++) {
+		put_message();
+		for (size_t i = 0; i < CONF_EMIT_MAX; i++)
+			puts[i] = (struct queue_put){ .target = (size_t)delayed, .delay_ms = delayed, .data = text[i],
+				.len = (size_t)snprintf(text[i], sizeof(*text), "%zu", i) };
+		assert_int_equal(emit_as(&owner, &by_value, &many).integer, 1);
+		assert_int_equal(moves_count(targets[delayed]), CONF_EMIT_MAX);
+	}
+	put_message();
+	REDIS(&server, "DEL i:thumbs quredis:of:i:delayed");
+	REDIS(&server, "ACL SETUSER default -lrem");
+	assert_int_equal(emit_as(&owner, &by_value, &many).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +lrem");
+	assert_int_equal(moves_count(targets[1]), 0);
+	free(puts);
+	free(text);
+}
+
+TEST(the_history_has_the_message, moves_setup)
+{
+	struct queue_history *h = queue_history_new(1);
+
+	put_message();
+	queue_history_add(h, &message, 1764205200000, 12, 100);
+	queue_history_emit(&server.r, &owner, 0, &by_value, &emitted, h, 10, "n");
+	queue_history_free(h);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "XLEN quredis:of:i:done"), 1);
+	assert_int_equal(moves_count("i:thumbs"), 2);
+}
+
+int main(void)
+{
+	return unit_run(moves_setup_all, moves_teardown_all);
+}
