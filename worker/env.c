@@ -10,6 +10,26 @@
 
 #include "common/base/base.h"
 
+static size_t count_targets(const struct conf_queue *conf)
+{
+	size_t n = 0;
+
+	while (conf->emit.targets != NULL && conf->emit.targets[n] != NULL)
+		n++;
+	return n;
+}
+
+static void init_targets(struct env *env)
+{
+	size_t n = count_targets(env->conf);
+
+	if (n == 0)
+		return;
+	env->targets = alloc_zero(n, sizeof(*env->targets));
+	for (size_t i = 0; i < n; i++)
+		queue_keys_from_conf(&env->targets[i], env->child->conf, env->conf->emit.targets[i]);
+}
+
 struct env *env_new(const struct child *child)
 {
 	struct env *env = alloc_zero(1, sizeof(*env));
@@ -20,11 +40,15 @@ struct env *env_new(const struct child *child)
 	env->board = &child->board->queues[child->queue_index];
 	snprintf(env->name, sizeof(env->name), "%s/%d", env->conf->name, child->index);
 	queue_keys_from_conf(&env->keys, child->conf, env->conf);
+	init_targets(env);
 	return env;
 }
 
 void env_free(struct env *env)
 {
+	for (size_t i = 0; i < count_targets(env->conf); i++)
+		queue_keys_free(&env->targets[i]);
+	free(env->targets);
 	queue_keys_free(&env->keys);
 	free(env);
 }

@@ -16,6 +16,7 @@ struct env {
 	struct board_queue *board;	/* shared by all workers of the queue */
 	char name[QUEUE_NAME_MAX + 16];	/* "mail/2", for the log and for records */
 	struct queue_keys keys;
+	struct queue_keys *targets;	/* those of conf->emit.targets; NULL: none */
 };
 
 struct env *env_new(const struct child *child);		/* keeps child */

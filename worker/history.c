@@ -91,6 +91,16 @@ void history_done_one(struct worker *w, struct place p, const struct queue_entry
 	send_acknowledgement(w, p.tray, entry, h);
 }
 
+void history_emitted(struct worker *w, struct place p, const struct queue_entry *entry, const struct queue_emitted *e)
+{
+	struct queue_history *h = queue_history_new(1);
+
+	add_done(w, h, p);
+	queue_history_emit(&w->session.redis, &w->session.owner, p.tray, entry, e, h, w->env->conf->done.keep,
+	    w->env->child->conf->supervisor.node);
+	queue_history_free(h);
+}
+
 void history_answer(struct worker *w, const struct redis_reply *reply)
 {
 	bool failed = reply->integer == 2;

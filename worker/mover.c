@@ -6,8 +6,8 @@
  * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may
  * lie there again. So the lease in Redis counts the messages that left each tray alive, and owner.moved counts the
  * answers: as long as both counts are equal, Redis undid no such move. The script that acknowledges such a tray
- * compares them, and so does the worker at each renewal of the lease. Every other message that left a tray is done, and
- * may be deleted as often as it returns.
+ * compares them, and so does the worker at each renewal of the lease. Every other message that left a tray is done and
+ * emitted nothing, and may be deleted as often as it returns.
  */
 #include <stdlib.h>
 
@@ -75,7 +75,10 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 
 	switch (item->move) {
 	case MOVE_DONE:
-		history_done_one(w, p, &entry);
+		if (emit_any(item))
+			emit_send(w, p, &entry);
+		else
+			history_done_one(w, p, &entry);
 		break;
 	case MOVE_RETRY:
 	case MOVE_PUT_OFF:
@@ -271,6 +274,7 @@ static void claim_lost(struct worker *w, int tray, int n)
 void mover_gone(struct worker *w, struct place p)
 {
 	tray_gone(&w->trays, p);
+	emit_forget(w, p);
 	refusals_changed(w);
 }
 
@@ -306,6 +310,12 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 {
 	const struct item *item = tray_item(&w->trays, p);
 
+	if (emit_is_refused(item, reply)) {
+		tray_move_refused(&w->trays, p, false);
+		refusals_changed(w);
+		emit_fail(w, p, reply->str, now_ms);
+		return;
+	}
 	tray_move_refused(&w->trays, p, true);
 	note_refusal(w, reply, now_ms);
 	tray_move_sent(&w->trays, p, false);
@@ -377,12 +387,15 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 	} else {
 		count_moved(w, item);
 		cancel_moved(w, p);
+		if (item->move == MOVE_DONE && emit_any(item))
+			settle_pushed(w, p);
 		if (item->move == MOVE_HOLD)
 			hold_began(w, item, reply);
 	}
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
-	else if (reply->integer > 0)
+	/* if Redis undoes the push of what it emitted, a message that is done must run again, too */
+	if (reply->integer > 0 && (item->move != MOVE_DONE || emit_any(item)))
 		queue_owner_count_moved(&w->session.owner, p.tray);
 	if (reply->integer == QUEUE_MOVED_WITHOUT_RECORD && item->move == MOVE_ESCAPE)
 		mover_record_failed();

@@ -167,17 +167,6 @@ static void flush_jobs(struct worker *w)
 
 /* ---- answers ---- */
 
-static void settle_negative_answer(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms)
-{
-	struct handler_result result = { .end = HANDLER_EXITED, .code = r->ended ? r->code : -1,
-		.signal = r->ended ? r->signal : 0, .duration_ms = r->duration_ms,
-		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
-	struct failure f = { .result = &result };
-
-	verdict_of_reply(&f, r);
-	settle_failed(w, p, &f, now_ms);
-}
-
 static void forget_progress(struct worker *w)
 {
 	w->persistent.progress_serial = 0;
@@ -207,10 +196,8 @@ static void answered(struct worker *w, const struct handler_reply *r, int64_t no
 	slot_observe(w->env->slot, r->duration_ms);
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
-	else if (r->verb == VERB_OK)
-		settle_done(w, p, r->duration_ms);
 	else
-		settle_negative_answer(w, p, r, now_ms);
+		verdict_of_answer(w, p, r, now_ms);
 	tray_close(&w->trays, p.tray);
 }
 

@@ -339,7 +339,7 @@ void settle_failed(struct worker *w, struct place p, const struct failure *f, in
 	settle_failure(w, p, f, now_ms);
 }
 
-void settle_done(struct worker *w, struct place p, int64_t duration_ms)
+static void succeeded(struct worker *w, struct place p, int64_t duration_ms)
 {
 	struct message *m;
 
@@ -349,7 +349,39 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 		log_debug("message_done", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
 		    log_int("attempt", m->wrapper.attempts + 1), log_int("duration_ms", duration_ms));
 	}
+}
+
+static void mark_done(struct worker *w, struct place p, int64_t duration_ms)
+{
 	tray_done(&w->trays, p, w->env->conf->done.keep > 0 ? clock_realtime_ms() : 0, duration_ms);
+}
+
+void settle_done(struct worker *w, struct place p, int64_t duration_ms)
+{
+	succeeded(w, p, duration_ms);
+	mark_done(w, p, duration_ms);
+}
+
+/*
+ * Other messages of the tray are acknowledged together. This one goes alone, since it takes along what it emitted. The
+ * handler has answered; whether the attempt succeeded, the answer of Redis tells.
+ */
+void settle_emitted(struct worker *w, struct place p, const struct handler_result *r)
+{
+	struct outcome *o = tray_outcome(&w->trays, p);
+
+	answered(w, false);
+	mark_done(w, p, r->duration_ms);
+	o->emitted = handler_emissions_take(r->emitted);
+	o->code = r->code;
+	if (r->stderr_len > 0)
+		buffer_append(&o->stderr_tail, r->stderr_tail, r->stderr_len);
+	tray_move(&w->trays, p, MOVE_DONE);
+}
+
+void settle_pushed(struct worker *w, struct place p)
+{
+	succeeded(w, p, tray_item(&w->trays, p)->duration_ms);
 }
 
 static void end_unrunnable(struct worker *w, bool opened, const char *stage, const char *error)

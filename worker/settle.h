@@ -25,7 +25,9 @@ struct outcome {
 	struct record record;
 	char error_class[HANDLER_CLASS_MAX + 1];
 	char error_message[320];	/* also HOLD: its reason */
-	struct buffer stderr_tail;
+	struct buffer stderr_tail;	/* also DONE, with emitted */
+	struct handler_emissions *emitted;	/* DONE: pushed with the acknowledgement; owned. NULL: nothing */
+	int code;			/* emitted: the exit status of the handler; -1: it runs on */
 };
 
 struct failure {			/* why a message is not done */
@@ -51,6 +53,9 @@ struct failure {			/* why a message is not done */
  * stderr */
 void settle_last_words(struct worker *w, const char *stderr_tail, size_t len, int64_t now_ms);
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
+/* Takes the contents of r->emitted. */
+void settle_emitted(struct worker *w, struct place p, const struct handler_result *r);
+void settle_pushed(struct worker *w, struct place p);	/* Redis has pushed what it emitted */
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
 void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
@@ -97,6 +102,8 @@ bool verdict_is_broken(const struct persistent_end *e);
  * or restart: each handler may do so, or only this message may be the cause. A timeout is about its message.
  */
 bool verdict_is_mute(const struct worker *w, const struct persistent_end *e);
+/* An answer of a persistent handler. */
+void verdict_of_answer(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms);
 /* For a reply that does not mean done: sets verdict, class, text, words and delay of f. */
 void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 /* sets class, text, words and result of f; depends on its verdict */

@@ -211,6 +211,7 @@ static void free_item(struct trays *ts, struct item *item)
 		return;
 	buffer_free(&item->outcome->line);
 	buffer_free(&item->outcome->stderr_tail);
+	handler_emissions_free(item->outcome->emitted);
 	free(item->outcome);
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "worker/worker.h"
 
 #include "common/base/base.h"
@@ -183,6 +185,52 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	f->words_len = r->reason_len;
 }
 
+/* The message is done, and its handler emitted what r tells. */
+static void settle_emission(struct worker *w, struct place p, const struct handler_result *r, int64_t now_ms)
+{
+	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .class = emit_refused, .delay_ms = -1, .result = r };
+
+	if (emit_is_allowed(w, p, r->emitted, &f.words)) {
+		settle_emitted(w, p, r);
+		return;
+	}
+	f.words_len = strlen(f.words);
+	strlcpy(f.text, f.words, sizeof(f.text));
+	settle_failed(w, p, &f, now_ms);
+}
+
+/* What was emitted and is not pushed must not stay in memory until the next message. */
+static void drop_emitted(const struct handler_result *r)
+{
+	if (r->emitted != NULL)
+		handler_emissions_free(handler_emissions_take(r->emitted));
+}
+
+static void settle_reply(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms)
+{
+	struct handler_result result = { .end = HANDLER_EXITED, .code = r->ended ? r->code : -1,
+		.signal = r->ended ? r->signal : 0, .duration_ms = r->duration_ms,
+		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len, .emitted = r->emitted };
+	struct failure f = { .result = &result };
+
+	if (r->verb == VERB_OK) {
+		settle_emission(w, p, &result, now_ms);
+		drop_emitted(&result);
+	} else {
+		verdict_of_reply(&f, r);
+		settle_failed(w, p, &f, now_ms);
+	}
+}
+
+/* Most answers are done and emit nothing. */
+void verdict_of_answer(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms)
+{
+	if (r->verb == VERB_OK && r->emitted == NULL)
+		settle_done(w, p, r->duration_ms);
+	else
+		settle_reply(w, p, r, now_ms);
+}
+
 static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
 {
 	if (result->end == HANDLER_EXITED && result->code >= 0)
@@ -292,12 +340,16 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 	} else if (result->end == HANDLER_EXITED && result->verdict != NULL) {
 		settle_replied(w, p, result, now_ms);
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
-		settle_done(w, p, result->duration_ms);
+		if (result->emitted == NULL)
+			settle_done(w, p, result->duration_ms);
+		else
+			settle_emission(w, p, result, now_ms);
 	} else if (cannot_start(w, p, result, &why)) {
 		settle_broken(w, p, result, &why, now_ms);
 	} else {
 		settle_failed_run(w, p, result, now_ms);
 	}
 	buffer_free(&why);
+	drop_emitted(result);
 	tray_close(&w->trays, p.tray);
 }

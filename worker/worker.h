@@ -7,6 +7,7 @@
 #include "worker/adopt.h"
 #include "worker/breaker.h"
 #include "worker/cancel.h"
+#include "worker/emit.h"
 #include "worker/env.h"
 #include "worker/errors.h"
 #include "worker/evidence.h"
@@ -52,6 +53,7 @@
  *	cancel		ends messages that an operator has cancelled
  *	expiry		keeps a message that has waited longer than its TTL from starting
  *	settle		verdict.c: what the end of a handler means; settle.c: which move the message gets
+ *	emit		what a handler emits: whether its message may push it, and the push
  *	mover		sends the moves, and sends them again until Redis answers
  *	history		acknowledges messages that are done, and writes the history of the queue
  *	breaker		the circuit breaker of the queue, shared by all its workers

@@ -9,6 +9,7 @@
 const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
 	{ "Cancelled", COUNT_CANCELLED },
 	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
+	{ "EmitRefused", -1 },
 	{ "HandlerExit", COUNT_HANDLER_EXIT },
 	{ "HandlerFail", COUNT_HANDLER_FAIL },
 	{ "HandlerSignal", COUNT_HANDLER_SIGNAL },

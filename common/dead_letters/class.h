@@ -11,7 +11,7 @@ struct dead_letter_class {
 	const char *name;
 	int counter;		/* enum counter; -1: no counter */
 };
-#define DEAD_LETTER_CLASSES 16
+#define DEAD_LETTER_CLASSES 17
 extern const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES];	/* sorted by name */
 
 bool dead_letters_class_is_own(const char *name);		/* one of these classes: a handler may not name it */

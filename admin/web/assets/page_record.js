@@ -17,6 +17,7 @@ const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "at
 
 const MEANS = {
 	Cancelled: "An operator ended its run. The error says who.",
+	EmitRefused: "The handler emitted what the configuration or Redis refuses. The error says which.",
 	HandlerExit: "The handler ended with an exit status other than 0, and no attempt was left.",
 	HandlerFail: "The handler reported that it failed (FAIL), and no attempt was left.",
 	HandlerSignal: "A signal killed the handler.",

@@ -79,6 +79,38 @@ void history_answer(struct worker *worker, const struct redis_reply *reply)
 	(void)worker, (void)reply;
 }
 
+bool emit_any(const struct item *item)
+{
+	(void)item;
+	return false;
+}
+
+bool emit_is_refused(const struct item *item, const struct redis_reply *reply)
+{
+	(void)item, (void)reply;
+	return false;
+}
+
+void emit_forget(struct worker *worker, struct place p)
+{
+	(void)worker, (void)p;
+}
+
+void emit_send(struct worker *worker, struct place p, const struct queue_entry *entry)
+{
+	(void)worker, (void)p, (void)entry;
+}
+
+void settle_pushed(struct worker *worker, struct place p)
+{
+	(void)worker, (void)p;
+}
+
+void emit_fail(struct worker *worker, struct place p, const char *error, int64_t now_ms)
+{
+	(void)worker, (void)p, (void)error, (void)now_ms;
+}
+
 /* ---- */
 
 int adopt_fixture_setup(void **state)
