@@ -199,7 +199,7 @@ static void settle_emission(struct worker *w, struct place p, const struct handl
 	settle_failed(w, p, &f, now_ms);
 }
 
-/* What was emitted and is not pushed must not stay in memory until the next message. */
+/* The handler keeps what was emitted until its next message, which may never come. */
 static void drop_emitted(const struct handler_result *r)
 {
 	if (r->emitted != NULL)

@@ -1,6 +1,7 @@
 /*
- * The history of messages that are done: adds, trims and reads entries. The worker and the sweeper decide when. An entry
- * is added with the acknowledgement of its message, so this file also sends that one with what the message emitted.
+ * The history of messages that are done: adds, trims and reads entries. The worker and the sweeper decide when. An
+ * entry is added with the acknowledgement of its message, so this file also sends that one with what the message
+ * emitted.
  */
 #include <stdlib.h>
 #include <string.h>

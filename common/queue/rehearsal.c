@@ -8,7 +8,6 @@
 #include "common/queue/rehearsal.h"
 
 #include "common/base/base.h"
-#include "common/conf/conf.h"
 #include "common/queue/admin.h"
 #include "common/queue/history.h"
 #include "common/queue/look.h"
@@ -415,20 +414,6 @@ static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct
 	free(ingress);
 	free(transit);
 	free(escaped);
-}
-
-unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf, const struct conf_queue *q)
-{
-	unsigned what = k->shared ? REHEARSE_NOTES : conf_queue_ages(conf, q) ? REHEARSE_AGES : 0;
-
-	if (q->rate.n > 0)
-		what |= REHEARSE_THROTTLE;
-	if (q->emit.queues != NULL)
-		what |= REHEARSE_EMIT;
-	for (size_t i = 0; i < conf->nschedules; i++)
-		if (strcmp(conf->schedules[i]->queue, q->name) == 0)
-			what |= REHEARSE_SCHEDULES;
-	return what;
 }
 
 size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, unsigned what)

@@ -129,7 +129,8 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
               queue("other", handler("cat >/dev/null"), workers=0),
               queue("short", handler("exit 1"), rate="100/1s", dead_letter={"ttl": "1s", "discard": True}),
               queue("kept", handler("exit 1"), dead_letter={"ttl": "1s", "archive": str(tmp)}),
-              queue("shared", handler("cat >/dev/null; exit 1"), shared=True)]
+              queue("shared", handler("cat >/dev/null; exit 1"), shared=True),
+              queue("split", handler("cat >/dev/null; printf 'EMIT other 4\\npart\\n' >&3"), reply_fd=3, emit={"queues": ["other"]})]
     d = quredisd(redis={"url": checked.url}, queues=queues, supervisor={"lease": "1s"}, health={"enabled": True, "interval": "1s"},
                  purge={"enabled": True, "interval": "1s"}, schedules=[{"name": "often", "queue": "mail", "every": "1s", "message": "ok", "overlap": False}])
 
@@ -144,7 +145,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     run("pause", "other")
     run("resume", "other")
     c.zadd("delayed:mail", {"added": 1})
-    for name in ("shared", "short", "kept"):
+    for name in ("shared", "short", "kept", "split"):
         c.lpush(f"ingress:{name}", "s")
     wait_for(lambda: {"large 2", "bad 2", "later 1", "added 1"} <= set(ledger.lines()) and c.llen("escape:mail") == 1 and c.llen("escape:shared") == 1, 30)
     c.rpush("transit:mail", "their")            # of another consumer that died
@@ -170,7 +171,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
                     ["purge", "mail", "transit", "--yes", "--force"]):
         run(*command)
     assert not [x for x in json.loads(d.quredis("doctor", "--json").out) if x["severity"] == "error"]
-    assert d.stop() == 0 and stray_keys(c, "mail", "shared", "other", "short", "kept") == ["test:undeclared"]
+    assert d.stop() == 0 and stray_keys(c, "mail", "shared", "other", "short", "kept", "split") == ["test:undeclared"]
     refused = {k.decode() for k in c.hkeys("test:undeclared")}
     assert refused and all(re.fullmatch("retry quredis:of:ingress:mail:delayed:apart:[0-9a-f]+", x) for x in refused), refused
     assert sorted(set(SCRIPTS.values()) - checked.ran - NOT_MET) == [], "scripts that did not run"
