@@ -156,10 +156,11 @@ def test_a_whole_batch_is_refused_once(redis, quredisd, handler, ledger):
     c.rename("ingress:mail", "aside")
     c.set("ingress:mail", "of another type")
     d.wait_event("redis_error", at="fetch")
+    waiting, began = c.llen("aside"), time.monotonic()
     c.rename("aside", "ingress:mail")
-    began = time.monotonic()
-    wait_for(lambda: len(ledger.lines()) == 300, 60, "all done")
+    wait_for(lambda: c.llen("ingress:mail") < waiting, 60, "the next fetch")
     assert time.monotonic() - began < 12
+    wait_for(lambda: len(ledger.lines()) == 300, 60, "all done")
 
 
 def test_a_tray_with_more_than_a_worker_ever_fetched(redis, redis_proxy, quredisd, handler, ledger):
