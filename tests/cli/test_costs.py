@@ -31,6 +31,7 @@ peek mail escape --text zzz
 peek mail ingress --text zzz
 operations
 peek mail transit --text zzz
+schedule
 stale
 stats
 top --once
