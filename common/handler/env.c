@@ -182,8 +182,8 @@ char *const *handler_env_for(struct handler_env *e, const struct handler_job *jo
 	const struct message_lineage *lineage = &job->message->wrapper.lineage;
 	char at[CLOCK_RFC3339_SIZE];
 	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
-	    strlen(schedule->name) +
-	    strlen(lineage->root) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE + size_of_facts(job->facts));
+	    strlen(schedule->name) + strlen(lineage->root) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE +
+	    size_of_facts(job->facts));
 
 	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
 	add_text(&w, "QUREDIS_ID=", id);

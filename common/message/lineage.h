@@ -6,9 +6,9 @@
 
 /*
  * Which message this one descends from, if a handler emitted it. It travels in the wrapper, through all attempts.
- * What has no wrapper is its own root: a message that no handler emitted, and one of a shared queue, through which a
- * circle of handlers so does not end. A wrapper has this or a schedule, never both, so its line keeps 40 bytes of room
- * even if every value is as long as it may be (test_lineage.c): for the name of a batch.
+ * A message without a wrapper is its own root: one that no handler emitted, and each of a shared queue. So max_depth
+ * does not end a circle of handlers through a shared queue. A wrapper has a lineage or a schedule, never both, so its
+ * line keeps 40 bytes of room even if every value is as long as it may be (test_lineage.c): for the name of a batch.
  */
 struct message_lineage {
 	int depth;		/* 1: the root's handler emitted it; 2: that of such a message …; 0: no handler did */

@@ -332,7 +332,7 @@ def every():
     }
 
 
-# What each peer needs: programs, modules of /usr/bin/python3, modules of Node below build/peers; and the command that installs it.
+# Peers need these programs, modules of /usr/bin/python3 and modules of Node below build/peers; and the command that installs them.
 NEEDS = {
     "sidekiq": (["sidekiq"], [], [], "apt-get install ruby-sidekiq"),
     "rq": (["rq"], ["rq"], [], "apt-get install python3-rq"),

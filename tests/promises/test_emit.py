@@ -267,17 +267,21 @@ def test_without_emit_it_is_an_unknown_verb(redis, mode, quredisd, handler):
 
 # ---- a handler that stays ----
 
-def test_two_jobs_emit_in_turns(redis, quredisd, handler, ledger):
-    """The first one is not done, so only the other one's is pushed."""
-    c = redis.client()
-    body = r"""
+TAKES_TWO = r"""
 import sys
-heads = []
+serials = []
 for n in range(2):
     head = sys.stdin.buffer.readline().split()
     sys.stdin.buffer.read(int(head[3]) + 1)
-    heads.append(head[1].decode())
-a, b = heads
+    serials.append(head[1].decode())
+a, b = serials
+"""
+
+
+def test_two_jobs_emit_in_turns(redis, quredisd, handler, ledger):
+    """The first one is not done, so only the other one's is pushed."""
+    c = redis.client()
+    body = TAKES_TWO + r"""
 print(f"EMIT {a} thumbs 2\na1\nEMIT {b} thumbs 2\nb1\nEMIT {a} thumbs 2\na2\nEMIT {b} thumbs 2\nb2\nREJECT {a}\nOK {b}", flush=True)
 sys.stdin.read()
 """
@@ -316,14 +320,7 @@ while head := sys.stdin.buffer.readline().split():
 def test_a_late_emission_without_its_newline_harms_no_other_job(redis, quredisd, handler):
     """The second job is in the middle of its own emissions."""
     c = redis.client()
-    body = r"""
-import sys
-serials = []
-for n in range(2):
-    head = sys.stdin.buffer.readline().split()
-    sys.stdin.buffer.read(int(head[3]) + 1)
-    serials.append(head[1].decode())
-a, b = serials
+    body = TAKES_TWO + r"""
 print(f"OK {a}\nEMIT {b} thumbs 2\nb1\nEMIT {a} thumbs 2\nabc\nEMIT {b} thumbs 2\nb2\nOK {b}", flush=True)
 sys.stdin.read()
 """

@@ -1,4 +1,4 @@
-/* What a handler emits, as it arrives: any bytes in any pieces, and each reason to refuse it. */
+/* A handler emits any bytes, which arrive in any pieces, and whatever there is a reason to refuse. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* links: tests/unit/private_redis.c tests/unit/queue/moves_fixture.c */
 
-/* What a message emits, against a real server: it is pushed with the acknowledgement, or neither happens. */
+/* A real Redis pushes what a message emits with its acknowledgement, or does neither. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
