@@ -52,6 +52,14 @@ SENTENCES = {
     "After a worker crashes, the messages that it had in flight run again: at most two batches, about `batch.time` (20 ms) of work; "
     "with `batch = { max = 1; }` one message.":
         ["kill_worker", "test_kill.py::test_workers_killed_at_random_under_load"],
+    "What a handler emits (`emit`) is pushed in the step that acknowledges its message: both or neither.":
+        ["test_emit.py::test_what_is_emitted_is_pushed_with_the_acknowledgement", "test_emit.py::test_other_verdicts_emit_nothing",
+         "test_emit.py::test_a_death_emits_nothing", "test_emit.py::test_a_target_of_another_type_fails_the_attempt",
+         "test_emit.py::test_where_memory_is_full_it_waits"],
+    "So it is pushed once for each message that is done, also if a worker, a connection or Redis dies at any point, and if the message runs twice; "
+    "not if Redis loses that step, as it may lose any acknowledged write: then the message is in its tray again (`tests/promises/test_emit.py`).":
+        ["test_emit.py::test_a_worker_that_dies_before_the_move_emits_once", "test_emit.py::test_a_lost_connection_emits_once",
+         "test_emit.py::test_a_message_that_another_process_took_emits_nothing"],
 }
 
 

@@ -15,7 +15,7 @@ from harness.queues import Queue, dumps
 READS = ["/api/v1/queues", "/api/v1/queue/health", "/api/v1/queue/stats", "/api/v1/queue/trend?queue=mail",
          "/api/v1/queue/messages?queue=mail&list=ingress", "/api/v1/queue/dlq?queue=mail",
          "/api/v1/queue/dlq/stats?queue=mail", "/api/v1/queue/dlq/record?queue=mail&id=1-1", "/api/v1/queue/done?queue=mail", "/api/v1/queue/stale", "/api/v1/operations", "/api/v1/supervisor",
-         "/api/v1/nodes", "/api/v1/doctor", "/api/v1/events", "/metrics"]
+         "/api/v1/nodes", "/api/v1/doctor", "/api/v1/schedules", "/api/v1/events", "/metrics"]
 PAUSE = "/api/v1/queue/pause?queue=mail"
 
 
