@@ -21,6 +21,7 @@ from harness.processes import become_subreaper, children_heed_signals, kill_and_
 from harness.queues import Queue
 from harness.sentinels import Watched
 from harness.terminal import Terminal
+from harness.waiting import PATIENCE
 
 TEST_LIMIT_S = 120
 LONG_S = 600        # a test that may take so long begins first
@@ -31,7 +32,7 @@ LEAVE_S = 12        # how long what a killed master left may take to vanish: kil
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "limit(seconds): how long this test may take (120)")
+    config.addinivalue_line("markers", "limit(seconds): how long this test may take (120) on a quiet machine")
     config.addinivalue_line("markers", "verdict: chance decides what is tried: one failure is enough (tests/run)")
     become_subreaper()
     children_heed_signals()
@@ -79,7 +80,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(autouse=True)
 def _limit(request):
     """No test hangs for ever."""
-    seconds = limit_of(request.node)
+    seconds = limit_of(request.node) * PATIENCE
 
     def expired(signum, frame):
         raise TimeoutError(f"the test took longer than {seconds} s")
