@@ -10,7 +10,7 @@ PATIENCE_S = 120 * max(1, LETTERS // 4000)      # while workers handle them all
 SHARE = 22683 / 40000
 CAUSE = "SMTPServerDisconnected exit 3: connection to # lost: 421"
 OTHERS = [("HandlerExit", "HTTP 404"), ("HandlerExit", "HTTP 503"), ("HandlerTimeout", "too slow"), ("Rejected", "no such user")]
-SWITCH = "if [ -e @TMP@/broken ]; then exit 3; fi; m=$(cat); echo \"$m\" >>@LEDGER@"
+SWITCH = "if [ -e @TMP@/broken ]; then exit 3; fi; read -r m || :; echo \"$m\" >>@LEDGER@"
 
 
 def fill(client, n=LETTERS, share=SHARE, name="mail"):

@@ -10,7 +10,7 @@ from harness.manual import access_lists
 
 pytestmark = pytest.mark.skipif(reach.REACH != "", reason="the users log in at the server itself")
 
-RUN = """m=$(cat)
+RUN = """read -r m || :
 echo "$m" >>@LEDGER@
 case $m in again*) [ $QUREDIS_ATTEMPT -gt 1 ] || exit 75;; fails*) exit 65;; esac"""
 SUFFIXES = ["paused", "delayed", "delayed:apart", "stats", "done", "sweeper", "notes", "aside", "rate:1", "workers", "scratch:x"]
