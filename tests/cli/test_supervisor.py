@@ -260,7 +260,8 @@ def test_scale(quredisd, redis, handler, tmp):
         assert r.code == 64 and ("whole number" in r.err or "option" in r.err), r.err
     r = d.quredis("scale", "mial", "2")
     assert r.code == 66 and "no such queue (did you mean mail?)" in r.err
-    assert d.quredis("scale", "other", "1000").code == 0 and d.quredis("scale", "other", "1").code == 0
+    assert d.quredis("scale", "other", "1000", "--dry-run").code == 0
+    assert d.quredis("scale", "other", "20").code == 0 and d.quredis("scale", "other", "1").code == 0
     assert d.stop() == 0
 
 
@@ -536,7 +537,7 @@ def test_run_on_a_dead_letter_that_does_not_exist(quredis, redis, ledger, tmp):
     q, records = letters_of(c)
     c.xadd(q.log, {"id": "invoice-2026-11-24", "error_class": "HandlerExit", "sha1": "0" * 40, "size": "1", "message": ""})
     conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
-    wrong = records[0][:-4] + ("0" if records[0][-4] != "0" else "1") + records[0][-3:]
+    wrong = next(one for digit in "0123456789" if (one := records[0][:-4] + digit + records[0][-3:]) not in records)
     for named, said in [("invoice-2026-11-25", "has no record or message invoice-2026-11-25 (did you mean invoice-2026-11-24?)"),
                         ("invoice", "has no record or message invoice (did you mean invoice-2026-11-24?)"),
                         ("something-else", "has no record or message something-else\n"), (wrong, f"has no record {wrong} (did you mean {records[0][:8]}"),

@@ -69,7 +69,8 @@ def test_ten_thousand_of_each(redis, quredisd, handler):
     wait_for(lambda: status(d, "mail")["counters"]["would_purge"] == N - N // 50 + 1000 + orphans, 60)
     wait_for(lambda: status(d, "kept")["counters"]["would_purge"] == len(few), 40)
     assert written(c) == digest
-    wait_for(lambda: len(d.events("orphan_would_be_removed")) == orphans + len(few), 40)      # a page is counted before its lines are logged
+    for event, lines in [("orphan_would_be_removed", orphans + len(few)), ("history_would_be_removed", N), ("message_would_escape", N - N // 50 + 1000)]:
+        wait_for(lambda: len(d.events(event)) == lines, 40)      # a page is counted before its lines are logged
     named = {(e["queue"], e["record"]) for e in d.events("orphan_would_be_removed")}
     entries = {(e["queue"], e["entry"], e["id"]) for e in d.events("history_would_be_removed")}
     messages = {e["id"] for e in d.events("message_would_escape")}

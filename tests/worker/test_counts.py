@@ -36,7 +36,7 @@ int main(void)
 # limits are a quarter or more above the dearest order that was measured, also on a busy machine.
 Mode = collections.namedtuple("Mode", "options pushed calls commands to_redis from_redis instructions")
 MODES = {
-    "exec": Mode({}, 400, 25, 2, 230, 150, 20_000),
+    "exec": Mode({}, 400, 25, 2.2, 230, 150, 20_000),
     "persistent": Mode({"mode": "persistent"}, 400, 6.5, 2.2, 200, 170, 8_500),
     "window": Mode({"mode": "persistent", "window": 64}, 4000, 0.8, 1.7, 160, 150, 5_200),
     "one": Mode({"mode": "persistent"}, 1, 12, 4.2, None, None, 21_500),
@@ -68,7 +68,7 @@ def run(client, n, at_once):
     for i in range(0, n, at_once):
         client.lpush("ingress:mail", *[b"%07d" % k + PAYLOAD for k in range(i, i + at_once)])
         before = figures(client) if i == 0 else before
-        wait_for(lambda: client.llen("ingress:mail") == 0, 60)
+        wait_for(lambda: client.llen("ingress:mail") == 0, 90)
         after = figures(client)
         wait_for(lambda: not anywhere(client, "mail"), 60)
     return [(b - a) / n for a, b in zip(before, after)]

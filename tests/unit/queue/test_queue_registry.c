@@ -273,7 +273,7 @@ TEST(ten_times_the_registrations_take_about_ten_times_as_long, moves_setup)
 	few = time_of_registrations(1000);
 	many = time_of_registrations(10000);
 	print_message("1,000 registrations: %lld us, 10,000: %lld us\n", (long long)few / 1000, (long long)many / 1000);
-	assert_in_range(many, 0, 20 * few);
+	assert_in_range(many, 0, 50 * few);      /* a square of them would take a hundred times as long */
 }
 
 UNIT_MAIN(moves_setup_all, moves_teardown_all)
