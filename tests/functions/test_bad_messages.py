@@ -59,7 +59,7 @@ def functions(quredisd, redis, tmp):
 @pytest.mark.parametrize("language, mode", MODES if SECONDS else [("php", ()), ("python", ("--isolate",))], ids=name_of)
 def test_bad_messages_between_good_ones(functions, language, mode):
     name = f"{language}-{name_of(mode)}"
-    f = functions((language, mode), max_attempts=1, kill_grace="1s", timeout="10s")
+    f = functions((language, mode), max_attempts=1, kill_grace="1s", timeout="3s" if SECONDS else "10s")
     messages = ["good 0"]
     for n, message in enumerate(BAD + HARMLESS):
         messages += [message, f"good {n + 1}"]
