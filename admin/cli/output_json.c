@@ -38,7 +38,7 @@ static json_t *cell_json(const struct cell *c)
 	case CELL_TIME:
 		return json_string(clock_rfc3339(c->value, stamp));
 	case CELL_JSON:
-		return json_incref(c->json);
+		return c->json == NULL ? json_null() : json_incref(c->json);
 	case CELL_FACTS:
 	case CELL_NONE:
 		break;

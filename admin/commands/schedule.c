@@ -90,6 +90,14 @@ static void show_later(struct admin *a, const json_t *next)
 	}
 }
 
+/* The supervisor refuses such a zone where it runs. This host may lack one that exists. */
+static void note_zone(const struct conf_schedule *c)
+{
+	if (c->cron != NULL && !cron_zone_exists(c->timezone))
+		admin_note("the next ticks of %s are not known: this host has no time zone \"%.64s\": correct "
+		    "timezone, or install tzdata (quredisd -t and quredis doctor check it)", c->name, c->timezone);
+}
+
 static void show_schedule(struct admin *a, const struct conf_schedule *c, const struct known *known, int64_t after_ms)
 {
 	char every[UNITS_SIZE], *times = c->cron != NULL ? alloc_string(c->cron) :
@@ -100,7 +108,7 @@ static void show_schedule(struct admin *a, const struct conf_schedule *c, const 
 
 	output_row(&a->output, (struct cell[nitems(columns)]){ cell_str(c->name), cell_str(c->queue), cell_str(times),
 	    cell_str(c->timezone), time_cell(known->is, r->pushed_ms),
-	    { .type = CELL_JSON, .json = json_array_size(next) == 0 ? NULL : next }, time_cell(first != -1, first),
+	    { .type = CELL_JSON, .json = next }, time_cell(first != -1, first),
 	    known->is ? cell_int(r->missed) : cell_none(), known->is ? cell_int(r->skipped) : cell_none(),
 	    time_cell(known->is, r->skipped_ms), cell_str(c->catch_up == CONF_CATCH_UP_ONE ? "one" : "none"),
 	    cell_bool(c->overlap), known->is_read ? cell_bool(known->is) : cell_none() });
@@ -169,6 +177,9 @@ int cmd_schedule(struct admin *a)
 	if (rc == 0)
 		rc = read_from(a, now_ms, &after_ms);
 	if (rc == 0) {
+		for (size_t i = 0; i < a->conf->nschedules; i++)
+			if (only == NULL || only == a->conf->schedules[i])
+				note_zone(a->conf->schedules[i]);
 		output_begin(&a->output, columns, nitems(columns));
 		for (size_t i = 0; i < a->conf->nschedules; i++)
 			if (only == NULL || only == a->conf->schedules[i])

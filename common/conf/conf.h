@@ -274,9 +274,9 @@ char *conf_absolute_path(const char *path);
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
  * filled in both cases and freed with conf_report_free().
  * path NULL: no file, environment and defaults only.
- * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users),
- * does not resolve run_as, and only warns of a password, certificate or key that cannot be read. A program that
- * executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls although
+ * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users,
+ * time zones), does not resolve run_as, and only warns of a password, certificate or key that cannot be read. A program
+ * that executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls although
  * redis.url has no TLS. CONF_LOOK, for a program that judges handlers of another process: CONF_INHERITS_OTHER holds.
  * CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a bad value has its default.
  */

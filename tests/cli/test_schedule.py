@@ -34,6 +34,21 @@ def test_the_ticks_that_come_need_no_supervisor(quredisd, handler):
     assert "2026-10-24T00:30:00.000Z" in away.out and "then 2026-10-25T00:30:00.000Z" in away.out
 
 
+def test_a_host_without_the_time_zone_knows_no_next_tick(quredisd, handler, tmp):
+    """Only quredis schedule says so: no other command needs the zone."""
+    d = quredisd(queues=[queue("db", handler("cat"))], schedules=[BERLIN, often()], start=False)
+    env = {"TZDIR": str(tmp / "nowhere")}
+    r = d.quredis("schedule", "--json", env=env)
+    night, other = json.loads(r.out)
+    assert r.code == 0 and night["next"] == [] and night["timezone"] == "Europe/Berlin" and len(other["next"]) == 3
+    assert r.err.count('next ticks of nightly are not known: this host has no time zone "Europe/Berlin"') == 1 and "often" not in r.err
+    table = d.quredis("schedule", "nightly", env=env)
+    assert table.code == 0 and "next ticks of nightly are not known" in table.err and "then" not in table.out
+    for words in ["ls"], ["schedule", "run", "nightly"]:
+        assert (done := d.quredis(*words, env=env)).code == 0 and done.err == "", done
+    assert (done := d.quredis("doctor", env=env)).code != 0 and 'the time zone "Europe/Berlin" is not known here' in done.out
+
+
 def test_what_redis_knows(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[often(overlap=False), BERLIN])
