@@ -276,9 +276,10 @@ char *conf_absolute_path(const char *path);
  * path NULL: no file, environment and defaults only.
  * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users,
  * time zones), does not resolve run_as, and only warns of a password, certificate or key that cannot be read. A program
- * that executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls although
- * redis.url has no TLS. CONF_LOOK, for a program that judges handlers of another process: CONF_INHERITS_OTHER holds.
- * CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a bad value has its default.
+ * that executes handlers loads without this flag. CONF_TLS, for an address of the command line: fills redis.tls
+ * although redis.url has no TLS. CONF_LOOK, for a program that judges handlers of another process:
+ * CONF_INHERITS_OTHER holds. CONF_DESPITE_ERRORS, for a command that needs only the control socket: never NULL; a bad
+ * value has its default.
  */
 #define CONF_LENIENT_HANDLERS 1u
 #define CONF_TLS 2u
