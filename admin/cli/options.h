@@ -41,8 +41,8 @@
 #define OPTION_WORKER	OPTION_BIT(24)
 #define OPTION_UNTIL	OPTION_BIT(25)
 /* dead_letters/filter.h */
-#define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | \
-    OPTION_UNTIL)
+#define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_ROOT | \
+    OPTION_SINCE | OPTION_UNTIL)
 #define OPTION_ANEW	OPTION_BIT(26)
 #define OPTION_PACE	(OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)
 #define OPTION_BIND	OPTION_BIT(27)
@@ -62,6 +62,7 @@
 #define OPTION_UNIQUE	OPTION_BIT(41)
 #define OPTION_FOR	OPTION_BIT(42)
 #define OPTION_NEXT	OPTION_BIT(43)
+#define OPTION_ROOT	OPTION_BIT(44)
 /* a push that needs more than LPUSH */
 #define OPTION_NOT_LPUSH (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT | OPTION_URGENT | OPTION_UNIQUE)
 
@@ -73,7 +74,7 @@ struct options {			/* strings point into argv */
 
 	const char *id, *from, *rate, *bind, *before, *at, *sort, *stop, *lang, *unique;
 	/* which dead letters; since: also which minutes of stats */
-	const char *class, *cause, *text, *exit_code, *worker, *since, *until;
+	const char *class, *cause, *text, *exit_code, *worker, *root, *since, *until;
 	int64_t count, max_failures, web_port, next;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms, for_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */

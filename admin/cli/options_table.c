@@ -63,6 +63,8 @@ const struct option_spec option_specs[] = {
 	  OPTION_IS_STRING, FIELD(exit_code), 0, 0, "an exit status from 0 to 255, such as 75" },
 	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node",
 	  OPTION_IS_STRING, FIELD(worker), 0, 0, "a worker or a node, such as web1" },
+	{ NO_LETTER(55), "root", "ID", OPTION_ROOT, "only of the tree of emitted messages that began with this one",
+	  OPTION_IS_STRING, FIELD(root), 0, 0, "the id of a message, such as order-17" },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0, NULL },
 	{ NO_LETTER(20), "canary", "N", OPTION_CANARY, "retry one first, or N, the others when they are done",
 	  OPTION_MAY_HAVE_NUMBER, FIELD(canary), 1, 1000, NULL },

@@ -18,6 +18,8 @@ static const struct column columns[] = {
 	{ "worker", NULL, COLUMN_NAME },
 	{ "node", NULL, COLUMN_NAME },
 	{ "sha1", NULL, COLUMN_NAME },
+	{ "root", NULL, COLUMN_NAME },
+	{ "depth", NULL, COLUMN_NAME },
 };
 
 struct listing {

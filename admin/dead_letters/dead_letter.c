@@ -39,6 +39,17 @@ bool dead_letter_is(const struct dead_letter *d, const char *field, const char *
 	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
 }
 
+/* Every value ends with a NUL: it is of a reply, or a copy. */
+struct record_brief dead_letter_brief(const struct dead_letter *d)
+{
+	struct record_brief brief = {0};
+
+	strlcpy(brief.id, d->record_id, sizeof(brief.id));
+	message_lineage_read(&brief.lineage, dead_letter_value(d, "root").data, dead_letter_value(d, "depth").data,
+	    dead_letter_value(d, "traceparent").data);
+	return brief;
+}
+
 /* True: a time as quredis writes it, so that JSON has the same bytes. */
 static bool is_time(const char *field, const struct queue_bytes *b, int64_t *ms)
 {

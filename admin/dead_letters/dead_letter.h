@@ -53,6 +53,9 @@ const struct queue_bytes *dead_letter_field(const struct dead_letter *d, const c
 struct queue_bytes dead_letter_value(const struct dead_letter *d, const char *name);
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value);
 
+/* Reads what a move must know. */
+struct record_brief dead_letter_brief(const struct dead_letter *d);
+
 /* Returns a field as a cell: a number if the field is numeric, CELL_NONE if it is empty. */
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field);
 

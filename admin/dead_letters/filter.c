@@ -66,6 +66,11 @@ static int parse_text(struct filter *f)
 	return parse_not_empty(f, "text", f->text);
 }
 
+static int parse_root(struct filter *f)
+{
+	return parse_not_empty(f, "root", f->root);
+}
+
 static int parse_cause(struct filter *f)
 {
 	char *cause = alloc_string(f->cause);
@@ -122,6 +127,13 @@ static bool worker_matches(const struct filter *f, const struct dead_letter *d)
 	    (worker.len == len || ((const char *)worker.data)[len] == '.');
 }
 
+/* The root itself has no field of that name: no handler emitted it. */
+static bool root_matches(const struct filter *f, const struct dead_letter *d)
+{
+	return dead_letter_value(d, "root").len > 0 ? dead_letter_is(d, "root", f->root) :
+	    dead_letter_is(d, "id", f->root);
+}
+
 /* ---- the table ---- */
 
 #define GIVEN(member) offsetof(struct filter, member)
@@ -139,6 +151,7 @@ static const struct filter_field {
 	{ OPTION_TEXT, OPTION(text), GIVEN(text), { "error_message", "stderr", "id" }, parse_text, text_matches },
 	{ OPTION_EXIT, OPTION(exit_code), GIVEN(exit_code), { "exit_code" }, parse_exit, exit_matches },
 	{ OPTION_WORKER, OPTION(worker), GIVEN(worker), { "worker" }, NULL, worker_matches },
+	{ OPTION_ROOT, OPTION(root), GIVEN(root), { "root", "id" }, parse_root, root_matches },
 	{ OPTION_SINCE, OPTION(since), GIVEN(since_given), { NULL }, parse_since, NULL },
 	{ OPTION_UNTIL, OPTION(until), GIVEN(until_given), { NULL }, parse_until, NULL },
 };

@@ -14,7 +14,7 @@
  */
 struct filter {
 	struct admin *a;
-	const char *class, *text, *worker, *exit_code;	/* views into the options; NULL: any */
+	const char *class, *text, *worker, *exit_code, *root;	/* views into the options; NULL: any */
 	/* the same, with one blank for each run of white space; owned */
 	const char *cause;
 	const char *since_given, *until_given;

@@ -19,6 +19,7 @@
 struct record_id {
 	STAILQ_ENTRY(record_id) next;
 	char id[RECORD_ID_SIZE];
+	struct message_lineage *lineage;	/* owned; NULL: as most, no handler emitted the message */
 };
 
 struct record_node {			/* the records of equal messages, oldest first; never empty */
@@ -60,6 +61,12 @@ void records_init(struct records *r)
 	*r = (struct records){ .next = "-" };
 }
 
+static void free_id(struct record_id *id)
+{
+	free(id->lineage);
+	free(id);
+}
+
 static void free_node(void *p)
 {
 	struct record_node *node = p;
@@ -67,7 +74,7 @@ static void free_node(void *p)
 
 	while ((id = STAILQ_FIRST(&node->ids)) != NULL) {
 		STAILQ_REMOVE_HEAD(&node->ids, next);
-		free(id);
+		free_id(id);
 	}
 	free(node);
 }
@@ -79,14 +86,18 @@ void records_free(struct records *r)
 	LIST_INIT(&r->nodes);
 }
 
-static void add_record(struct records *r, const char *id, const char *sha1)
+static void add_record(struct records *r, const struct record_row *row)
 {
 	struct record_node *node = alloc_zero(1, sizeof(*node)), **found;
 	struct record_id *record = alloc_zero(1, sizeof(*record));
 
-	strlcpy(node->sha1, sha1, sizeof(node->sha1));
+	strlcpy(node->sha1, row->sha1, sizeof(node->sha1));
 	STAILQ_INIT(&node->ids);
-	strlcpy(record->id, id, sizeof(record->id));
+	strlcpy(record->id, row->id, sizeof(record->id));
+	if (row->lineage.depth > 0) {
+		record->lineage = alloc_zero(1, sizeof(*record->lineage));
+		*record->lineage = row->lineage;
+	}
 	found = tsearch(node, &r->by_sha1, by_sha1);
 	if (found == NULL)
 		abort();	/* tsearch() fails only if memory is exhausted */
@@ -98,7 +109,7 @@ static void add_record(struct records *r, const char *id, const char *sha1)
 	r->n++;
 }
 
-static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+static bool take_oldest(struct records *r, const char *sha1, struct record_brief *oldest)
 {
 	struct record_node wanted, **found;
 	struct record_id *first;
@@ -109,9 +120,11 @@ static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_S
 		return false;
 	struct record_node *node = *found;
 	first = STAILQ_FIRST(&node->ids);
-	strlcpy(id, first->id, RECORD_ID_SIZE);
+	strlcpy(oldest->id, first->id, sizeof(oldest->id));
+	if (first->lineage != NULL)
+		oldest->lineage = *first->lineage;
 	STAILQ_REMOVE_HEAD(&node->ids, next);
-	free(first);
+	free_id(first);
 	r->n--;
 	if (STAILQ_EMPTY(&node->ids)) {
 		tdelete(node, &r->by_sha1, by_sha1);
@@ -121,38 +134,41 @@ static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_S
 	return true;
 }
 
+#define ROW (1 + nitems(row_fields))	/* answers for each record */
+static const char *const row_fields[] = { "sha1", "size", "root", "depth", "traceparent" };
+
 int records_page(struct admin *a, char next[RECORD_ID_SIZE],
-    void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg)
+    void (*f)(void *arg, const struct record_row *row), void *arg)
 {
-	static const char *const fields[] = { "sha1", "size" };
 	struct redis_reply reply;
 	int follow = 1;
 
 	if (next[0] == '\0')
 		return 0;
-	queue_log_fields(&a->redis, &a->keys, next, PAGE, fields, nitems(fields));
+	queue_log_fields(&a->redis, &a->keys, next, PAGE, row_fields, nitems(row_fields));
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-	for (size_t i = 0; i + 2 < reply.n; i += 3) {
-		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1),
-		    size = redis_element(&reply, i + 2);
+	for (size_t i = 0; i + ROW <= reply.n; i += ROW) {
+		struct record_row row = { .id = redis_element(&reply, i).str,
+			.sha1 = redis_element(&reply, i + 1).str, .size = redis_element(&reply, i + 2).str };
 
-		follow = record_id_next(id.str, next);
+		message_lineage_read(&row.lineage, redis_element(&reply, i + 3).str, redis_element(&reply, i + 4).str,
+		    redis_element(&reply, i + 5).str);
+		follow = record_id_next(row.id, next);
 		if (follow == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-		f(arg, id.str, sha1.str, size.str);
+		f(arg, &row);
 	}
 	if (follow == 0)
 		next[0] = '\0';
-	return reply.n < (size_t)PAGE * 3 ? 0 : follow;
+	return reply.n < PAGE * ROW ? 0 : follow;
 }
 
-static void keep_record(void *arg, const char *id, const char *sha1, const char *size)
+static void keep_record(void *arg, const struct record_row *row)
 {
-	(void)size;
-	add_record(arg, id, sha1);
+	add_record(arg, row);
 }
 
 static int read_on(struct admin *a, struct records *r)
@@ -182,10 +198,10 @@ void records_each(const struct records *r, void (*f)(void *arg, const char *id),
 				f(arg, id->id);
 }
 
-int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+int records_match(struct admin *a, struct records *r, const char *sha1, struct record_brief *found)
 {
-	id[0] = '\0';
-	while (!take_oldest(r, sha1, id)) {
+	*found = (struct record_brief){0};
+	while (!take_oldest(r, sha1, found)) {
 		if (r->at_end || r->n >= AHEAD_MAX)
 			return 0;
 		if (read_on(a, r) == -1)

@@ -17,6 +17,12 @@
  */
 #define RECORD_ID_SIZE QUEUE_RECORD_ID_SIZE
 
+/* A move must know so much of a record. */
+struct record_brief {
+	char id[RECORD_ID_SIZE];	/* "": the dead letter has no record */
+	struct message_lineage lineage;	/* escape holds the message without its wrapper, so only the record has it */
+};
+
 struct records {
 	void *by_sha1;		/* tsearch(3) tree of the records that were read and are not matched yet */
 	LIST_HEAD(, record_node) nodes;	/* the same records, for records_each() */
@@ -29,10 +35,10 @@ void records_init(struct records *r);
 void records_free(struct records *r);
 
 /*
- * Finds the oldest unmatched record of a message with this sha1, and removes it from the tree. Writes its id; "": there
+ * Finds the oldest unmatched record of a message with this sha1, and removes it from the tree. found->id is "" if there
  * is none. -1: error of Redis.
  */
-int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE]);
+int records_match(struct admin *a, struct records *r, const char *sha1, struct record_brief *found);
 
 /* Reads up to `most` further records. Sets at_end if they were the last ones. */
 int records_read_rest(struct admin *a, struct records *r, int64_t most);
@@ -43,8 +49,12 @@ void records_each(const struct records *r, void (*f)(void *arg, const char *id),
  * Reads a page of the log from `next` on ("-": from the oldest record), calls f for each record, and moves `next`
  * behind the page ("": none can follow). 1: there may be more; 0: that was the last page; -1: error of Redis
  */
+struct record_row {
+	const char *id, *sha1, *size;
+	struct message_lineage lineage;
+};
 int records_page(struct admin *a, char next[RECORD_ID_SIZE],
-    void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg);
+    void (*f)(void *arg, const struct record_row *row), void *arg);
 
 /* Writes the lowest id above this one. 0: this is the greatest of all, so no record follows; -1: not an id */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);

@@ -10,6 +10,7 @@
 #include "admin/dead_letters/take.h"
 
 #include "admin/dead_letters/dead_letter.h"
+#include "admin/dead_letters/records.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -19,11 +20,13 @@
 /* ---- back into ingress ---- */
 
 /*
- * A dead letter becomes a new message that waits from now on. In a shared queue a note keeps that time only for a
- * message with a ttl in its header, which could otherwise expire at once. A large message must have its sha1, because
- * others of the same size and ends may take its place, and the record would be deleted that belongs to another.
+ * A dead letter becomes a new message that waits from now on, at the depth that it had: a circle of handlers must end
+ * although its messages are retried. In a shared queue a note keeps that time only for a message with a ttl in its
+ * header, which could otherwise expire at once. A large message must have its sha1, because others of the same size and
+ * ends may take its place, and the record would be deleted that belongs to another.
  */
-void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id)
+void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms,
+    const struct record_brief *record)
 {
 	struct queue_entry e = entry_name(entry);
 	const struct queue_note *noted;
@@ -37,12 +40,14 @@ void take_append_redrive(struct admin *a, const struct list_entry *entry, int64_
 	w = m.wrapper;		/* empty, unless it escaped while the secret of its wrapper was lost */
 	if (!a->keys.shared || m.ttl_ms >= 0)
 		w.own_ms = w.redriven_ms = now_ms;
+	if (w.lineage.depth == 0)
+		w.lineage = record->lineage;
 	noted = queue_remember(&a->keys, &m, &w, &line, &note);
 	if (noted != NULL && entry_is_large(entry))
 		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
 	queue_redrive(&a->redis, &(struct queue_move){ .keys = &a->keys, .entry = &e,
 	    .change = &(struct queue_change){ &line, m.wrapper_len },
-	    .note = noted }, record_id[0] != '\0' ? record_id : NULL);
+	    .note = noted }, record->id[0] != '\0' ? record->id : NULL);
 	buffer_free(&line);
 }
 
@@ -78,20 +83,20 @@ static int find_again(struct admin *a, const struct list_entry *entry, const cha
  * Sends the move and takes its answer. If Redis cannot tell whether a large message is at its place, searches for it
  * from there on. moved: as queue_redrive() answers, but never QUEUE_CANNOT_TELL.
  */
-int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id,
-    int64_t *moved)
+int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms,
+    const struct record_brief *record, int64_t *moved)
 {
 	struct list_entry again;
 	int found = 1;
 
-	take_append_redrive(a, entry, now_ms, record_id);
+	take_append_redrive(a, entry, now_ms, record);
 	if (admin_integer(a, moved, a->keys.escape) == -1)
 		return -1;
 	for (int i = 0; i < LOOKS && *moved == QUEUE_CANNOT_TELL && found == 1; i++) {
-		found = find_again(a, entry, record_id, &again);
+		found = find_again(a, entry, record->id, &again);
 		if (found != 1)
 			break;
-		take_append_redrive(a, &again, now_ms, record_id);
+		take_append_redrive(a, &again, now_ms, record);
 		entry_free(&again);
 		if (admin_integer(a, moved, a->keys.escape) == -1)
 			return -1;
@@ -104,12 +109,12 @@ int take_redrive_placed(struct admin *a, const struct list_entry *entry, int64_t
 	return found == -1 ? -1 : 0;
 }
 
-int take_redrive(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved)
+int take_redrive(struct admin *a, const struct list_entry *entry, const struct record_brief *record, int64_t *moved)
 {
 	int64_t now_ms;
 
 	return admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1 ? -1 :
-	    take_redrive_placed(a, entry, now_ms, record_id, moved);
+	    take_redrive_placed(a, entry, now_ms, record, moved);
 }
 
 /* ---- for good ---- */

@@ -53,13 +53,13 @@ static void add_orphan(void *arg, const char *id)
  * check. */
 static int match_page(struct doctor *d, struct records *r, int64_t most, struct pairing *p)
 {
-	char id[RECORD_ID_SIZE];
+	struct record_brief found;
 	struct entries page;
 	int rc = entries_read(d->a, d->a->keys.escape, -1 - p->entries, true, most, &page);
 
 	for (size_t i = 0; i < page.n && rc != -1; i++) {
-		rc = records_match(d->a, r, page.all[i].sha1, id);
-		p->without += rc == 0 && id[0] == '\0';
+		rc = records_match(d->a, r, page.all[i].sha1, &found);
+		p->without += rc == 0 && found.id[0] == '\0';
 	}
 	p->entries += (int64_t)page.n;
 	if (rc != -1)

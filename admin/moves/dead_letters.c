@@ -54,13 +54,14 @@ static int check_operands(struct admin *a, const char *action)
 /* Returns 1; -1: it did not move, or an error. */
 static int retry_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
+	struct record_brief record = dead_letter_brief(d);
 	int64_t moved;
 
 	if (e == NULL)
 		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	if (a->options.dry_run)
 		return 1;
-	if (take_redrive(a, e, d->record_id, &moved) == -1)
+	if (take_redrive(a, e, &record, &moved) == -1)
 		return -1;
 	if (moved == -1)
 		return admin_fail(a, EX_NOINPUT, "%s is being archived", d->record_id);

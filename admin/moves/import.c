@@ -48,6 +48,7 @@ struct import {
 	char behind[POSITION_SIZE];
 	struct buffer bytes;			/* of the batch */
 	size_t ends[QUEUE_BATCH], n;
+	size_t message_at;			/* of the last message, behind its wrapper */
 	int64_t pushed, without_message;	/* without_message: lines of records that have lost their message */
 	struct progress progress;
 };
@@ -114,6 +115,22 @@ static void move_position(struct import *t)
 
 /* ---- a line ---- */
 
+/* Before the message, so that it keeps its depth: a circle of handlers must end although its messages are imported. */
+static void append_lineage(struct import *t, const json_t *object)
+{
+	const char *root = json_string_value(json_object_get(object, "root")),
+	    *traceparent = json_string_value(json_object_get(object, "traceparent"));
+	struct wrapper w = {0};
+	char depth[24];
+
+	snprintf(depth, sizeof(depth), "%" PRId64, (int64_t)json_integer_value(json_object_get(object, "depth")));
+	if (root != NULL && !t->a->keys.shared && !t->a->options.dry_run)
+		message_lineage_read(&w.lineage, root, depth, traceparent == NULL ? "" : traceparent);
+	if (w.lineage.depth > 0)
+		message_wrapper(&t->bytes, &t->a->keys.lines, &w);
+	t->message_at = t->bytes.len;
+}
+
 /*
  * Appends the message of the present line, and notes whether it names its record. Returns NULL, or why the line has
  * none. *none: its record has lost its message.
@@ -130,6 +147,7 @@ static const char *append_message(struct import *t, bool *none)
 	encoded = json_object_get(object, "message_base64");
 	*none = json_is_null(text) && encoded == NULL;
 	t->names_record = json_is_string(json_object_get(object, "record"));
+	append_lineage(t, object);
 	if (object == NULL)
 		why = line_is_cut(t) ? "the line is incomplete" : "not a line of JSON";
 	else if (json_is_string(text) == json_is_string(encoded) && !*none)
@@ -159,7 +177,7 @@ static int add_line(struct import *t)
 	bool none = false;
 	const char *why = append_message(t, &none);
 
-	if (why == NULL && q != NULL && t->bytes.len - before > (size_t)q->message_max)
+	if (why == NULL && q != NULL && t->bytes.len - t->message_at > (size_t)q->message_max)
 		why = "the message is larger than message_max of the queue: its workers would move it to escape unread";
 	if (why == NULL && !none) {
 		t->ends[t->n++] = t->bytes.len;
@@ -342,6 +360,8 @@ int cmd_dlq_import(struct admin *a)
 	interrupt_begin();
 	progress_begin(&t.progress, "dlq import", 0, 0);
 	rc = begin_import(&t, path);
+	if (rc == 0 && !a->options.dry_run && !a->keys.shared)
+		rc = admin_seals(a);
 	if (rc == 0)
 		rc = import_lines(&t);
 	progress_end(&t.progress);

@@ -19,7 +19,7 @@
 /* ---- escape: oldest first, from the right end ---- */
 
 /* The script finds a large message by its place, which is certain only when all moves before it are answered. */
-static int redrive_each(struct retry *t, const struct entries *oldest, char (*ids)[RECORD_ID_SIZE], int64_t now_ms)
+static int redrive_each(struct retry *t, const struct entries *oldest, const struct record_brief *of, int64_t now_ms)
 {
 	size_t unanswered = 0;
 	int64_t moved;
@@ -28,7 +28,7 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 		struct list_entry *e = &oldest->all[i];
 
 		if (!entry_is_large(e)) {
-			take_append_redrive(t->a, e, now_ms, ids[i]);
+			take_append_redrive(t->a, e, now_ms, &of[i]);
 			unanswered++;
 			continue;
 		}
@@ -36,7 +36,7 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 			return -1;
 		unanswered = 0;
 		e->at = -1 - t->claimed;
-		if (take_redrive_placed(t->a, e, now_ms, ids[i], &moved) == -1)
+		if (take_redrive_placed(t->a, e, now_ms, &of[i], &moved) == -1)
 			return -1;
 		retry_note_moved(t, moved);
 	}
@@ -44,27 +44,27 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 }
 
 /* A record has the sha1 of a message that a worker has read; of one above message_max it may have none. */
-static int match_record(struct admin *a, struct records *records, struct list_entry *e, char id[RECORD_ID_SIZE])
+static int match_record(struct admin *a, struct records *records, struct list_entry *e, struct record_brief *found)
 {
 	bool may_have_none = e->sha1[0] == '\0';
 
-	if (entries_sum(a, a->keys.escape, e) == -1 || records_match(a, records, e->sha1, id) == -1)
+	if (entries_sum(a, a->keys.escape, e) == -1 || records_match(a, records, e->sha1, found) == -1)
 		return -1;
-	return may_have_none && id[0] == '\0' ? records_match(a, records, "", id) : 0;
+	return may_have_none && found->id[0] == '\0' ? records_match(a, records, "", found) : 0;
 }
 
 int retry_redrive(struct retry *t, struct records *records, const struct entries *oldest)
 {
-	char (*ids)[RECORD_ID_SIZE] = alloc_zero(oldest->n, sizeof(*ids));
+	struct record_brief *of = alloc_zero(oldest->n, sizeof(*of));
 	int64_t now_ms;
 	int rc = admin_seals(t->a) == -1 ? -1 : admin_server_time(t->a, &now_ms);
 
 	/* Finds all records first, with a round trip each; then sends the moves of small messages in one write. */
 	for (size_t i = 0; rc == 0 && i < oldest->n; i++)
-		rc = match_record(t->a, records, &oldest->all[i], ids[i]);
+		rc = match_record(t->a, records, &oldest->all[i], &of[i]);
 	if (rc == 0)
-		rc = redrive_each(t, oldest, ids, now_ms);
-	free(ids);
+		rc = redrive_each(t, oldest, of, now_ms);
+	free(of);
 	return rc;
 }
 

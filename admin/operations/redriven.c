@@ -166,15 +166,15 @@ void redriven_add(struct redriven *r, struct record_sum sum, uint32_t cause_hash
 	fingerprints_add(&r->fingerprints, redriven_fingerprint(sum, fingerprint), cause_hash);
 }
 
-static void note_failed(void *arg, const char *id, const char *sha1, const char *size)
+static void note_failed(void *arg, const struct record_row *row)
 {
 	struct redriven *r = arg;
 
-	if (!redriven_has(r, (struct record_sum){ sha1, size }))
+	if (!redriven_has(r, (struct record_sum){ row->sha1, row->size }))
 		return;
 	if (r->failed++ == 0)
-		strlcpy(r->first, id, sizeof(r->first));
-	strlcpy(r->last, id, sizeof(r->last));
+		strlcpy(r->first, row->id, sizeof(r->first));
+	strlcpy(r->last, row->id, sizeof(r->last));
 }
 
 int redriven_look(struct admin *a, struct redriven *r)

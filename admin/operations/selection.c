@@ -43,6 +43,7 @@ static void add_selected(struct selection *s, const struct dead_letter *d)
 	strlcpy(one->size_text, dead_letter_value(d, "size").data, sizeof(one->size_text));
 	one->size = strtoull(one->size_text, NULL, 10);
 	strlcpy(one->record_id, d->record_id, sizeof(one->record_id));
+	one->lineage = dead_letter_brief(d).lineage;
 	if (sha1 != NULL && sha1->len == sizeof(one->sha1) - 1)
 		memcpy(one->sha1, sha1->data, sha1->len);
 	if (s->redriven != NULL)
@@ -66,8 +67,8 @@ static int read_record(void *arg, const struct dead_letter *d)
 /* Reads the next page. op->next is behind it then. */
 static int read_page(struct selection *s)
 {
-	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1", "size", CAUSE_FIELDS };
-	size_t n = filter_add_fields(s->filter, fields, s->redriven != NULL ? 2 + CAUSE_NFIELDS : 2);
+	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1", "size", "root", "depth", "traceparent", CAUSE_FIELDS };
+	size_t n = filter_add_fields(s->filter, fields, s->redriven != NULL ? 5 + CAUSE_NFIELDS : 5);
 	int rc = 1;
 
 	s->n = s->at = 0;
@@ -133,11 +134,12 @@ static int note_redriven(struct selection *s, const struct selected *one)
 /* moved: 1; 0: it is gone; -1: an archive has claimed it */
 static int move_entry(struct selection *s, const struct dead_letter *d, const struct list_entry *e, int64_t *moved)
 {
+	struct record_brief record = dead_letter_brief(d);
 	struct admin *a = s->op->a;
 	int rc;
 
 	if (s->retry)
-		return note_redriven(s, &s->page[s->at]) == -1 ? -1 : take_redrive(a, e, d->record_id, moved);
+		return note_redriven(s, &s->page[s->at]) == -1 ? -1 : take_redrive(a, e, &record, moved);
 	rc = take_delete(a, d, e);
 	*moved = rc == 1;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
@@ -236,6 +238,7 @@ static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms,
 		    .record_id = one->record_id };
 		if (s->retry) {
 			message_parse(&m, &s->op->a->keys.lines, "", 0);
+			w.lineage = one->lineage;
 			queue_remember(&s->op->a->keys, &m, &w, &taken[n].line, &note);
 			if (s->redriven != NULL)
 				redriven_add(s->redriven, sum_of(one), one->cause_hash);

@@ -11,6 +11,7 @@
 struct selected {
 	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE], size_text[24];
 	size_t size;
+	struct message_lineage lineage;	/* of the message */
 	int64_t before;			/* records before it */
 	uint32_t cause_hash;		/* redriven_cause_hash(); 0: the cause was not read */
 	int searches;

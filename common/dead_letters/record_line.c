@@ -58,7 +58,8 @@ bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
 
 /* ---- lines ---- */
 
-static const char *const number_fields[] = { "retry_count", "attempts", "crashes", "exit_code", "duration_ms", "size" };
+static const char *const number_fields[] = { "retry_count", "attempts", "crashes", "exit_code", "duration_ms", "depth",
+	"size" };
 
 bool record_field_is_number(const char *name)
 {

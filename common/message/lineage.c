@@ -30,3 +30,19 @@ void message_lineage_parse(struct message_lineage *l, const struct message_line 
 	strlcpy(l->root, root, sizeof(l->root));
 	message_traceparent_parse(l->traceparent, line, "traceparent");
 }
+
+void message_lineage_read(struct message_lineage *l, const char *root, const char *depth, const char *traceparent)
+{
+	struct message_line line;
+	struct buffer pairs = {0};
+
+	*l = (struct message_lineage){0};
+	if (root[0] == '\0' || depth[0] == '\0')
+		return;
+	buffer_format(&pairs, "root=%s depth=%s", root, depth);
+	if (traceparent[0] != '\0')
+		buffer_format(&pairs, " traceparent=%s", traceparent);
+	if (message_line_parse_pairs(&line, pairs.data, pairs.len) == 0)
+		message_lineage_parse(l, &line);
+	buffer_free(&pairs);
+}

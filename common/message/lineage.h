@@ -26,5 +26,7 @@ void message_lineage_append(struct buffer *out, const struct message_lineage *l)
 /* Reads them. Without them, or if a value has another form, which only another version writes: the message is its own
  * root. */
 void message_lineage_parse(struct message_lineage *l, const struct message_line *line);
+/* The same for the values of a record, which any program may have written; "": it has none. */
+void message_lineage_read(struct message_lineage *l, const char *root, const char *depth, const char *traceparent);
 
 #endif

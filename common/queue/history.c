@@ -12,13 +12,13 @@
 #include "common/queue/notes.h"
 #include "common/queue/scripts.h"
 
-#define FIELDS 7		/* of an entry, as common/queue/scripts/shared/history.lua expects them */
+#define FIELDS 9		/* of an entry, as common/queue/scripts/shared/history.lua expects them */
 
 #define FIRST_TARGET 3		/* place of the first target among KEYS of emit.lua, which counts from 1 */
 
 struct entry {
-	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[ENCODE_SHA1_SIZE];
-	struct script_number duration, attempts, size;
+	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[ENCODE_SHA1_SIZE], root[MESSAGE_ID_MAX + 1];
+	struct script_number duration, attempts, size, depth;
 	const char *message;
 	size_t kept;
 };
@@ -64,6 +64,8 @@ void queue_history_add(struct queue_history *h, struct message *m, int64_t finis
 	script_number(&e->duration, duration_ms);
 	script_number(&e->attempts, m->wrapper.attempts + 1);
 	script_number(&e->size, (int64_t)size);
+	memcpy(e->root, m->wrapper.lineage.root, sizeof(e->root));
+	script_number(&e->depth, m->wrapper.lineage.depth);
 }
 
 static void fill(struct script_arg *args, const struct entry *e)
@@ -75,6 +77,8 @@ static void fill(struct script_arg *args, const struct entry *e)
 	args[4] = script_string(e->sha1);
 	args[5] = script_string(e->size.text);
 	args[6] = (struct script_arg){ e->message, e->kept };
+	args[7] = script_string(e->root);
+	args[8] = script_string(e->depth.text);
 }
 
 /* The arguments of common/queue/scripts/shared/history.lua. */

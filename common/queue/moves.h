@@ -422,8 +422,9 @@ int queue_registered_parse(struct queue_keys *k, const char *prefix, const char 
 /* ---- records (queue/records.c) ---- */
 
 /*
- * The record of a dead letter (docs/design.md). Its id, request_id, sha1, size and message come from the message
- * itself, its retry_count from attempts. NULL strings are written as "".
+ * The record of a dead letter (docs/design.md). Its id, request_id, root, depth, traceparent, sha1, size and message
+ * come from the message itself, its retry_count from attempts. NULL strings are written as "". Only the record of a
+ * message that a handler emitted has root and depth, and only one that has a traceparent has that.
  */
 struct record {
 	const char *queue, *queue_from, *error_class, *error_message;
@@ -439,7 +440,7 @@ struct record {
 	/* a message of at most so many bytes is kept in the record; a longer one is left out */
 	size_t payload_max;
 };
-#define RECORD_FIELDS 21
+#define RECORD_FIELDS 24
 extern const char *const record_fields[RECORD_FIELDS];	/* names in the order they are written */
 
 #endif

@@ -5,7 +5,15 @@
 
 const char *const record_fields[RECORD_FIELDS] = { "id", "queue", "queue_from", "error_class", "error_message",
 	"failed_at", "retry_count", "attempts", "crashes", "exit_code", "signal", "stderr", "duration_ms", "node",
-	"worker", "handler", "first_failed_at", "request_id", "sha1", "size", "message" };
+	"worker", "handler", "first_failed_at", "request_id", "root", "depth", "traceparent", "sha1", "size",
+	"message" };
+
+/* Most messages have none of these, so a record does without. */
+static bool is_left_out(const char *field, const struct script_arg *value)
+{
+	return value->len == 0 &&
+	    (strcmp(field, "root") == 0 || strcmp(field, "depth") == 0 || strcmp(field, "traceparent") == 0);
+}
 
 static struct script_arg number_or_none(struct script_number *room, int64_t value)
 {
@@ -17,6 +25,8 @@ size_t queue_record_args(const struct record *record, struct message *m, struct 
 {
 	const char *original = m->raw + m->wrapper_len;
 	size_t size = m->raw_len - m->wrapper_len;
+	const struct message_lineage *lineage = &m->wrapper.lineage;
+	size_t n = 0;
 	int64_t first = record->first_failed_ms == 0 ? record->failed_at_ms : record->first_failed_ms;
 
 	message_digest(m, text->sha1);
@@ -39,14 +49,19 @@ size_t queue_record_args(const struct record *record, struct message *m, struct 
 		script_string(record->handler),
 		script_string(clock_rfc3339(first, text->first_failed_at)),
 		script_string(m->request_id),
+		script_string(lineage->root),
+		number_or_none(&text->numbers[6], lineage->depth > 0 ? lineage->depth : -1),
+		script_string(message_traceparent(m)),
 		script_string(text->sha1),
 		script_number(&text->numbers[5], (int64_t)size),
 		{ original, size <= record->payload_max ? size : 0 },
 	};
 
 	for (size_t i = 0; i < RECORD_FIELDS; i++) {
-		args[2 * i] = script_string(record_fields[i]);
-		args[2 * i + 1] = values[i];
+		if (is_left_out(record_fields[i], &values[i]))
+			continue;
+		args[n++] = script_string(record_fields[i]);
+		args[n++] = values[i];
 	}
-	return 2 * RECORD_FIELDS;
+	return n;
 }

@@ -21,18 +21,21 @@ static bool only_redis_knows(const struct script_arg *name)
 	return false;
 }
 
-static size_t unseen_record_args(const struct record *record, struct record_text *text, struct script_arg *args)
+static size_t unseen_record_args(const struct record *record, const struct message *head, struct record_text *text,
+    struct script_arg *args)
 {
 	const struct message_keys none = {0};
 	struct script_arg fields[2 * RECORD_FIELDS];
 	struct message unseen;
-	size_t n = 0;
+	size_t n = 0, all;
 
 	if (record == NULL)
 		return 0;
 	message_parse(&unseen, &none, "", 0);
-	queue_record_args(record, &unseen, text, fields);
-	for (size_t i = 0; i < 2 * RECORD_FIELDS; i += 2)
+	if (head != NULL)
+		unseen.wrapper.lineage = head->wrapper.lineage;
+	all = queue_record_args(record, &unseen, text, fields);
+	for (size_t i = 0; i < all; i += 2)
 		if (!only_redis_knows(&fields[i])) {
 			args[n++] = fields[i];
 			args[n++] = fields[i + 1];
@@ -61,7 +64,7 @@ void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int
 	args[n++] = script_number(&lease, o->lease_ms);
 	args[n++] = script_number(&most, limit);
 	n += head_args(head, &strip, args + n);
-	n += unseen_record_args(record, &text, args + n);
+	n += unseen_record_args(record, head, &text, args + n);
 	queue_script(r, QUEUE_SCRIPT_too_large, 4, keys, n, args);
 }
 
@@ -77,7 +80,7 @@ static void too_large_seen(struct redis *r, const char *const keys[4], int64_t l
 	args[n++] = script_number(&lease, lease_ms);
 	args[n++] = script_number(&most, limit);
 	args[n++] = script_number(&len, seen);
-	n += unseen_record_args(record, &text, args + n);
+	n += unseen_record_args(record, NULL, &text, args + n);
 	queue_script(r, QUEUE_SCRIPT_too_large_seen, 4, keys, n, args);
 }
 
@@ -105,6 +108,6 @@ void queue_too_large_first(struct redis *r, const struct queue_keys *k, const ch
 
 	args[n++] = script_number(&most, limit);
 	n += head_args(head, &strip, args + n);
-	n += unseen_record_args(record, &text, args + n);
+	n += unseen_record_args(record, head, &text, args + n);
 	queue_script(r, QUEUE_SCRIPT_too_large_first, 4, keys, n, args);
 }

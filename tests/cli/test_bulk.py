@@ -451,7 +451,7 @@ def test_dlq_show(quredis, redis):
     assert d["record"] == first and d["message_base64"] and d["exit_code"] == 3 and d["stderr"] == "one\ntwo\n"
     assert set(d) - {"record", "message_base64"} | {"message"} == set(
         "id queue queue_from error_class error_message failed_at retry_count attempts crashes exit_code signal stderr duration_ms "
-        "node worker handler first_failed_at request_id sha1 size message".split())
+        "node worker handler first_failed_at request_id root depth traceparent sha1 size message".split())
     d = json.loads(quredis("dlq", "show", "mail", "--json", f"sha1:{sha1(large)}").out)
     assert d["record"] == second and d["message"] == large.decode()
     out = quredis("dlq", "show", "mail", first).out

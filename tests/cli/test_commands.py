@@ -114,7 +114,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["nonsense"], "no command nonsense; quredis help lists them"),
     (["ls", "--formt"], "unknown option --formt; ls takes only the options of every command: quredis help options\n"),
     (["--formt", "stats"], "unknown option --formt; stats takes --since, and the options of every command: quredis help options\n"),
-    (["--formt", "dlq", "rm"], "unknown option --formt; dlq rm takes --class, --cause, --text, --exit, --worker, --all, --anew, "
+    (["--formt", "dlq", "rm"], "unknown option --formt; dlq rm takes --class, --cause, --text, --exit, --worker, --root, --all, --anew, "
      "--foreground, --no-wait, --since, --until, and"),
     (["--formt"], "unknown option --formt; the options of every command: quredis help options\n"),
     (["stats", "--sinec=1h"], "unknown option --sinec=1h (did you mean --since?)\n"),

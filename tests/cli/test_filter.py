@@ -9,11 +9,13 @@ from harness.program import run_quredis
 from harness.queues import Queue, dumps, strip
 
 CAUSES = [
-    {"error_class": "SMTPServerDisconnected", "error_message": "connection to 10.0.0.17 lost: 421", "worker": "web1.0000000000001234.0.1"},
+    {"error_class": "SMTPServerDisconnected", "error_message": "connection to 10.0.0.17 lost: 421", "worker": "web1.0000000000001234.0.1",
+     "root": "order-7", "depth": "1"},
     {"error_class": "HandlerExit", "error_message": "HTTP 404 for order 20261", "exit_code": "4", "worker": "web1.0000000000001234.1.1"},
     {"error_class": "HandlerExit", "error_message": "HTTP 503 for order 20262", "exit_code": "4", "worker": "web2.0000000000001234.0.1",
-     "stderr": "Traceback: BOOM\n"},
-    {"error_class": "HandlerSignal", "error_message": "killed", "exit_code": "", "signal": "SIGKILL", "worker": "web10.0000000000001234.0.1"},
+     "stderr": "Traceback: BOOM\n", "id": "order-7", "root": "order-8", "depth": "2"},
+    {"error_class": "HandlerSignal", "error_message": "killed", "exit_code": "", "signal": "SIGKILL", "worker": "web10.0000000000001234.0.1",
+     "id": "order-7"},
 ]
 ROUNDS = 30
 
@@ -42,6 +44,10 @@ def letters(redis):
     (["--worker", "web1"], {0, 1}),
     (["--worker", "web1.0000000000001234.1.1"], {1}),
     (["--worker", "web"], set()),
+    (["--root", "order-7"], {0, 3}),
+    (["--root", "order-7", "--exit", "3"], {0}),
+    (["--root", "order-8"], {2}),
+    (["--root", "order"], set()),
     (["--since", "1h30m"], {0, 1, 2, 3}),
     (["--until", "2026-01-01"], set()),
     (["--since", "1h", "--until", "0s", "--class", "HandlerSignal"], {3}),
@@ -104,7 +110,7 @@ def test_a_filter_that_makes_no_sense(quredis, letters, options, why):
 
 
 def test_a_filter_goes_with_all(quredis, letters):
-    for option in ("--class", "--cause", "--text", "--worker", "--since", "--until"):
+    for option in ("--class", "--cause", "--text", "--worker", "--root", "--since", "--until"):
         r = quredis("dlq", "retry", "mail", option, "1h", "1-1")
         assert r.code == 64 and f"{option} requires --all" in r.err
 

@@ -92,14 +92,17 @@ static void records(struct buffer *out, unsigned variant)
 
 static void log_page(struct buffer *out, unsigned variant)
 {
-	unsigned n = variant % 8;
+	static const char *const lineage[] = { "5", "order-7", "3", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" };
+	unsigned n = variant % 8, more = variant % 2 == 0 ? 0 : 4;
 	char id[RECORD_ID_SIZE];
 
-	fake_array(out, 2 * n);
+	fake_array(out, (2 + more) * n);
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(id, sizeof(id), "1700000000000-%u", i);
 		fake_text(out, id);
 		fake_text(out, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+		for (unsigned k = 0; k < more; k++)
+			fake_text(out, lineage[k]);
 	}
 }
 

@@ -5,6 +5,7 @@ import time
 
 from . import reach
 
+LINEAGE = "root depth traceparent".split()      # only the record of a message that a handler emitted has these
 FIELDS = ("id queue queue_from error_class error_message failed_at retry_count attempts crashes exit_code signal stderr "
           "duration_ms node worker handler first_failed_at request_id sha1 size message").split()
 
@@ -64,8 +65,8 @@ class Queue:
                   "duration_ms": "12", "node": "web1", "worker": f"{self.name}/0", "handler": "/bin/send",
                   "first_failed_at": "2026-11-20T14:31:07.123Z", "request_id": "", "sha1": sha1(message),
                   "size": str(len(message)), "message": message if len(message) <= payload_max else b"", **fields}
-        assert sorted(values) == sorted(FIELDS)
-        return self.client.xadd(self.log, {k: values[k] for k in FIELDS}, id=f"{at}-0" if at else "*").decode()
+        assert sorted(values.keys() - LINEAGE) == sorted(FIELDS)
+        return self.client.xadd(self.log, {k: values[k] for k in [*FIELDS[:-3], *LINEAGE, *FIELDS[-3:]] if k in values}, id=f"{at}-0" if at else "*").decode()
 
     def fetched(self, client_key=None):
         """All of ingress in the order in which a worker would fetch it."""

@@ -341,8 +341,8 @@ NONSENSE = [
         ("&all=", "all is empty"), ("&all=true&all=true", "more than once"), ("&id=1-1&class=a", "class requires all=true"),
         ("&all=true&klass=a", "did you mean class?"),
         ("&all=true&anew=1", "anew: expected true or false"), ("&all=true&anew=", "anew is empty"),
-        *((f"&all=true&{name}=", f"{name} is empty") for name in ("class", "cause", "text", "exit", "worker", "since", "until")),
-        *((f"&all=true&{name}=1&{name}=1", f"{name} occurs more than once") for name in ("class", "cause", "text", "exit", "worker", "since", "until")),
+        *((f"&all=true&{name}=", f"{name} is empty") for name in ("class", "cause", "text", "exit", "worker", "root", "since", "until")),
+        *((f"&all=true&{name}=1&{name}=1", f"{name} occurs more than once") for name in ("class", "cause", "text", "exit", "worker", "root", "since", "until")),
         *((f"&all=true&{name}={value}", "expected") for name in ("exit", "since", "until") for value in ("abc", "{}", "%ff", "-1", "99999999999999999999")))),
     *((f"queue/dlq/retry?queue=mail&all=true&{name}={value}", expected) for name, expected in (
         ("canary", "from 1 to 1000"), ("max_failures", "from 0 to"), ("rate", "such as 50/s"))

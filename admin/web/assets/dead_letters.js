@@ -6,7 +6,7 @@ const AGAIN_MOST = 200;
 const MORE_MOST = 1000;
 
 /** The parameters of a filter, as of the API and the command line. */
-export const FILTER = ["class", "cause", "text", "exit", "worker", "since", "until"];
+export const FILTER = ["class", "cause", "text", "exit", "worker", "root", "since", "until"];
 
 /** Record ids are times of Redis: "1795299885431-1". */
 function byId(a, b) {

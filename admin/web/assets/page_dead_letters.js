@@ -17,7 +17,8 @@ const CAUSES_SHOWN = 8;
 const CAUSES_MORE = 5;		// with each click this many times as many
 const STATS_LEAST = 50, STATS_MOST = 1000;		// of classes, and of causes; the most is that of the API
 const TYPING_MS = 400;
-const MORE = [["since", "Since", "02:00, 1h30m"], ["until", "Until", "02:00, 10m"], ["exit", "Exit status", "3"], ["worker", "Worker or node", "web1"]];
+const MORE = [["since", "Since", "02:00, 1h30m"], ["until", "Until", "02:00, 10m"], ["exit", "Exit status", "3"], ["worker", "Worker or node", "web1"],
+	["root", "Root", "order-17"]];
 
 function errorOf(record) {
 	const value = field(record, "error_message");

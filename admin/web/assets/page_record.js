@@ -13,7 +13,7 @@ const EVERY_MS = 15000;
 const TIMES = new Set(["failed_at", "first_failed_at"]);
 const APART = new Set(["message", "stderr", "error_message", "error_class"]);
 const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "attempts", "retry_count", "crashes", "exit_code", "signal", "duration_ms",
-	"handler", "node", "worker", "request_id", "size", "sha1"];
+	"handler", "node", "worker", "request_id", "root", "depth", "traceparent", "size", "sha1"];
 
 const MEANS = {
 	Cancelled: "An operator ended its run. The error says who.",

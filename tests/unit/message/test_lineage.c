@@ -64,6 +64,28 @@ TEST(other_forms_are_no_lineage)
 	assert_string_equal(read_line("quredis/1 root=a depth=5 traceparent=x\n").traceparent, "");
 }
 
+/* Any program may have written a record. */
+TEST(values_of_a_record_are_read)
+{
+	static const char *const others[][3] = { { "", "5", "" }, { "a", "", "" }, { "a", "0", "" }, { "a", "1000001", "" }, { "-a", "1", "" },
+		{ "a depth=7", "1", "" }, { "a\n", "1", "" }, { "a", "1 root=b", "" } };
+	struct message_lineage l;
+
+	message_lineage_read(&l, "order-7", "3", PARENT);
+	assert_string_equal(l.root, "order-7");
+	assert_int_equal(l.depth, 3);
+	assert_string_equal(l.traceparent, PARENT);
+	message_lineage_read(&l, "order-7", "3", "");
+	assert_int_equal(l.depth, 3);
+	assert_string_equal(l.traceparent, "");
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		l.depth = 9;
+		message_lineage_read(&l, others[i][0], others[i][1], others[i][2]);
+		assert_int_equal(l.depth, 0);
+		assert_string_equal(l.root, "");
+	}
+}
+
 static struct message_failure longest_failure(void)
 {
 	struct message_failure f = { .at_ms = INT64_MAX, .exit_code = INT32_MAX };

@@ -156,13 +156,13 @@ TEST(large_ones_are_due_one_by_one, moves_setup)
 
 TEST(escape_keeps_the_producers_bytes_and_writes_the_record, moves_setup)
 {
-	static const char *const want[RECORD_FIELDS][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
+	static const char *const want[][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
 		{ "error_class", "HandlerExit" }, { "error_message", "said no" }, { "failed_at", "2023-11-14T22:13:20.123Z" },
 		{ "retry_count", "2" }, { "attempts", "3" }, { "crashes", "1" }, { "exit_code", "3" }, { "signal", "" },
 		{ "stderr", NULL }, { "duration_ms", "12" }, { "node", "n" }, { "worker", "n.00000000000000b0.4.1" },
 		{ "handler", "/bin/true" }, { "first_failed_at", "2023-11-14T22:13:20.123Z" }, { "request_id", "r.1" },
-		{ "sha1", NULL }, { "size", "40" }, { "message", "quredis/1 id=order-1 request_id=r.1\nbody" } };
-	const char *text = "quredis/1 w=00000000000000aa attempts=2\nquredis/1 id=order-1 request_id=r.1\nbody";
+		{ "root", "order-0" }, { "depth", "2" }, { "sha1", NULL }, { "size", "40" }, { "message", "quredis/1 id=order-1 request_id=r.1\nbody" } };
+	const char *text = "quredis/1 w=00000000000000aa attempts=2 root=order-0 depth=2\nquredis/1 id=order-1 request_id=r.1\nbody";
 	struct buffer raw = {0};
 	struct redis_reply entries, fields;
 	struct message m;
@@ -179,8 +179,8 @@ TEST(escape_keeps_the_producers_bytes_and_writes_the_record, moves_setup)
 	assert_int_equal(entries.n, 1);
 	fields = redis_element(&entries, 0);
 	fields = redis_element(&fields, 1);
-	assert_int_equal(fields.n, 2 * RECORD_FIELDS);
-	for (size_t i = 0; i < RECORD_FIELDS; i++) {
+	assert_int_equal(fields.n, 2 * nitems(want));
+	for (size_t i = 0; i < nitems(want); i++) {
 		struct redis_reply field = redis_element(&fields, 2 * i), value = redis_element(&fields, 2 * i + 1);
 
 		assert_string_equal(field.str, want[i][0]);
