@@ -104,6 +104,7 @@ struct conf_thresholds {
 
 /* A handler pushes further messages, with the acknowledgement of its own. */
 #define CONF_EMIT_MAX 5000		/* a script of Redis takes no more in one command */
+#define CONF_EMIT_BYTES_MAX (INT64_C(64) * 1024 * 1024)	/* the worker keeps them until the message is done */
 struct conf_emit {
 	char **queues;			/* names of the targets, NULL at the end; NULL: the handler emits nothing */
 	int max, max_depth;

@@ -184,7 +184,7 @@ static const struct conf_key queue_keys[] = {
 
 	KEY("emit.queues", STRINGS, emit.queues),
 	KEY("emit.max", INT, emit.max, .fallback = "1000", RANGE(1, CONF_EMIT_MAX)),
-	KEY("emit.max_bytes", SIZE, emit.max_bytes, .fallback = "16M", RANGE(KIB, 64 * MIB)),
+	KEY("emit.max_bytes", SIZE, emit.max_bytes, .fallback = "16M", RANGE(KIB, CONF_EMIT_BYTES_MAX)),
 	KEY("emit.max_depth", INT, emit.max_depth, .fallback = "16", RANGE(1, 1000000)),
 
 	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY)),

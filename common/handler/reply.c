@@ -19,7 +19,6 @@
 #define SIGNAL_IS "signal="
 #define CODE_IS "exit_code="
 #define EMIT_DELAY_IS "delay="
-#define EMIT_LENGTH_MAX (INT64_C(512) * 1024 * 1024)	/* Redis stores no longer message */
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
 /* A verb and its token may have these arguments, in this order. */
@@ -193,7 +192,7 @@ static bool parse_emission(struct handler_reply *out, const char *at, const char
 	out->queue = at;
 	out->queue_len = (size_t)(word_end - at);
 	at = skip_blanks(word_end, end);
-	if (out->queue_len == 0 || !parse_digits(&at, end, &length) || length > EMIT_LENGTH_MAX)
+	if (out->queue_len == 0 || !parse_digits(&at, end, &length) || length > CONF_EMIT_BYTES_MAX)
 		return false;
 	out->length = (int64_t)length;
 	if (at == end)

@@ -194,7 +194,7 @@ static void reply(struct input *in)
 	FUZZ_ASSERT(strncmp(text, handler_verb_names[r.verb], strlen(handler_verb_names[r.verb])) == 0);
 	FUZZ_ASSERT(r.verb < VERBS && (conf.mode == CONF_MODE_PERSISTENT || r.verb != VERB_OK) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
 	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY || r.verb == VERB_HOLD || r.verb == VERB_EMIT);
-	FUZZ_ASSERT(r.verb != VERB_EMIT || (conf.emit.targets != NULL && r.length >= -1 && r.length <= 512 * 1024 * 1024 && r.emitted == NULL));
+	FUZZ_ASSERT(r.verb != VERB_EMIT || (conf.emit.targets != NULL && r.length >= -1 && r.length <= CONF_EMIT_BYTES_MAX && r.emitted == NULL));
 	FUZZ_ASSERT(r.verb != VERB_EMIT || r.length == -1 || (r.queue_len > 0 && r.queue > line && r.queue + r.queue_len < end));
 	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= end);
 	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));

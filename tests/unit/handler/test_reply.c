@@ -275,8 +275,9 @@ TEST(emissions, begin_persistent)
 	conf.emit.targets = no_targets;
 	emits("EMIT 1 mail 300", "mail", 300, -1);
 	emits("EMIT 1 mail 0\r", "mail", 0, -1);
-	emits("EMIT 1  mail   536870912  delay=250ms ", "mail", 536870912, 250);
+	emits("EMIT 1  mail   67108864  delay=250ms ", "mail", CONF_EMIT_BYTES_MAX, 250);
 	emits("EMIT 1 mail 7 delay=30", "mail", 7, 30000);
+	emits("EMIT 1 mail 67108865", "mail", -1, -1);
 	emits("EMIT 1 mail", "mail", -1, -1);
 	emits("EMIT 1", "", -1, -1);
 	assert_int_equal(parse("EMIT mail 300"), HANDLER_LINE_OUTPUT);		/* of no job */
