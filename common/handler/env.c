@@ -3,6 +3,7 @@
  * or passes, the user's variables if the handler has another user, and the QUREDIS_ variables of the job. Nothing else
  * is passed, so neither NOTIFY_SOCKET nor credentials reach a handler.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,19 @@ static void set_configured(struct handler_env *e, char *const *env, char *const 
 	}
 }
 
+/* So that a library can refuse what the worker would refuse, while the handler can still say why. */
+static void set_emit(struct handler_env *e, const struct conf_emit *emit)
+{
+	struct buffer text = {0};
+
+	buffer_format(&text, "QUREDIS_EMIT=%d %" PRId64 " %d", emit->max, emit->max_bytes, emit->max_depth);
+	for (size_t i = 0; emit->targets[i] != NULL; i++)
+		buffer_format(&text, " %s=%" PRId64 "%s", emit->queues[i], (int64_t)emit->targets[i]->message_max,
+		    emit->targets[i]->shared ? ",shared" : "");
+	buffer_append(&text, "", 1);
+	set_variable(e, text.data);
+}
+
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited)
 {
 	*e = (struct handler_env){0};
@@ -104,6 +118,8 @@ void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char
 	set_variable(e, alloc_format("QUREDIS_QUEUE=%s", conf->name));
 	if (handler_has_reply_fd(conf))
 		set_variable(e, alloc_format("QUREDIS_REPLY_FD=%d", conf->reply_fd));
+	if (conf->emit.targets != NULL)
+		set_emit(e, &conf->emit);
 	set_passed(e, inherited);
 	if (conf->run_as.switch_user || conf->run_as.login != NULL)
 		set_user(e, &conf->run_as);

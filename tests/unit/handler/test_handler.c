@@ -200,6 +200,7 @@ TEST(environment, loop_begin, loop_end)
 	loop_run();
 	loop_exited_with(0);
 	variable("QUREDIS_QUEUE", "mail");
+	variable("QUREDIS_EMIT", NULL);
 	variable("QUREDIS_ID", "m-1");
 	variable("QUREDIS_ATTEMPT", "2");
 	variable("QUREDIS_MAX_ATTEMPTS", "5");
@@ -233,6 +234,19 @@ TEST(environment, loop_begin, loop_end)
 	variable("QUREDIS_SCHEDULE", NULL);
 	variable("QUREDIS_SCHEDULED_AT", NULL);
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+}
+
+TEST(limits_of_emit_are_in_the_environment, loop_begin, loop_end)
+{
+	static const struct conf_queue thumbs = { .message_max = 4096 }, old = { .shared = true };
+	const struct conf_queue *targets[] = { &thumbs, &old, NULL };
+	char one[] = "thumbs", two[] = "old", *names[] = { one, two, NULL };
+
+	loop.conf.emit = (struct conf_emit){ .queues = names, .targets = targets, .max = 10, .max_bytes = CONF_EMIT_BYTES_MAX, .max_depth = 16 };
+	loop_set_handler("/bin/cp", "/proc/self/environ", loop_file, NULL);
+	loop_run();
+	loop_exited_with(0);
+	variable("QUREDIS_EMIT", "10 67108864 16 thumbs=4096 old=0,shared");
 }
 
 static void has_0_to_2_only(void)
