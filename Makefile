@@ -6,6 +6,7 @@
 #   make dead-letters-soak  bounds of dead letters, 100,000 of them, on a machine that nobody else uses (DEAD_LETTERS_FAILURES= and so on)
 #   make operations-soak  retries and deletions of dead letters by a filter, with 40,000 of them (QUREDIS_TEST_DEAD_LETTERS=), on the command line and in a browser
 #   make functions        bad messages for functions in each language, then kill -9 at random for 60 s (FUNCTIONS_SECONDS=)
+#   make seats-soak       two supervisors and their workers die at random for ten minutes: never six of five messages run (SEATS_SECONDS=)
 #   make schedules-soak   five supervisors die at random for ten minutes, and the clock of Redis is set: no tick twice (SCHEDULES_SECONDS=)
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
@@ -365,6 +366,9 @@ operations-soak: all
 schedules-soak: all
 	SCHEDULES_SECONDS=$${SCHEDULES_SECONDS:-600} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_schedules_soak.py
 
+seats-soak: all
+	SEATS_SECONDS=$${SEATS_SECONDS:-600} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_seats.py -k never_six
+
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
 purge-soak: all
 	PURGE_MESSAGES=$${PURGE_MESSAGES:-1000000} PURGE_SLOW_US=$${PURGE_SLOW_US:-5000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/sweeper/test_purge.py
@@ -505,7 +509,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak layers print-folders writers
+.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

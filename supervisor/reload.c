@@ -233,11 +233,12 @@ static bool same_keys(const struct conf_queue *a, const struct conf_queue *b)
 	    strcmp(a->escape, b->escape) == 0;
 }
 
-/* Workers that stay count as having loaded their rate now: of the rates of several hosts the last one counts. */
+/* Workers that stay count as having loaded their limits now: of those of several hosts the last ones count. */
 static void publish_rate(struct board_queue *b, const struct conf_queue *old, const struct conf_queue *q,
     int64_t loaded_ms)
 {
-	if (old->rate.n != q->rate.n || old->rate.per_ms != q->rate.per_ms || old->burst != q->burst)
+	if (old->rate.n != q->rate.n || old->rate.per_ms != q->rate.per_ms || old->burst != q->burst ||
+	    old->max_in_flight != q->max_in_flight)
 		atomic_store(&b->master.rate_changed_ms, loaded_ms);
 	atomic_store(&b->master.rate_loaded_ms, loaded_ms);
 }

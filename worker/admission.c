@@ -155,7 +155,7 @@ bool admission_may_block(const struct worker *w, int n)
 /* A message in a tray waits for its start; or a fetch that does not block would bring messages that must wait. */
 static int64_t while_throttled(const struct worker *w)
 {
-	if (throttle_starts(w) > 0)
+	if (throttle_fetches(w) > 0)
 		return NO_HOLD;
 	if (tray_count(&w->trays, ITEM_WAITING) == 0 && (while_it_has_enough(w) != NO_HOLD ||
 	    after_too_few(w) != NO_HOLD || while_no_tray_is_empty(w) != NO_HOLD ||

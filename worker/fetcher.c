@@ -38,6 +38,8 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 
 	if (block > BLOCK_MAX_MS)
 		block = BLOCK_MAX_MS;
+	if (block > 0)
+		throttle_rests(w);	/* before the fetch: Redis reads nothing after it */
 	tray_ask(&w->trays, tray, n);
 	if (now_ms < w->fetcher.oom_until_ms)
 		for (int i = 0; i < n; i++)
@@ -49,8 +51,6 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 	for (int i = 0; i < n; i++)
 		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
 	w->fetcher.asked_us = w->now_us;
-	if (block > 0)
-		throttle_rests(w);
 	/* Redis answers this right behind the message, so the message does not wait for another round trip. */
 	if (block > 0 && w->fetcher.fetched_us != 0 && w->now_us - w->fetcher.fetched_us < RECENT_US)
 		ask_paused(w, now_ms + block + REDIS_TIMEOUT_MS);
@@ -60,10 +60,12 @@ static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 {
 	bool probe = breaker_until_ms(w->env->board) != 0;
 	enum worker_hold hold = admission_judge(w).hold;
-	int n, starts = throttle_starts(w);	/* 0: it may block without one, and asks when a message has come */
+	int n, starts = throttle_fetches(w);	/* 0: it may block without one, and asks when a message has come */
 
 	if (hold == WORKER_THROTTLED && tray_count(&w->trays, ITEM_WAITING) == 0)
 		throttle_ask(w, admission_count(w), true, now_ms);
+	if (hold == WORKER_THROTTLED)
+		throttle_await(w, now_ms);
 	if (hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
 		return;
 	pacing_probes(&w->pacing, probe);
@@ -140,7 +142,7 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays.tray[tray];
 	/* a fetch for starts that were given does not block: the messages were there */
-	bool given = throttle_starts(w) > 0 && throttle_starts(w) < INT_MAX,
+	bool given = throttle_fetches(w) > 0 && throttle_fetches(w) < INT_MAX,
 	    at_once = given || w->now_us - w->fetcher.asked_us < AT_ONCE_US,
 	    waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
 	int asked = t->asked;
@@ -230,7 +232,7 @@ static bool has_unblocked(struct redis *r)
 
 static void unblock_fetch(struct worker *w, int64_t now_ms)
 {
-	if (!tray_fetching(&w->trays) || admission_lets_work(w)) {
+	if ((!tray_fetching(&w->trays) && !throttle_blocks(w)) || admission_lets_work(w)) {
 		if (w->fetcher.unblocking != UNBLOCK_IDLE)
 			redis_close(&w->fetcher.unblock, NULL);
 		w->fetcher.unblocking = UNBLOCK_IDLE;
@@ -263,7 +265,7 @@ static void found_none(struct worker *w, int64_t now_ms)
 
 void fetcher_tick(struct worker *w, int64_t now_ms)
 {
-	if (throttle_found_none(&w->throttle))
+	if (throttle_found_none(w))
 		found_none(w, now_ms);
 	fetch_if_admitted(w, now_ms);
 	unblock_fetch(w, now_ms);

@@ -251,6 +251,8 @@ void starter_tick(struct worker *w, int64_t now_ms)
 		fence_announce(w);
 		w->starter.runner->start(w, now_ms);
 	}
+	if (waiting > 1 && throttle_keeps_one(w) && is_relievable(w))
+		settle_relieve(w, tray_next(&w->trays));	/* other workers may have a seat sooner */
 	if (pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us) && is_relievable(w))
 		relieve_slow(w, now_ms);
 }

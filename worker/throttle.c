@@ -1,5 +1,8 @@
 /*
- * Keeps the rate of a queue: before messages start, the worker asks Redis for their starts (throttle.lua). An idle
+ * Keeps the limits of a queue. A message starts if both allow it: the worker takes seats first (seats.c), since it can
+ * give these back, and then asks for starts, for no more messages than it has seats.
+ *
+ * Of the rate: before messages start, the worker asks Redis for their starts (throttle.lua). An idle
  * worker blocks without one, and asks when a message has come. A worker that finds messages waiting asks first, and
  * fetches as many as it may start; if none may start, it sleeps until the time that Redis has told it, and the messages
  * stay in ingress. Starts that are given and not used in time are lost, as are those whose answer is lost, so that no
@@ -25,19 +28,10 @@ static bool has_rate(const struct worker *w)
 	return w->env->conf->rate.n > 0;
 }
 
-/* When this host loaded the rate of this worker last: a reload that did not change it keeps the worker. */
-static int64_t throttle_loaded_ms(const struct worker *w)
-{
-	struct queue_master *words = &w->env->board->master;
-	int64_t own_ms = w->env->child->conf->loaded_ms, last_ms = atomic_load(&words->rate_loaded_ms);
-
-	return last_ms > own_ms && atomic_load(&words->rate_changed_ms) <= own_ms ? last_ms : own_ms;
-}
-
 static void throttle_format(struct worker *w)
 {
 	struct queue_throttle_figures f = { .n = w->env->conf->rate.n, .per_ms = w->env->conf->rate.per_ms,
-	    .burst = w->env->conf->burst, .loaded_ms = throttle_loaded_ms(w) };
+	    .burst = w->env->conf->burst, .loaded_ms = env_limits_loaded_ms(w->env) };
 
 	if (w->throttle.loaded_ms == f.loaded_ms)
 		return;
@@ -49,6 +43,23 @@ static void throttle_format(struct worker *w)
 void throttle_init(struct worker *w)
 {
 	w->throttle.loaded_ms = -1;
+	seats_init(w);
+}
+
+void throttle_adopted(struct worker *w)
+{
+	seats_adopted(w);
+}
+
+void throttle_tick(struct worker *w, int64_t now_ms)
+{
+	seats_tick(w, now_ms);
+}
+
+int64_t throttle_deadline_ms(const struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	return seats_deadline_ms(w);
 }
 
 /* The answer may be lost with the starts in it. Asking again with the same appointment could start a message twice. */
@@ -57,26 +68,61 @@ void throttle_lost(struct worker *w)
 	w->throttle.asking = w->throttle.none_waits = false;
 	w->throttle.starts = 0;
 	w->throttle.appointment = w->throttle.at_ms = 0;
+	seats_lost(w);
 }
 
-int throttle_starts(const struct worker *w)
+static int starts_of_rate(const struct worker *w)
 {
 	if (!has_rate(w))
 		return INT_MAX;
 	return w->now_us - w->throttle.given_us <= GIVEN_FOR_US ? w->throttle.starts : 0;
 }
 
-int64_t throttle_next_ms(const struct worker *w, int64_t now_ms)
+int throttle_starts(const struct worker *w)
+{
+	int starts = starts_of_rate(w), seats = starts > 0 ? seats_free(w) : 0;
+
+	return starts < seats ? starts : seats;
+}
+
+int throttle_fetches(const struct worker *w)
+{
+	return seats_let_fetch(w) ? starts_of_rate(w) : 0;
+}
+
+static int64_t rate_next_ms(const struct worker *w, int64_t now_ms)
 {
 	return !w->throttle.asking && w->throttle.at_ms > now_ms ? w->throttle.at_ms : INT64_MAX;
 }
 
-void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms)
+int64_t throttle_next_ms(const struct worker *w, int64_t now_ms)
+{
+	int64_t rate_ms = rate_next_ms(w, now_ms);
+
+	return rate_ms != INT64_MAX || seats_free(w) > 0 ? rate_ms : seats_next_ms(w, now_ms);
+}
+
+void throttle_await(struct worker *w, int64_t now_ms)
+{
+	seats_await(w, now_ms);
+}
+
+bool throttle_keeps_one(const struct worker *w)
+{
+	return w->seats.refused;
+}
+
+bool throttle_blocks(const struct worker *w)
+{
+	return w->seats.blocking;
+}
+
+static void rate_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms)
 {
 	struct throttle *t = &w->throttle;
 	int64_t burst = w->env->conf->burst;
 
-	if (t->asking || now_ms < t->at_ms || !session_usable(w))
+	if (!session_usable(w))
 		return;
 	throttle_format(w);
 	queue_throttle(&w->session.redis, &w->env->keys, &t->figures, wanted < burst ? wanted : (int)burst,
@@ -84,6 +130,16 @@ void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_m
 	session_expect(w, ANSWER_THROTTLE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	t->asking = true;
 	t->appointment = 0;
+}
+
+void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms)
+{
+	if (w->throttle.asking || now_ms < w->throttle.at_ms)
+		return;
+	if (from_ingress ? !seats_let_fetch(w) : seats_free(w) <= 0)
+		seats_ask(w, wanted, from_ingress, now_ms);
+	else if (has_rate(w))
+		rate_ask(w, wanted, from_ingress, now_ms);
 }
 
 void throttle_started(struct worker *w)
@@ -102,13 +158,14 @@ void throttle_rests(struct worker *w)
 {
 	w->throttle.waited = false;
 	show_throttled(w, 0);
+	seats_give_back(w, w->now_us / 1000);
 }
 
-bool throttle_found_none(struct throttle *t)
+bool throttle_found_none(struct worker *w)
 {
-	bool none = t->none_waits;
+	bool none = seats_found_none(&w->seats) || w->throttle.none_waits;
 
-	t->none_waits = false;
+	w->throttle.none_waits = false;
 	return none;
 }
 
@@ -120,6 +177,8 @@ static void must_wait(struct worker *w, const struct queue_throttle_answer *a)
 	t->appointment = a->appointment;
 	t->at_ms = a->appointment != 0 || due_ms < ask_ms ? due_ms : ask_ms;
 	t->waited = true;
+	if (t->appointment == 0)
+		seats_give_back(w, w->now_us / 1000);	/* others may start before, or wait for the same */
 	show_throttled(w, due_ms);
 }
 

@@ -13,7 +13,7 @@ struct worker;
 
 /*
  * Owner: throttle.c. The starts that Redis has given to this worker, if its queue has a rate. Fetcher and starter ask
- * for more when no other reason keeps a message from starting.
+ * for more when no other reason keeps a message from starting. The functions below also keep max_in_flight (seats.h).
  */
 struct throttle {
 	int64_t loaded_ms;			/* of `figures`; -1: there are none yet */
@@ -30,7 +30,17 @@ struct throttle {
 
 void throttle_init(struct worker *w);
 void throttle_lost(struct worker *w);
-/* so many messages may start now; INT_MAX: the queue has no rate */
+void throttle_adopted(struct worker *w);
+void throttle_tick(struct worker *w, int64_t now_ms);
+int64_t throttle_deadline_ms(const struct worker *w, int64_t now_ms);
+/* all seats are taken: the worker may wait in Redis, and then Redis reads nothing else from it */
+void throttle_await(struct worker *w, int64_t now_ms);
+bool throttle_blocks(const struct worker *w);			/* it waits there */
+/* the worker hands back all messages but one, which waits for a seat */
+bool throttle_keeps_one(const struct worker *w);
+/* so many messages may be fetched, to start now or one after the other; INT_MAX: as many as it wants */
+int throttle_fetches(const struct worker *w);
+/* so many messages may start now; INT_MAX: the queue has no limit */
 int throttle_starts(const struct worker *w);
 /* CLOCK_MONOTONIC: it may ask then, or the next start is due; INT64_MAX: after an answer, or at once */
 int64_t throttle_next_ms(const struct worker *w, int64_t now_ms);
@@ -38,7 +48,7 @@ int64_t throttle_next_ms(const struct worker *w, int64_t now_ms);
 void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms);
 void throttle_started(struct worker *w);			/* a message has started */
 void throttle_rests(struct worker *w);				/* the worker waits for a message, not for a start */
-bool throttle_found_none(struct throttle *t);			/* once after each answer that ingress is empty */
+bool throttle_found_none(struct worker *w);			/* once after each answer that ingress is empty */
 answer_taker throttle_answer;
 
 #endif

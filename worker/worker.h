@@ -20,6 +20,7 @@
 #include "worker/mover.h"
 #include "worker/notes.h"
 #include "worker/pacing.h"
+#include "worker/seats.h"
 #include "worker/session.h"
 #include "worker/settle.h"
 #include "worker/starter.h"
@@ -41,7 +42,7 @@
  *	tray		the trays and the messages in them
  *	admission	whether the worker fetches now; if not, why, and until when
  *	fetcher		how the worker fetches messages
- *	throttle	the starts that the rate of the queue allows
+ *	throttle	the starts that the limits of the queue allow: its rate, and its seats (seats.c)
  *	pacing		how many it fetches: by how long the last ones took
  *	notes		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be
  *			verified
@@ -71,6 +72,7 @@ struct worker {
 	struct admission admission;
 	struct fetcher fetcher;
 	struct throttle throttle;
+	struct seats seats;
 	struct pacing pacing;
 	struct notes notes;
 	struct evidence evidence;

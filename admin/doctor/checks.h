@@ -75,7 +75,7 @@
 	QUEUE(operations, NEEDS_CONNECTION, "no retry or deletion of dead letters is unfinished") \
 	QUEUE(bounds, NEEDS_CONNECTION, "no queue has more dead letters than dead_letter allows") \
 	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
-	QUEUE(throttle, NEEDS_CONNECTION, "every host has the same rate") \
+	QUEUE(throttle, NEEDS_CONNECTION, "every host has the same limits") \
 	QUEUE(schedules, NEEDS_CONNECTION, "every schedule is on time, and has the same times on every host") \
 	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \
 	QUEUE(shared, NEEDS_CONNECTION, "no wrapper of quredis reaches other programs") \

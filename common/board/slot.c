@@ -30,7 +30,7 @@ static const char *const waits_for[WORKER_HOLDS] = {
 	[WORKER_MOVES] = "answers of Redis",
 	[WORKER_ALONE] = "a message that runs alone",
 	[WORKER_NOTES] = "notes of its messages",
-	[WORKER_THROTTLED] = "the rate that limits it",
+	[WORKER_THROTTLED] = "what limits its rate or its messages in flight",
 	[WORKER_ENOUGH] = "its handler",
 	[WORKER_TOO_FEW] = "more messages",
 	[WORKER_NO_TRAY] = "an empty tray",
@@ -134,6 +134,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->not_started, 0);
 	atomic_store(&s->next_start_ms, 0);
 	atomic_store(&s->throttled_ms, 0);
+	atomic_store(&s->seats, 0);
 	slot_text_clear(&s->progress);
 	slot_text_clear(&s->failure);
 	atomic_store(&s->failed_ms, 0);

@@ -107,6 +107,12 @@ struct slot {
 	 * message waits here for that. Readers: the judge.
 	 */
 	_Atomic int64_t throttled_ms;
+	/*
+	 * Worker: a message waits here for a seat: how many are taken on all hosts (bits 32 to 63) of how many (bits 0
+	 * to 31). None taken: Redis gives none yet, since it may have gone back in time. 0: no message waits for one.
+	 * Readers: the judge.
+	 */
+	_Atomic uint64_t seats;
 	/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	struct slot_text progress;
 	/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */

@@ -160,8 +160,13 @@ static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 			    persistent_only[i]);
 }
 
-static void check_rate(struct conf_loading *l, const struct conf_queue *q)
+static void check_limits(struct conf_loading *l, const struct conf_queue *q)
 {
+	/* A sweeper of another host gives the seats of that host to other workers. */
+	if (q->max_in_flight > 0 && q->fence == CONF_FENCE_FINISH)
+		conf_warning(l, place_of(q, "fence"), "queue %s: with fence = \"finish\" the handlers of a host that "
+		    "is cut off run on beside those that take their place, so more than max_in_flight may run",
+		    conf_shown_name(q));
 	if (q->rate.n == 0 && conf_given_in_queue(l, q, "burst") &&
 	    conf_queue_origin(q, "rate")->kind != CONF_ORIGIN_BAD)
 		conf_warning(l, conf_queue_origin(q, "burst"), "queue %s: burst has no effect without rate",
@@ -353,7 +358,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);
-	check_rate(l, q);
+	check_limits(l, q);
 	conf_check_function(l, q);
 	check_dead_letter(l, q);
 	check_shared(l, q);

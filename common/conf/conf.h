@@ -144,9 +144,9 @@ struct conf_queue {
 	enum conf_outcome exit_codes[256];
 	struct { int failures; } breaker;
 	int recovery_attempts;
-	char *throttle;			/* the name of one of conf.throttles, which gives rate and burst; NULL: none */
+	char *throttle;			/* the name of one of conf.throttles, which gives the three below; NULL: none */
 	struct conf_rate rate;
-	int64_t burst;			/* starts that may come at once; without rate it has no effect */
+	int64_t burst, max_in_flight;	/* with rate: starts at once; messages that may run (-1: no limit) */
 	struct conf_emit emit;
 	int64_t ttl_ms;
 	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
@@ -175,7 +175,7 @@ struct conf_schedule {
 struct conf_throttle {
 	char *name;
 	struct conf_rate rate;
-	int64_t burst;
+	int64_t burst, max_in_flight;	/* as those of a queue */
 	struct conf_origin *origins;	/* as those of a queue */
 };
 
@@ -357,9 +357,9 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
  * the name without the suffix, a new string.
  */
 enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE,
-    CONF_PRIVATE_STATS,
-	CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_THROTTLE, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES,
-	    CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG, CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
+	CONF_PRIVATE_STATS, CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_THROTTLE, CONF_PRIVATE_SEATS,
+	CONF_PRIVATE_SEATS_FREE, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG,
+	CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
 	CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);

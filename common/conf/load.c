@@ -188,12 +188,12 @@ static void merge_defaults(struct conf_loading *l)
 		bool function = conf_given(conf_queue_origin(q, "function"));
 		bool handler = conf_given(conf_queue_origin(q, "handler"));
 		bool throttle = conf_given(conf_queue_origin(q, "throttle"));
-		bool rate = conf_given(conf_queue_origin(q, "rate")) || conf_given(conf_queue_origin(q, "burst"));
+		bool limit = conf_sets_limit(q);
 
 		merge_queue(l, q);
 		forward_to_others(q, own);
 		conf_derive_handler(l, q, function, handler);
-		conf_derive_rate(conf, q, throttle, rate);
+		conf_derive_limits(conf, q, throttle, limit);
 		name_list(conf, q, &q->ingress, "ingress");
 		name_list(conf, q, &q->transit, "transit");
 		name_list(conf, q, &q->escape, "escape");

@@ -179,8 +179,9 @@ void conf_check(struct conf_loading *l);
 const char *conf_nearest_queue(const struct conf *conf, const struct conf_queue *but, const char *name);
 /* check_schedule.c: all schedules. Parses their cron expressions. */
 void conf_check_schedules(struct conf_loading *l);
-/* throttle.c. Gives a queue the rate of its throttle. own_: the queue itself has the key, or burst. */
-void conf_derive_rate(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_rate);
+/* throttle.c. Gives a queue the limits of its throttle. own_: the queue itself has the key, or one of the limits. */
+void conf_derive_limits(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_limit);
+bool conf_sets_limit(const struct conf_queue *q);	/* it, or `defaults` after the merge, has one */
 void conf_check_throttles(struct conf_loading *l);	/* all throttles, and which queues have them */
 /* emit.c: resolves the targets of all queues. */
 void conf_check_emit(struct conf_loading *l);

@@ -52,7 +52,7 @@ static const struct {
 	{ "cron", "a group in schedules = ( ... ) beside the queues" },
 	{ "schedule", "a group in schedules = ( ... ) beside the queues" },
 	{ "rate", "rate (of a queue, or of a group in throttles)" },
-	{ "rate_limit", "rate (of a queue, or of a group in throttles); workers bound how many run at a time" },
+	{ "rate_limit", "rate (of a queue, or of a group in throttles); max_in_flight bounds how many run at a time" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },

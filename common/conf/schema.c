@@ -57,7 +57,8 @@ static const char *const fences[] = { "finish", "kill", NULL };
 /* Those of a queue, and those that queues share. */
 #define LIMITS \
 	KEY("rate", RATE, rate, RANGE(1, 1000000)), \
-	KEY("burst", COUNT, burst, .fallback = "1", RANGE(1, 1000000)),
+	KEY("burst", COUNT, burst, .fallback = "1", RANGE(1, 1000000)), \
+	KEY("max_in_flight", COUNT, max_in_flight, RANGE(1, 1000000)),
 
 #define OWNER struct conf
 

@@ -1,4 +1,4 @@
-/* The limits that queues share: a queue that names a throttle has its rate and burst. */
+/* The limits that queues share: a queue that names a throttle has its rate, burst and max_in_flight. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +6,17 @@
 
 #include "common/base/base.h"
 #include "common/conf/load.h"
+
+/* A queue sets these itself, or has them from its throttle. */
+static const char *const limits[] = { "rate", "burst", "max_in_flight" };
+
+bool conf_sets_limit(const struct conf_queue *q)
+{
+	for (size_t i = 0; i < nitems(limits); i++)
+		if (conf_given(conf_queue_origin(q, limits[i])))
+			return true;
+	return false;
+}
 
 static const struct conf_throttle *find_throttle(const struct conf *conf, const char *name)
 {
@@ -15,24 +26,25 @@ static const struct conf_throttle *find_throttle(const struct conf *conf, const 
 	return NULL;
 }
 
-/* A queue that sets a throttle takes no rate from `defaults`, and the other way round. It keeps both if it sets both,
+/* A queue that sets a throttle takes no limit from `defaults`, and the other way round. It keeps both if it sets both,
  * which is an error. */
-void conf_derive_rate(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_rate)
+void conf_derive_limits(const struct conf *conf, struct conf_queue *q, bool own_throttle, bool own_limit)
 {
-	struct conf_origin *rate = conf_queue_origin(q, "rate"), *burst = conf_queue_origin(q, "burst"),
-	    *throttle = conf_queue_origin(q, "throttle");
-	static const struct conf_throttle none = { .burst = 1 };
+	struct conf_origin *throttle = conf_queue_origin(q, "throttle");
+	static const struct conf_throttle none = { .burst = 1, .max_in_flight = -1 };
 	const struct conf_throttle *t = q->throttle == NULL ? NULL : find_throttle(conf, q->throttle);
 
-	if (own_rate && !own_throttle) {
+	if (own_limit && !own_throttle) {
 		free(q->throttle);
 		q->throttle = NULL;
 		throttle->kind = CONF_ORIGIN_NONE;
-	} else if (q->throttle != NULL && !own_rate && (own_throttle || (!conf_given(rate) && !conf_given(burst)))) {
+	} else if (q->throttle != NULL && !own_limit && (own_throttle || !conf_sets_limit(q))) {
 		t = t == NULL ? &none : t;	/* it does not exist, which is an error */
 		q->rate = t->rate;
 		q->burst = t->burst;
-		*rate = *burst = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "throttle" };
+		q->max_in_flight = t->max_in_flight;
+		for (size_t i = 0; i < nitems(limits); i++)
+			*conf_queue_origin(q, limits[i]) = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "throttle" };
 	}
 }
 
@@ -74,8 +86,9 @@ static void check_throttle(struct conf_loading *l, const struct conf_throttle *t
 		conf_error(l, conf_throttle_place(t), "this throttle has no name");
 	else if (t->name != NULL && !identifier_is(IDENTIFIER_NAME, t->name, strlen(t->name)))
 		conf_error(l, place_of(t, "name"), "throttle name: expected %s", identifier_form(IDENTIFIER_NAME));
-	if (!conf_given(conf_throttle_origin(t, "rate")))
-		conf_error(l, conf_throttle_place(t), "throttle %s: it has no rate", shown_name(t));
+	if (!conf_given(conf_throttle_origin(t, "rate")) && !conf_given(conf_throttle_origin(t, "max_in_flight")))
+		conf_error(l, conf_throttle_place(t), "throttle %s: it has neither rate nor max_in_flight",
+		    shown_name(t));
 	for (size_t i = 0; i < l->conf->nqueues && t->name != NULL; i++)
 		used = used || (l->conf->queues[i]->throttle != NULL &&
 		    strcmp(l->conf->queues[i]->throttle, t->name) == 0);
@@ -99,14 +112,13 @@ static const char *nearest_throttle(const struct conf *conf, const char *name)
 
 static void check_use(struct conf_loading *l, const struct conf_queue *q)
 {
-	static const char *const own[] = { "rate", "burst" };
 	const struct conf_origin *where = conf_queue_origin(q, "throttle");
 	const char *near;
 
-	for (size_t i = 0; i < nitems(own); i++)
-		if (conf_given(where) && conf_given(conf_queue_origin(q, own[i])))
-			conf_error(l, conf_queue_origin(q, own[i]), "queue %s: %s is not possible together with "
-			    "throttle, which has its own", conf_shown_name(q), own[i]);
+	for (size_t i = 0; i < nitems(limits); i++)
+		if (conf_given(where) && conf_given(conf_queue_origin(q, limits[i])))
+			conf_error(l, conf_queue_origin(q, limits[i]), "queue %s: %s is not possible together with "
+			    "throttle, which has its own", conf_shown_name(q), limits[i]);
 	if (q->throttle == NULL || find_throttle(l->conf, q->throttle) != NULL || l->broken)
 		return;
 	near = nearest_throttle(l->conf, q->throttle);

@@ -36,6 +36,8 @@
 	    "1 while the queue is paused.", "queue") \
 	X(QUEUE_WORKERS, "quredis_queue_workers", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "Workers of a queue on all hosts.", "queue", "state") \
+	X(SEATS, "quredis_queue_seats", "gauge", UNIT_ONE, PAGE_BOTH, \
+	    "Seats of a queue with max_in_flight, on all hosts: taken, and the limit.", "queue", "kind") \
 	X(ORPHAN_REGISTRATIONS, "quredis_queue_orphan_registrations", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "Registered workers without a lease.", "queue") \
 	X(ORPHAN_MESSAGES, "quredis_queue_orphan_messages", "gauge", UNIT_ONE, PAGE_BOTH, \

@@ -47,6 +47,10 @@
 	    .text = "workers with messages in flight") \
 	X(WAITING, .object = "workers", .key = "waiting", .metric = METRIC_QUEUE_WORKERS, .label = "waiting", \
 	    .text = "workers without messages in flight") \
+	X(SEATS_TAKEN, .object = "seats", .key = "taken", .metric = METRIC_SEATS, .label = "taken", \
+	    .text = "seats of max_in_flight that are taken, on all hosts, by all queues of the throttle") \
+	X(SEATS_LIMIT, .object = "seats", .key = "limit", .metric = METRIC_SEATS, .label = "limit", \
+	    .text = "seats that max_in_flight allows") \
 	X(RATE_DONE, .object = "rates", .key = "done", \
 	    .title = "Done/min", .in = IN_HEALTH_END, .yields = 5, \
 	    .heading = "Done a minute", .text = "messages done in the last whole minute") \

@@ -97,6 +97,7 @@ struct hold_slots {
 		const struct slot *starts;	/* of the unable ones, the one that tries next; NULL: there is none */
 		/* of the serving ones, the one that the rate lets start first; NULL: none waits for that */
 		const struct slot *throttled;
+		const struct slot *seatless;	/* of these, one that waits for a seat; NULL: none does */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
 	} of_queue[SCOREBOARD_QUEUES];
 	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */

@@ -36,6 +36,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 		w->failed = s;
 	if (starts_before(s, w->throttled))
 		w->throttled = s;
+	if (atomic_load(&s->seats) != 0)
+		w->seatless = s;
 	if (atomic_load(&s->not_started) != 0) {
 		w->unable++;
 		if (w->starts == NULL || atomic_load(&s->next_start_ms) < atomic_load(&w->starts->next_start_ms))
@@ -182,7 +184,8 @@ struct hold_view {
 
 static const char *judge_throttled(const struct hold_view *v)
 {
-	return v->w->throttled != NULL ? "its rate allows no start now" : NULL;
+	return v->w->throttled != NULL ? "its rate allows no start now"
+	    : v->w->seatless != NULL ? "as many messages as max_in_flight allows are in flight" : NULL;
 }
 
 static const char *judge_quiet(const struct hold_view *v)

@@ -1,4 +1,5 @@
 /* The reason of a hold in more words, from what workers, sweeper and master know of it. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,14 +101,31 @@ const char *holds_explain_not_ready(const struct board_queue *q, char out[HOLD_T
 	return out;
 }
 
+/* The worker may have got a seat since it was read. */
+static void explain_throttled(const struct hold_workers *w, const char *throttle, char out[HOLD_TEXT_SIZE])
+{
+	uint64_t seats = w->throttled == NULL && w->seatless != NULL ? atomic_load(&w->seatless->seats) : 0;
+	const char *of = throttle == NULL ? "" : "throttle ", *name = throttle == NULL ? "" : throttle,
+	    *colon = throttle == NULL ? "" : ": ";
+
+	if (seats >> 32 != 0)
+		snprintf(out, HOLD_TEXT_SIZE, "%s%s%s%" PRIu64 " of %" PRIu64 " seats are taken", of, name, colon,
+		    seats >> 32, seats & UINT32_MAX);
+	else if (seats != 0)
+		snprintf(out, HOLD_TEXT_SIZE, "%s%s%sRedis was restarted or replaced, and gives no seats until all "
+		    "workers can have told which they have", of, name, colon);
+	else if (throttle != NULL)
+		snprintf(out, HOLD_TEXT_SIZE, "throttle %s allows no start now", throttle);
+}
+
 /* More of the reason of this one hold, without times that are to come. */
 static void explain(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
     const struct judged *judged, const struct conf_queue *conf, int64_t now_ms, char out[HOLD_TEXT_SIZE])
 {
 	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (judged->hold == HOLD_THROTTLED && conf != NULL && conf->throttle != NULL)
-		snprintf(out, HOLD_TEXT_SIZE, "throttle %s allows no start now", conf->throttle);
+	if (judged->hold == HOLD_THROTTLED)
+		explain_throttled(&slots->of_queue[q - b->queues], conf == NULL ? NULL : conf->throttle, out);
 	else if (tells_not_ready(q, judged))
 		holds_explain_not_ready(q, out);
 	else if (judged->hold == HOLD_BREAKER)

@@ -10,6 +10,7 @@
 
 #include "common/base/base.h"
 #include "common/queue/admin.h"
+#include "common/queue/seats.h"
 
 void queue_gauge(struct redis *r, const struct queue_keys *k)
 {
@@ -23,6 +24,8 @@ void queue_gauge(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "GET %s", k->paused);
 	queue_workers(r, k);
 	queue_log_page(r, k, "-", QUEUE_GAUGE_RECORDS);
+	if (k->seats != NULL)
+		queue_seats_read(r, k);
 	free(rescue);
 }
 

@@ -29,6 +29,8 @@ char *queue_key(const char *prefix, enum queue_key which, const char *of)
 		[QUEUE_KEY_NO_SECRET] = { "quredis:secret:none", "" },
 		[QUEUE_KEY_PULSE] = { "quredis:node:", ":pulse" },
 		[QUEUE_KEY_THROTTLE] = { "quredis:throttle:", "" },
+		[QUEUE_KEY_SEATS] = { "quredis:throttle:", ":seats" },
+		[QUEUE_KEY_SEATS_FREE] = { "quredis:throttle:", ":seats:free" },
 	};
 
 	return alloc_format("%s%s%s%s", prefix == NULL ? "" : prefix, names[which].before, of == NULL ? "" : of,
@@ -84,11 +86,23 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 	k->lines = message_keys_of(k->ingress, true);
 }
 
+void queue_keys_use_seats(struct queue_keys *k, const char *prefix, const char *throttle)
+{
+	free(k->seats);
+	free(k->seats_free);
+	k->seats = throttle == NULL ? private_key(k->private_base, CONF_PRIVATE_SEATS, "")
+				    : queue_key(prefix, QUEUE_KEY_SEATS, throttle);
+	k->seats_free = throttle == NULL ? private_key(k->private_base, CONF_PRIVATE_SEATS_FREE, "")
+					 : queue_key(prefix, QUEUE_KEY_SEATS_FREE, throttle);
+}
+
 void queue_keys_from_conf(struct queue_keys *k, const struct conf *conf, const struct conf_queue *q)
 {
 	queue_keys_init(k, conf->redis.prefix, q->name, q->ingress, q->transit, q->escape);
 	k->shared = q->shared;
 	k->lines.headers = q->headers;
+	if (q->max_in_flight > 0)
+		queue_keys_use_seats(k, conf->redis.prefix, q->throttle);
 	if (q->throttle == NULL)
 		return;
 	free(k->throttle);
@@ -110,7 +124,7 @@ void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->private_base, k->ingress, k->transit, k->escape, k->pushed, k->unique, k->delayed,
 	    k->delayed_apart, k->done, k->stats, k->paused,
-		k->cancels, k->throttle, k->sweeper, k->notes, k->schedules,
+		k->cancels, k->throttle, k->seats, k->seats_free, k->sweeper, k->notes, k->schedules,
 		k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed,
 		    k->operations, k->redriven,
 		k->registered };

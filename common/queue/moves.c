@@ -277,9 +277,11 @@ bool queue_lease_agrees(const struct queue_owner *o, const struct redis_reply *c
 void queue_deregister(struct redis *r, const struct queue_owner *o)
 {
 	char *rescue = queue_tray_key(o->keys, o->incarnation, QUEUE_RESCUE);
-	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2], rescue };
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2], rescue,
+		o->keys->seats, o->keys->seats_free };
 
-	queue_script(r, QUEUE_SCRIPT_deregister, 6, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
+	queue_script(r, QUEUE_SCRIPT_deregister, o->keys->seats == NULL ? 6 : 8, keys, 1,
+	    (struct script_arg[]){ script_string(o->incarnation) });
 	free(rescue);
 }
 
@@ -353,9 +355,10 @@ void queue_return(struct redis *r, const char *incarnation, const struct queue_m
 void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation)
 {
 	char *lease = queue_lease_key(k, incarnation);
-	const char *keys[] = { k->workers, lease };
+	const char *keys[] = { k->workers, lease, k->seats, k->seats_free };
 
-	queue_script(r, QUEUE_SCRIPT_mark_dead, 2, keys, 1, (struct script_arg[]){ script_string(incarnation) });
+	queue_script(r, QUEUE_SCRIPT_mark_dead, k->seats == NULL ? 2 : 4, keys, 1,
+	    (struct script_arg[]){ script_string(incarnation) });
 	free(lease);
 }
 
@@ -366,10 +369,11 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 	struct script_number keep;
 
 	queue_owner_init(&o, k, incarnation, 0);
-	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue, k->seats,
+		k->seats_free };
 	struct script_arg args[] = { script_string(incarnation), script_string(field),
 	    script_number(&keep, KEEP_DEAD_MS) };
-	queue_script(r, QUEUE_SCRIPT_forget, 6, keys, 3, args);
+	queue_script(r, QUEUE_SCRIPT_forget, k->seats == NULL ? 6 : 8, keys, 3, args);
 	queue_owner_free(&o);
 	free(field);
 	free(rescue);

@@ -31,6 +31,7 @@ struct queue_keys {		/* every string is owned */
 	char *unique;						/* begins the keys of queue_push_unique() */
 	/* private keys */
 	char *delayed, *delayed_apart, *done, *stats, *paused, *cancels, *throttle, *sweeper, *notes, *schedules;
+	char *seats, *seats_free;				/* NULL: the queue has no max_in_flight here */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
 	char *log, *forwarded, *claimed, *operations, *redriven;
@@ -56,6 +57,7 @@ enum queue_key {
 	QUEUE_KEY_NODE,		/* quredis:node:NODE */
 	QUEUE_KEY_CLOCK,	/* quredis:node:NODE:clock */
 	QUEUE_KEY_THROTTLE,	/* quredis:throttle:NAME. A string: a limit that queues share */
+	QUEUE_KEY_SEATS, QUEUE_KEY_SEATS_FREE,	/* quredis:throttle:NAME:seats, :seats:free. The same for seats */
 	QUEUE_KEY_NO_SECRET, QUEUE_KEY_PULSE	/* never exist: commands on them only prove the right to write */
 };
 /* A new string. prefix NULL: none. of: the name of the queue or node; NULL: the key has none. */
@@ -67,6 +69,8 @@ char *queue_key_of(const struct redis *r, enum queue_key which, const char *of);
 void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress,
     const char *transit, const char *escape);
 void queue_keys_from_conf(struct queue_keys *k, const struct conf *conf, const struct conf_queue *q);
+/* throttle NULL: the queue has seats of its own */
+void queue_keys_use_seats(struct queue_keys *k, const char *prefix, const char *throttle);
 /* with the default names of the lists */
 void queue_keys_default(struct queue_keys *k, const char *prefix, const char *name);
 void queue_keys_free(struct queue_keys *k);

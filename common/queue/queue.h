@@ -23,6 +23,7 @@
 #include "common/queue/schedules.h"
 #include "common/queue/stats.h"
 #include "common/queue/survey.h"
+#include "common/queue/seats.h"
 #include "common/queue/throttle.h"
 #include "common/queue/types.h"
 #include "common/queue/waiting.h"

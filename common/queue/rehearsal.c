@@ -13,6 +13,7 @@
 #include "common/queue/look.h"
 #include "common/queue/notes.h"
 #include "common/queue/schedules.h"
+#include "common/queue/seats.h"
 #include "common/queue/throttle.h"
 #include "common/queue/waiting.h"
 #include "common/queue/watch.h"
@@ -261,6 +262,22 @@ static void rehearse_starts(struct redis *r, struct rehearsal *h)
 	queue_throttle(r, &h->keys, &text, 1, true, 0);
 }
 
+static void rehearse_seats(struct redis *r, struct rehearsal *h)
+{
+	queue_seats(r, &h->second, &(struct queue_seats_wish){ .wanted = 1, .from_ingress = true, .known = true,
+	    .server = &(struct redis_identity){ .up_ms = 0 }, .limit = &(struct queue_seats_limit){ 1, 0, MESSAGE } });
+}
+
+static void rehearse_await_seat(struct redis *r, struct rehearsal *h)
+{
+	queue_seats_await(r, &h->keys, 1);
+}
+
+static void rehearse_seats_leave(struct redis *r, struct rehearsal *h)
+{
+	queue_seats_leave(r, &h->keys, h->keys.workers, h->first.incarnation, 0, MESSAGE);
+}
+
 static void rehearse_schedule(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "HSET %s %s %s", h->keys.schedules, MESSAGE, DEFINITION " 0 0 0 0 0");
@@ -303,9 +320,10 @@ static void rehearse_clear(struct redis *r, struct rehearsal *h)
 	const char *throttle = (h->what & REHEARSE_THROTTLE) != 0 ? k->throttle : k->ingress,
 	    *schedules = (h->what & REHEARSE_SCHEDULES) != 0 ? k->schedules : k->ingress;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed,
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed,
 	    k->pushed, k->workers, k->log, h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0],
-	    h->rescue, k->paused, k->notes, throttle, schedules);
+	    h->rescue, k->paused, k->notes, throttle, schedules, k->seats == NULL ? k->ingress : k->seats,
+	    k->seats == NULL ? k->ingress : k->seats_free);
 }
 
 static const struct step {
@@ -318,6 +336,9 @@ static const struct step {
 	{ "register", rehearse_enrol, 0 },
 	{ "renew", rehearse_renew, 0 },
 	{ "renew lease", rehearse_renew_lease, 0 },
+	{ "take a seat", rehearse_seats, REHEARSE_SEATS },
+	{ "await a seat", rehearse_await_seat, REHEARSE_SEATS },
+	{ "free a seat", rehearse_seats_leave, REHEARSE_SEATS },
 	{ "annotate", rehearse_annotate, 0 },
 	{ "fetch", rehearse_fetch, 0 },
 	{ "hand back", rehearse_hand_back, 0 },
@@ -377,27 +398,13 @@ static const struct step *step_of(size_t i, unsigned what)
 	return NULL;
 }
 
-static char *beside(const char *key, const char *name)
-{
-	return alloc_format("%s:scratch:%s", key, name);
-}
-
 static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct queue_keys *k, const char *name,
     char first[INCARNATION_SIZE], char second[INCARNATION_SIZE])
 {
 	struct incarnation i = { .node = "rehearsal" };
-	char *ingress = queue_scratch_key(k, name), *transit = beside(k->transit, name),
-	    *escaped = beside(k->escape, name);
 
 	*h = (struct rehearsal){0};
-	queue_keys_init(&h->keys, prefix, k->name, ingress, transit, escaped);
-	free(h->keys.registered);
-	h->keys.registered = alloc_string(k->registered);
-	free(h->keys.pushed);
-	h->keys.pushed = alloc_format("%s:pushed", ingress);	/* never that of producers */
-	free(h->keys.throttle);
-	h->keys.throttle = alloc_format("%s:scratch:%s:throttle", k->throttle, name);	/* queues may share it */
-	h->keys.shared = k->shared;
+	queue_rehearsal_keys(&h->keys, prefix, k, name);
 	h->keys.lines.secrets = &nobodys;
 	incarnation_format(&i, first);
 	i.generation++;
@@ -411,9 +418,6 @@ static void init_rehearsal(struct rehearsal *h, const char *prefix, const struct
 	h->by_value = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = QUEUE_ANYWHERE };
 	h->by_place = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = -1 };
 	queue_note_of(&h->note, &h->message, &(struct wrapper){ .redelivered = 1 });
-	free(ingress);
-	free(transit);
-	free(escaped);
 }
 
 size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, unsigned what)

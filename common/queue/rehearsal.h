@@ -19,6 +19,7 @@ enum queue_rehearsal {		/* beside the moves that every queue needs, as a mask */
 	REHEARSE_AGES = 1,		/* those of a queue in which the age of messages is known */
 	REHEARSE_NOTES = 2,		/* of a shared queue */
 	REHEARSE_THROTTLE = 4,		/* of one with a rate */
+	REHEARSE_SEATS = 32,		/* of one with max_in_flight */
 	REHEARSE_SCHEDULES = 8,		/* of one that a schedule pushes to */
 	REHEARSE_EMIT = 16,		/* of one whose handlers emit */
 };
@@ -28,6 +29,9 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *n
 struct conf;
 struct conf_queue;
 unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf, const struct conf_queue *q);
+
+/* The scratch keys beside those of the queue. */
+void queue_rehearsal_keys(struct queue_keys *to, const char *prefix, const struct queue_keys *k, const char *name);
 
 /* The name of the move to which the i-th answer belongs: "retry". */
 const char *queue_rehearsal_step(size_t i, unsigned what);

@@ -24,6 +24,9 @@
 #define OWN SHARED("own")
 #define NODES SHARED("nodes")
 #define OVERLAP SHARED("overlap")
+#define SEATS SHARED("seats")
+#define SEATED SHARED("seated")
+#define STAY SHARED("stay")
 #define X(name, before)                                                                            \
 	__asm__(".pushsection .rodata\n"                                                           \
 		"queue_script_" #name ":\n" before                                                 \

@@ -59,6 +59,8 @@ static const struct {
 	{ FIELD(paused), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(cancels), "hash", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(throttle), "string", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(seats), "hash", GATE_STAYS_OPEN, NO_TRACE },
+	{ FIELD(seats_free), "list", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(sweeper), "string", GATE_STAYS_OPEN, NO_TRACE },
 	{ FIELD(schedules), "hash", GATE_STAYS_OPEN, TRACE },
 	{ FIELD(delayed_apart), "hash", GATE_STAYS_OPEN, TRACE },
@@ -89,8 +91,11 @@ static const struct {
 	{ QUEUE_KEY_CLOCK, "string", true, NO_TRACE },
 };
 
+/* key NULL: the queue does not use it. */
 static void add_type(struct queue_types *t, char *key, const char *type)
 {
+	if (key == NULL)
+		return;
 	if (t->n == t->room) {
 		t->room = t->room == 0 ? 32 : 2 * t->room;
 		t->of = alloc_resize(t->of, t->room, sizeof(*t->of));
@@ -102,7 +107,8 @@ static char *key_of_row(size_t i, const struct queue_keys *k, int64_t now_ms)
 {
 	char *const *field = (char *const *)((const char *)k + of_queue[i].field);
 
-	return of_queue[i].make != NULL ? of_queue[i].make(k, now_ms) : alloc_string(*field);
+	return of_queue[i].make != NULL ? of_queue[i].make(k, now_ms) : *field == NULL ? NULL
+	    : alloc_string(*field);
 }
 
 void queue_types_add_gates(struct queue_types *t, const struct queue_keys *k)

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define REDIS_RUN_ID_SIZE 64	/* of run_id and master_replid */
 #define REDIS_OLDEST_MAJOR 5	/* the first with streams */
@@ -18,6 +19,8 @@ bool redis_info_value(const char *info, size_t len, const char *name, char *out,
 struct redis_identity {
 	char run_id[REDIS_RUN_ID_SIZE];
 	char replid[REDIS_RUN_ID_SIZE];		/* "": an old or a hosted server */
+	int64_t up_ms;				/* since its start; 0: not known */
+	bool promoted;				/* it was a replica before: nobody knows when that ended */
 };
 /* info: the answer to INFO server and INFO replication, len bytes. Missing lines leave "" */
 void redis_identity_read(struct redis_identity *id, const char *info, size_t len);

@@ -73,8 +73,14 @@ bool redis_info_value(const char *info, size_t len, const char *name, char *out,
 
 void redis_identity_read(struct redis_identity *id, const char *info, size_t len)
 {
+	char number[REDIS_RUN_ID_SIZE];
+
 	redis_info_value(info, len, "run_id", id->run_id, sizeof(id->run_id));
 	redis_info_value(info, len, "master_replid", id->replid, sizeof(id->replid));
+	if (redis_info_value(info, len, "uptime_in_seconds", number, sizeof(number)))
+		id->up_ms = strtoll(number, NULL, 10) * 1000;
+	if (redis_info_value(info, len, "master_replid2", number, sizeof(number)))
+		id->promoted = strspn(number, "0") != strlen(number);
 }
 
 bool redis_identity_known(const struct redis_identity *id)

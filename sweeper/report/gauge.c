@@ -98,6 +98,20 @@ static void take_pause(struct taking *t)
 		*paused_ms = 1;
 }
 
+/* ---- seats ---- */
+
+static void take_seats(struct taking *t)
+{
+	struct queue_seats_seen seen;
+	struct redis_reply reply;
+
+	if (t->q->keys.seats == NULL || !take_answer(t, &reply) || queue_seats_each(&reply, &seen, NULL, NULL) == -1)
+		return;
+	t->facts[FACT_SEATS_TAKEN] = seen.taken;
+	t->facts[FACT_SEATS_LIMIT] = seen.limit.max > 0 ? seen.limit.max
+	    : t->q->conf == NULL ? -1 : t->q->conf->max_in_flight;
+}
+
 /* ---- owners ---- */
 
 /* Returns how long the handler of a worker of this master has been running; -1: none runs, or the worker belongs to
@@ -305,6 +319,7 @@ static void take_sizes(struct taking *t)
 		facts[FACT_TRANSIT_SIZE] = -1;
 	}
 	take_records(t);
+	take_seats(t);
 }
 
 int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)

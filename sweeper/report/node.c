@@ -5,7 +5,7 @@
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": as in quredis status (common/holds/table.c),
- *	      "rate", "throttle": as in the configuration, or null,
+ *	      "rate", "max_in_flight", "throttle": as in the configuration, or null,
  *	      "schedules": { NAME: its times } of those that push to it; absent in older reports,
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      in every state but running: "reason"; while the breaker is open: "cause" in a few words,
@@ -198,9 +198,10 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		return;
 	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
-	row = json_pack("{s:s, s:s, s:s?, s:s?, s:o*, s:s*, s:o*}", "name", q->keys.name, "state",
+	row = json_pack("{s:s, s:s, s:s?, s:o, s:s?, s:o*, s:s*, s:o*}", "name", q->keys.name, "state",
 	    holds_table[judged.hold].name, "rate",
-	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "throttle",
+	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "max_in_flight",
+	    q->conf->max_in_flight > 0 ? json_integer(q->conf->max_in_flight) : json_null(), "throttle",
 	    q->conf->throttle, "also", names_of(judged.also),
 	    "undecided", holds_undecided(q->board), "schedules", schedules_of_queue(s->conf, q->keys.name));
 	if (f->n[FACT_BREAKER] > 0)

@@ -10,14 +10,14 @@ _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
     "ingress:{q}", "delayed:{q}",
-    "quredis:of:ingress:{q}:(delayed|delayed:apart|delayed:apart:[0-9a-f]+|paused|cancels|throttle|sweeper|stats|done|notes|schedules)",
+    "quredis:of:ingress:{q}:(delayed|delayed:apart|delayed:apart:[0-9a-f]+|paused|cancels|throttle|seats|seats:free|sweeper|stats|done|notes|schedules)",
     r"quredis:of:ingress:{q}:(rate|backlog):\d+",
     "transit:{q}",
     "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:(forwarded|claimed|operations)", "quredis:queue:{q}",
 ]
 _OF_ALL = ["quredis:queues", "quredis:secret", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?",
-           "quredis:throttle:[A-Za-z0-9._-]+"]
+           "quredis:throttle:[A-Za-z0-9._-]+(:seats(:free)?)?"]
 
 
 def unwrap(raw):

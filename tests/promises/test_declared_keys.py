@@ -118,7 +118,7 @@ esac
 
 # Scripts of rare faults, which this job does not meet. The last test of this file has read them, too.
 NOT_MET = {"acknowledge", "aside_forget", "cancel_note", "dead_letter_place", "dead_letters_adopt", "dead_letters_release", "dead_letters_take", "discard",
-           "expire_delayed", "operation_hold", "operation_note", "operation_stop", "stamp_seen", "too_large_seen", "unregister"}
+           "expire_delayed", "operation_hold", "operation_note", "operation_stop", "seats_leave", "stamp_seen", "too_large_seen", "unregister"}
 
 
 def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, handler, ledger, tmp):
@@ -127,7 +127,7 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     queues = [queue("mail", handler(FAILING), max_attempts=2, backoff={"base": "50ms"}, ttl="1h", done={"keep": 100}, batch={"max": 1},
                     dead_letter={"forward_to": "other"}),
               queue("other", handler("cat >/dev/null"), workers=0),
-              queue("short", handler("exit 1"), rate="100/1s", dead_letter={"ttl": "1s", "discard": True}),
+              queue("short", handler("exit 1"), rate="100/1s", max_in_flight=5, dead_letter={"ttl": "1s", "discard": True}),
               queue("kept", handler("exit 1"), dead_letter={"ttl": "1s", "archive": str(tmp)}),
               queue("shared", handler("cat >/dev/null; exit 1"), shared=True),
               queue("split", handler("cat >/dev/null; printf 'EMIT other 4\\npart\\n' >&3"), reply_fd=3, emit={"queues": ["other"]})]

@@ -329,13 +329,14 @@ TRACES = {**{f"{OF}{k}": t for k, t in {"delayed": "zset", "delayed:apart": "has
           "quredis:secret:aside": "string", "quredis:schema": "string"}
 # Producers, other consumers, the Ruby gem and operators write these before the first start, and a sweeper that waits for a secret.
 OTHERS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "delayed:mail": "zset", f"{OF}paused": "string",
-          "escape:mail:operations": "hash", f"{OF}sweeper": "string", f"{OF}throttle": "string", "quredis:health": "hash"}
+          "escape:mail:operations": "hash", f"{OF}sweeper": "string", f"{OF}throttle": "string", f"{OF}seats": "hash",
+          f"{OF}seats:free": "list", "quredis:health": "hash"}
 
 
 def test_the_table_of_keys_says_what_shows_that_quredis_was_here():
     """But for quredis:schema, which is looked at in any case."""
     rows = re.findall(r'^\t\{ (\w+\(?\w+\)?), (?:"\w+"|NULL), .*?\b(NO_TRACE|TRACE) \},', (ROOT / "common/queue/types.c").read_text(), re.M)
-    assert len(rows) == 32
+    assert len(rows) == 34
     assert len([name for name, trace in rows if trace == "TRACE"]) == len(TRACES) - len(["quredis:schema"])
 
 

@@ -301,7 +301,7 @@ def test_doctor_names_hosts_that_count_by_another_throttle(redis, quredisd, hand
         commands = list(iter(lambda: next(seen)["command"], "ECHO end"))
     assert commands.count(f"GET {reports[1]}") == 1
     there.reload(queues=[queue("mail", body, rate="100/1s"), queue("sms", body, throttle="api")], throttles=[api])
-    wait_for(lambda: [f for f in findings(here) if "by its own rate: each allows its own" in f], 30)
+    wait_for(lambda: [f for f in findings(here) if "by its own limits: each allows its own" in f], 30)
 
 
 @pytest.mark.limit(120)

@@ -167,7 +167,7 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
     with Statsd() as statsd:
         d = quredisd(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
                      metrics={"textfile": str(tmp / "q.prom"), "statsd": f"127.0.0.1:{statsd.port}", "interval": "1s"},
-                     queues=[queue("mail", handler("sleep 600"), workers=2, batch={"max": 1}), queue("held", handler("cat"), workers=1),
+                     queues=[queue("mail", handler("sleep 600"), workers=2, batch={"max": 1}), queue("held", handler("cat"), workers=1, max_in_flight=9),
                              queue("broken", str(tmp / "typo"), workers=1),
                              queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="1s")])
         d.wait_event("breaker_opened", queue="broken")

@@ -145,6 +145,9 @@ def limited(redis_server, quredisd, handler, tmp):
     ("get", "throttle", "throttle", {"rate": "9/1s"}),
     ("set", "throttle", "throttle", {"rate": "9/1s"}),
     (None, "throttle", "clear", {"throttle": "api", "throttles": [{"name": "api", "rate": "9/1s"}]}),
+    (None, "seats", "clear", {"max_in_flight": 5}),
+    ("hgetall", "seats", "take a seat", {"max_in_flight": 5}),
+    ("blpop", "seats:free", "await a seat", {"max_in_flight": 5}),
     (None, "schedules", "clear", {"schedules": [DAILY]}),
     ("hget", "schedules", "tick", {"schedules": [DAILY]}),
     ("hkeys", "schedules", "forget schedules", {"schedules": [DAILY]}),
@@ -163,7 +166,7 @@ def test_rights_to_what_a_queue_uses(limited, command, suffix, step, more):
     assert not found() and scratch(c) == []
 
 
-@pytest.mark.parametrize("suffix", ["throttle", "schedules"])
+@pytest.mark.parametrize("suffix", ["throttle", "schedules", "seats"])
 def test_a_queue_needs_no_rights_to_keys_that_it_does_not_use(limited, suffix):
     d, c = limited(None, suffix)
     d.wait_event("queue_recovered", queue="mail")

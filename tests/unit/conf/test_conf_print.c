@@ -170,11 +170,13 @@ TEST(a_throttle_is_printed_and_read_back, conf_fixture_setup, conf_fixture_teard
 {
 	struct conf_fixture *f = *state;
 
-	conf_read_text(f, "throttles = ( { name = \"api\"; rate = \"9/1s\"; burst = 3; } );\n"
+	conf_read_text(f, "throttles = ( { name = \"api\"; rate = \"9/1s\"; burst = 3; max_in_flight = 5; } );\n"
 	    "queues = ( { name = \"a\"; handler = [\"/bin/true\"]; throttle = \"api\"; }, { name = \"b\"; handler = [\"/bin/true\"]; } );");
 	assert_loaded(f);
 	assert_int_equal(f->conf->queues[0]->rate.n, 9);
 	assert_int_equal(f->conf->queues[0]->burst, 3);
+	assert_int_equal(f->conf->queues[0]->max_in_flight, 5);
+	assert_int_equal(f->conf->queues[1]->max_in_flight, -1);
 	assert_int_equal(f->conf->queues[1]->rate.n, 0);
 	assert_round_trip(f);
 }

@@ -72,6 +72,17 @@ TEST(a_lost_connection_has_its_error_and_the_next_attempt, setup, master_teardow
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
 }
 
+TEST(a_queue_whose_seats_are_taken_says_how_many, setup, master_teardown)
+{
+	atomic_store(&slot_of(0)->seats, (uint64_t)5 << 32 | 5);
+	assert_string_equal(explained(1000), "5 of 5 seats are taken");
+	assert_int_equal(judged.hold, HOLD_THROTTLED);
+	atomic_store(&slot_of(0)->seats, 5);
+	assert_non_null(strstr(explained(1000), "Redis was restarted or replaced"));
+	atomic_store(&slot_of(0)->seats, 0);
+	assert_null(explained(1000));
+}
+
 TEST(a_throttled_queue_has_the_time_of_its_next_start, setup, master_teardown)
 {
 	atomic_store(&slot_of(0)->throttled_ms, 9000);

@@ -121,7 +121,7 @@ int adopt_fixture_setup(void **state)
 	w = lone.w;
 	w->session.redis.state = REDIS_CLOSED;
 	w->session.registered = w->session.confirmed = false;
-	w->adoption.server = w->session.server = (struct redis_identity){ "a run", "a history" };
+	w->adoption.server = w->session.server = (struct redis_identity){ .run_id = "a run", .replid = "a history" };
 	set_aside = 0;
 	return 0;
 }

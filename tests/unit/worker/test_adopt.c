@@ -64,7 +64,8 @@ TEST(a_tray_is_held_against_what_is_there, adopt_fixture_setup, adopt_fixture_te
 /* The message that a fetch would explain may be one that was done: the server restarted from an older copy, was promoted, or tells nothing. */
 TEST(on_another_server_what_was_fetched_may_have_come_back, adopt_fixture_setup, adopt_fixture_teardown)
 {
-	static const struct redis_identity others[] = { { "another run", "a history" }, { "a run", "another history" }, { "", "" } };
+	static const struct redis_identity others[] = { { .run_id = "another run", .replid = "a history" },
+		{ .run_id = "a run", .replid = "another history" }, { .run_id = "" } };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		adopt_fixture_believe(TRAY_FETCHING, "aw");

@@ -37,7 +37,7 @@ static int setup(void **state)
 	lone_worker_connect();
 	lone.queue.message_max = MOST;
 	lone.queue.dead_letter.enabled = true;
-	lone.w->session.server = (struct redis_identity){ "a run", "a history" };
+	lone.w->session.server = (struct redis_identity){ .run_id = "a run", .replid = "a history" };
 	u = &lone.w->undeliverable;
 	return 0;
 }
@@ -152,11 +152,11 @@ static void assert_spared(void)
 TEST(a_restart_convicts_nothing, setup, teardown)
 {
 	breaks(2, CLOSED);
-	lone.w->session.server = (struct redis_identity){ "another run", "a history" };
+	lone.w->session.server = (struct redis_identity){ .run_id = "another run", .replid = "a history" };
 	breaks(2, CLOSED);
 	assert_spared();
 	lose(CLOSED);
-	lone.w->session.server = (struct redis_identity){ "a third run", "a history" };
+	lone.w->session.server = (struct redis_identity){ .run_id = "a third run", .replid = "a history" };
 	assert_spared();
 }
 

@@ -1,0 +1,19 @@
+-- seats_wake(free, n, name): wakes n workers that wait for a seat, if there are so many; those that come later find no entry that is old.
+local function seats_wake(free, n, name)
+  for _ = 1, math.min(n, 16) do redis.pcall('RPUSH', free, name) end
+  if n > 0 then redis.pcall('PEXPIRE', free, 10000) end
+end
+
+-- seats_leave(seats, free, name): a name gives all its seats back, and wakes as many workers that wait for one. Both keys NULL: the queue has none. A key of
+-- another type holds up no rescue, and the task of the sweeper tries again. Without seats the hash is only kept for a day. Returns how many names did so.
+local function seats_leave(seats, free, name)
+  local value = seats and redis.pcall('HGET', seats, name)
+  if type(value) ~= 'string' then return 0 end
+  redis.call('HDEL', seats, name)
+  local marks = redis.call('HMGET', seats, 'limit', 'server', 'refused')
+  if marks[3] then seats_wake(free, tonumber(value:match('^%d+')) or 0, name) end
+  local n = redis.call('HLEN', seats)
+  for i = 1, 3 do n = n - (marks[i] and 1 or 0) end
+  if n == 0 then redis.call('PEXPIRE', seats, 86400000) end
+  return 1
+end
