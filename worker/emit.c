@@ -120,7 +120,16 @@ static void append_put(struct sending *s, const struct handler_emissions *e, siz
 		.delay_ms = one->delay_ms, .len = s->bytes.len - at };
 }
 
-void emit_send(struct worker *w, struct place p, const struct queue_entry *entry)
+/* The same script with the same keys but the targets. No list has a message at this place, so nothing changes. */
+static void ask_for_own_keys(struct worker *w, struct place p)
+{
+	const struct queue_entry nowhere = { .raw = "", .at = INT32_MAX };
+	const char *const none[] = { NULL };
+
+	history_emitted(w, p, &nowhere, &(struct queue_emitted){ .targets = none });
+}
+
+static void send_emitted(struct worker *w, struct place p, const struct queue_entry *entry)
 {
 	const struct handler_emissions *e = tray_item(&w->trays, p)->outcome->emitted;
 	struct sending s = { .w = w, .wrapper.lineage = lineage_below(tray_message(&w->trays, p)) };
@@ -139,21 +148,55 @@ void emit_send(struct worker *w, struct place p, const struct queue_entry *entry
 	buffer_free(&s.line);
 }
 
+void emit_send(struct worker *w, struct place p, const struct queue_entry *entry)
+{
+	if (tray_item(&w->trays, p)->outcome->doubt == EMIT_DOUBT_OWN)
+		ask_for_own_keys(w, p);
+	else
+		send_emitted(w, p, entry);
+}
+
 /* ---- refused ---- */
 
 /*
- * The script names the key of a push that Redis refused. Before it starts the script, Redis checks the rights to all of
- * its keys, and does not say which one is missing: the worker has used its own keys before, so that is a target.
+ * Before Redis starts a script, it checks the rights to all of its keys, and does not say which one is missing: to a
+ * target, or to a key of this queue, whose handler is not to blame. So the worker asks for the rights to its own keys
+ * alone, and if they are there, sends the move again.
  */
-bool emit_is_refused(const struct item *item, const struct redis_reply *reply)
+static bool names_no_key(const struct redis_reply *reply)
+{
+	return redis_error_class(reply) == REDIS_ERROR_PERMISSION && queue_refuses_key(reply->str) &&
+	    queue_refused_command(reply->str) == COMMAND_UNNAMED;
+}
+
+enum emit_next emit_after(const struct item *item, const struct redis_reply *reply)
 {
 	enum redis_error_class class = redis_error_class(reply);
+	enum emit_doubt before;
 
-	if (!emit_any(item) || redis_error_is_of_server(reply) ||
+	if (!emit_any(item))
+		return EMIT_WAITS;
+	before = item->outcome->doubt;
+	item->outcome->doubt = EMIT_DOUBT_NONE;
+	if (before == EMIT_DOUBT_OWN || redis_error_is_of_server(reply) ||
 	    (class != REDIS_ERROR_WRONG_TYPE && class != REDIS_ERROR_PERMISSION))
+		return EMIT_WAITS;
+	if (strstr(reply->str, ", push to ") != NULL)	/* the script names the key of a push that Redis refused */
+		return EMIT_FAILS;
+	if (!names_no_key(reply))
+		return EMIT_WAITS;
+	if (before == EMIT_DOUBT_TARGET)
+		return EMIT_FAILS;
+	item->outcome->doubt = EMIT_DOUBT_OWN;
+	return EMIT_ASKS;
+}
+
+bool emit_was_asked(const struct item *item)
+{
+	if (!emit_any(item) || item->outcome->doubt != EMIT_DOUBT_OWN)
 		return false;
-	return strstr(reply->str, ", push to ") != NULL || (class == REDIS_ERROR_PERMISSION &&
-	    queue_refuses_key(reply->str) && queue_refused_command(reply->str) == COMMAND_UNNAMED);
+	item->outcome->doubt = EMIT_DOUBT_TARGET;
+	return true;
 }
 
 void emit_fail(struct worker *w, struct place p, const char *error, int64_t now_ms)

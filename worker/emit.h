@@ -18,10 +18,17 @@ extern const char *const emit_refused;		/* the class of an attempt that fails by
 bool emit_is_allowed(struct worker *w, struct place p, const struct handler_emissions *e, const char **why);
 bool emit_any(const struct item *item);		/* it is done, and has emitted something */
 void emit_forget(struct worker *w, struct place p);	/* frees what it emitted, if it did */
-/* Sends the move of a message that is done and has emitted something. */
+/* Sends the move of a message that is done and has emitted something; or, in doubt, the question. */
 void emit_send(struct worker *w, struct place p, const struct queue_entry *entry);
-/* Redis refuses to push it, and will go on doing so. False: it waits, as every message does that is done */
-bool emit_is_refused(const struct item *item, const struct redis_reply *reply);
+/* What follows from an error of Redis. Changes the doubt. */
+enum emit_next {
+	EMIT_WAITS,		/* as every message does that is done: the error is not that of a target */
+	EMIT_ASKS,		/* emit_send() asks first whether it is */
+	EMIT_FAILS,		/* Redis refuses a target, and will go on doing so */
+};
+enum emit_next emit_after(const struct item *item, const struct redis_reply *reply);
+/* True: the reply, which is no error, answered a question and no move. It is to be sent now */
+bool emit_was_asked(const struct item *item);
 /* The attempt fails, since Redis refuses it for this reason. */
 void emit_fail(struct worker *w, struct place p, const char *error, int64_t now_ms);
 

@@ -309,8 +309,13 @@ static bool is_hopeless(struct worker *w, struct place p, const struct redis_rep
 static void move_refused(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
 {
 	const struct item *item = tray_item(&w->trays, p);
+	enum emit_next next = emit_after(item, reply);
 
-	if (emit_is_refused(item, reply)) {
+	if (next == EMIT_ASKS) {
+		tray_move_sent(&w->trays, p, false);
+		return;
+	}
+	if (next == EMIT_FAILS) {
 		tray_move_refused(&w->trays, p, false);
 		refusals_changed(w);
 		emit_fail(w, p, reply->str, now_ms);
@@ -373,6 +378,10 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 
 	if (reply->type != REDIS_INTEGER) {
 		move_refused(w, p, reply, now_ms);
+		return;
+	}
+	if (emit_was_asked(item)) {
+		tray_move_sent(&w->trays, p, false);
 		return;
 	}
 	w->mover.hopeless[item->move] = false;

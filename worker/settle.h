@@ -13,6 +13,13 @@
 struct worker;
 
 /* Owner: settle.c. The data that a move other than DONE needs besides the message. */
+/* A move that pushes what a handler emitted needs keys of others, and Redis has refused one without its name. */
+enum emit_doubt {
+	EMIT_DOUBT_NONE,
+	EMIT_DOUBT_OWN,		/* the next request, or the unanswered one, asks for the right to the keys of this queue */
+	EMIT_DOUBT_TARGET,		/* Redis allows these, so if it refuses the move again that is because of a target */
+};
+
 struct outcome {
 	/* the wrapper changes: RETRY, PUT_OFF, HOLD, HAND_BACK if the message does not go back unchanged, ASIDE in
 	 * place of a RETRY */
@@ -27,6 +34,7 @@ struct outcome {
 	char error_message[320];	/* also HOLD: its reason */
 	struct buffer stderr_tail;	/* also DONE, with emitted */
 	struct handler_emissions *emitted;	/* DONE: pushed with the acknowledgement; owned. NULL: nothing */
+	enum emit_doubt doubt;		/* emitted */
 	int code;			/* emitted: the exit status of the handler; -1: it runs on */
 };
 

@@ -415,7 +415,11 @@ def test_a_target_of_another_type_opens_the_breaker(redis, serve):
     assert not d.events("message_done")
 
 
-@pytest.mark.parametrize("refused", ["type", "script"])
+# All rights to the keys of the queue and its targets, but none to its trays.
+NO_TRAY = ["resetkeys", "%R~*", "~ingress:*", "~quredis:*", "~escape:*", "~delayed:*", "~transit:split:lease:*", "~transit:split:workers"]
+
+
+@pytest.mark.parametrize("refused", ["type", "script", "key"])
 def test_where_its_own_tray_is_refused_it_waits(redis, serve, ledger, tmp, refused):
     """Neither its key nor the right to a script is the fault of a target: the handler does not run again."""
     c = redis.client()
@@ -426,6 +430,8 @@ def test_where_its_own_tray_is_refused_it_waits(redis, serve, ledger, tmp, refus
     if refused == "type":
         c.rename(tray, "kept")
         c.set(tray, "text")
+    elif refused == "key":
+        c.execute_command("ACL", "SETUSER", "default", *NO_TRAY)
     else:
         c.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
     (tmp / "go").touch()
@@ -435,7 +441,7 @@ def test_where_its_own_tray_is_refused_it_waits(redis, serve, ledger, tmp, refus
         c.delete(tray)
         c.rename("kept", tray)
     else:
-        c.execute_command("ACL", "SETUSER", "default", "+@all")
+        c.execute_command("ACL", "SETUSER", "default", "+@all", "allkeys")
     wait_for(lambda: bodies(c) == [b"one"], 60)
     wait_for(lambda: settled(c))
     assert ledger.count("start 0") == 1 and not c.exists("escape:split")

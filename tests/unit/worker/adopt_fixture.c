@@ -85,9 +85,15 @@ bool emit_any(const struct item *item)
 	return false;
 }
 
-bool emit_is_refused(const struct item *item, const struct redis_reply *reply)
+enum emit_next emit_after(const struct item *item, const struct redis_reply *reply)
 {
 	(void)item, (void)reply;
+	return EMIT_WAITS;
+}
+
+bool emit_was_asked(const struct item *item)
+{
+	(void)item;
 	return false;
 }
 
