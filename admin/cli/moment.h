@@ -17,6 +17,8 @@ bool moment_is_relative(const char *text);	/* a time of day or a duration, which
 int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms);
 #define MOMENT_COMING_WANTED "a time to come, as it is printed (2026-11-23T02:10:05Z), a time of day in UTC (02:00), " \
     "or a duration from now on (1h30m)"
+#define MOMENT_AFTER_WANTED "a time as it is printed (2026-11-23T02:10:05Z), a time of day in UTC that comes " \
+    "(02:00), or a duration from now on (1h30m)"
 #define MOMENT_WANTED "a time as it is printed (2026-11-23T02:10:05Z), a time of day in UTC (02:00), or a duration " \
     "ago (30m, 1h30m)"
 

@@ -360,7 +360,8 @@ static void print_next(struct admin *a, const struct place *p)
 		json_decref(all);
 	} else {
 		printf("%s %s and " CONF_FILE " in %s\n\n"
-		    "Start it; Ctrl-C stops it:\n    %s\nPush a message, from another terminal:\n    %s\n"
+		    "Start it; Ctrl-C stops it:\n    %s\n"
+		    "Push a message, from another terminal; the log in the first one has the greeting:\n    %s\n"
 		    "Look at what is done:\n    %s\n",
 		    a->options.dry_run ? "would write" : "wrote", p->template->file, p->dir, start, push, look);
 	}

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include <bsd/string.h>
 #include <jansson.h>
 
 #include "admin/commands/commands.h"
@@ -23,7 +22,7 @@ static const struct column columns[] = {
 	{ "name", "Schedule", COLUMN_NAME },
 	{ "queue", "Queue", COLUMN_NAME },
 	{ "times", "Times", COLUMN_NAME },
-	{ "timezone", NULL, COLUMN_NAME },
+	{ "timezone", "Time zone", COLUMN_NAME },
 	{ "last", "Last", COLUMN_STATE },
 	{ "next", NULL, COLUMN_TEXT },
 	{ NULL, "Next", COLUMN_STATE },
@@ -161,7 +160,7 @@ static int read_from(struct admin *a, int64_t now_ms, int64_t *after_ms)
 {
 	*after_ms = now_ms;
 	return a->options.from == NULL || moment_parse_coming(a->options.from, now_ms, after_ms) == 0 ? 0 :
-	    admin_fail(a, EX_USAGE, "--from: expected " MOMENT_COMING_WANTED);
+	    admin_fail(a, EX_USAGE, "--from: expected " MOMENT_AFTER_WANTED);
 }
 
 int cmd_schedule(struct admin *a)
@@ -233,17 +232,14 @@ static int say_result(struct admin *a, const struct conf_schedule *c, enum queue
 static int run_schedule(struct admin *a, const struct conf_schedule *c)
 {
 	struct queue_places places = {0};
-	struct wrapper wrapper = {0};
 	struct buffer message = {0};
+	int64_t now_ms;
 	enum queue_tick_end end = QUEUE_TICK_PLACES;
 	int rc;
 
-	if (admin_seals(a) == -1 || admin_server_time(a, &wrapper.schedule.at_ms) == -1)
+	if (admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1)
 		return -1;
-	strlcpy(wrapper.schedule.name, c->name, sizeof(wrapper.schedule.name));
-	if (!a->keys.shared)
-		message_wrapper(&message, &a->keys.lines, &wrapper);
-	buffer_append(&message, c->message, strlen(c->message));
+	queue_schedule_message(&message, &a->keys, c, now_ms, false);
 	rc = 0;
 	for (int i = 0; i < PLACES_TRIES && rc == 0 && end == QUEUE_TICK_PLACES; i++)
 		rc = push_once(a, &(struct queue_tick){ .name = c->name,

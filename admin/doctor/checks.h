@@ -273,6 +273,8 @@ enum command_answer commands_answer(enum command_name command, const struct redi
 
 /* ---- others.c ---- */
 
+/* Reads the report of a node, once; null: it has none. A view into d->reports. -1: as a check */
+int others_report(struct doctor *d, const char *node, const struct json_t **report);
 /* Calls look() with the report of each other node that has workers of the queue; null: the node has none. -1: as a
  * check */
 int others_each(struct doctor *d, const struct queue_check *q, void (*look)(struct doctor *d,

@@ -18,7 +18,7 @@ static json_t *other_nodes(const struct doctor *d, const struct queue_check *q)
 }
 
 /* Each report is read once, since it has all queues of its node, and the check of every queue needs it. */
-static int read_report(struct doctor *d, const char *node, const json_t **report)
+int others_report(struct doctor *d, const char *node, const json_t **report)
 {
 	struct redis_reply reply;
 	json_t *found;
@@ -44,7 +44,7 @@ int others_each(struct doctor *d, const struct queue_check *q, void (*look)(stru
 	int rc = 0;
 
 	json_object_foreach(nodes, node, unused) {
-		rc = read_report(d, node, &report);
+		rc = others_report(d, node, &report);
 		if (rc == -1)
 			break;
 		look(d, q, node, report);

@@ -17,6 +17,33 @@ static bool is_of(const struct conf_schedule *c, const struct queue_check *q)
 	return strcmp(c->queue, q->keys.name) == 0;
 }
 
+/* True: the supervisor of this host reports that it has the schedule with other times than its file, or not at all. */
+static bool is_unread(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c)
+{
+	const json_t *report, *loaded;
+	const char *times;
+	char *here;
+	bool unread;
+
+	if (others_report(d, d->a->conf->supervisor.node, &report) == -1)
+		return false;
+	loaded = json_object_get(queue_node_row(report, q->keys.name), "schedules");
+	times = json_string_value(json_object_get(loaded, c->name));
+	here = conf_schedule_times(c);
+	unread = loaded != NULL && (times == NULL || strcmp(times, here) != 0);
+	free(here);
+	return unread;
+}
+
+static void advise_times(struct finding *f, const struct conf_schedule *c, bool unread)
+{
+	if (unread)
+		findings_advise(f, "the supervisor of this host has not loaded these times yet: quredis reload; "
+		    "then the same on all hosts");
+	else
+		findings_advise(f, SAME, c->name);
+}
+
 /* Of those that the configuration here has. */
 static void judge_record(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c,
     const struct queue_schedule *record)
@@ -27,9 +54,9 @@ static void judge_record(struct doctor *d, const struct queue_check *q, const st
 
 	queue_schedule_definition(c, own);
 	if (strcmp(own, record->definition) != 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
+		advise_times(findings_add(d, SEVERITY_WARNING, q->keys.schedules,
 		    "schedule %s has other times here than in Redis: it begins anew whenever a host with other times "
-		    "takes the lead", c->name), SAME, c->name);
+		    "takes the lead", c->name), c, is_unread(d, q, c));
 	else if (next_ms != -1 && d->server.now_ms - next_ms > limit_ms)
 		findings_advise(findings_add(d, SEVERITY_ERROR, q->keys.schedules,
 		    "the tick %s of schedule %s has been due for %s, and no supervisor has pushed it",
@@ -71,7 +98,8 @@ static const struct conf_schedule *find_schedule(const struct doctor *d, const s
 	return NULL;
 }
 
-static void compare_times(struct doctor *d, const struct conf_schedule *c, const char *node, const char *there)
+static void compare_times(struct doctor *d, const struct queue_check *q, const struct conf_schedule *c,
+    const char *node, const char *there)
 {
 	char *here = conf_schedule_times(c);
 
@@ -80,8 +108,9 @@ static void compare_times(struct doctor *d, const struct conf_schedule *c, const
 		    "%s does not have schedule %s: while that host leads the queue, no tick of it is pushed",
 		    node, c->name), "add schedule %s to its configuration, then there: quredis reload", c->name);
 	else if (strcmp(there, here) != 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
-		    "the times of schedule %s are %s here, and %s on %s", c->name, here, there, node), SAME, c->name);
+		advise_times(findings_add(d, SEVERITY_WARNING, NULL,
+		    "the times of schedule %s are %s here, and %s on %s", c->name, here, there, node), c,
+		    is_unread(d, q, c));
 	free(here);
 }
 
@@ -95,7 +124,7 @@ static void compare_schedules(struct doctor *d, const struct queue_check *q, con
 		return;
 	for (size_t i = 0; i < d->a->conf->nschedules; i++)
 		if (is_of(d->a->conf->schedules[i], q))
-			compare_times(d, d->a->conf->schedules[i], node,
+			compare_times(d, q, d->a->conf->schedules[i], node,
 			    json_string_value(json_object_get(theirs, d->a->conf->schedules[i]->name)));
 	json_object_foreach(theirs, name, times)
 		if (find_schedule(d, q, name) == NULL)

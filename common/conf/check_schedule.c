@@ -73,18 +73,31 @@ static void check_queue(struct conf_loading *l, const struct conf_schedule *s)
 	    near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
 }
 
+/* The header of a message counts for message_max: quredis/1 id=NAME:2026-11-29T01:30:00.000Z:run:0123456789abcdef */
+#define HEADER_BUT_NAME 64
+
+static void check_size(struct conf_loading *l, const struct conf_schedule *s, const struct conf_queue *q)
+{
+	bool header = q->headers && !q->shared && s->name != NULL;
+	size_t len = strlen(s->message) + (header ? HEADER_BUT_NAME + strlen(s->name) : 0);
+	char most[UNITS_SIZE];
+
+	if (q->message_max > 0 && len > (size_t)q->message_max)
+		conf_error(l, place_of(s, "message"), "schedule %s: its message%s longer than message_max = \"%s\" of "
+		    "queue %s", shown_name(s), header ? " and the header with its id are" : " is",
+		    units_format_size(q->message_max, most), q->name);
+}
+
 static void check_message(struct conf_loading *l, const struct conf_schedule *s)
 {
 	const struct conf_queue *q = s->queue == NULL ? NULL : conf_queue_find(l->conf, s->queue);
-	char most[UNITS_SIZE];
 
 	require(l, s, "message");
 	if (s->message != NULL && s->message[0] == '\0' && q != NULL && q->shared)
 		conf_error(l, place_of(s, "message"), "schedule %s: its message is empty, and queue %s is shared, so "
 		    "it gets the message alone", shown_name(s), q->name);
-	if (s->message != NULL && q != NULL && q->message_max > 0 && (int64_t)strlen(s->message) > q->message_max)
-		conf_error(l, place_of(s, "message"), "schedule %s: its message is longer than message_max = \"%s\" of "
-		    "queue %s", shown_name(s), units_format_size(q->message_max, most), q->name);
+	if (s->message != NULL && q != NULL)
+		check_size(l, s, q);
 }
 
 /* A shared queue gets the message alone, so nothing tells whose it is. */
@@ -101,7 +114,7 @@ static void check_overlap(struct conf_loading *l, const struct conf_schedule *s)
  * lacks it: quredis schedule says so, and no other command needs the zone. */
 static void check_zone(struct conf_loading *l, const struct conf_schedule *s)
 {
-	if ((l->flags & CONF_LENIENT_HANDLERS) != 0 || cron_zone_exists(s->timezone))
+	if ((l->flags & CONF_LENIENT_HANDLERS) != 0 || l->only != NULL || cron_zone_exists(s->timezone))
 		return;
 	conf_error(l, place_of(s, "timezone"),
 	    "schedule %s: the time zone \"%.64s\" is not known here. Names are such as \"Europe/Berlin\"; Debian 13 "

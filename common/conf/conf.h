@@ -287,8 +287,8 @@ char *conf_absolute_path(const char *path);
 #define CONF_DESPITE_ERRORS 4u
 #define CONF_LOOK 8u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
-/* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as
- * with CONF_LENIENT_HANDLERS. */
+/* For a program that executes the handler of this queue alone: time zones, and users and handlers of other queues, are
+ * not checked, as with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
 /* With CONF_LOOK, for files that are still to be written: path has the text of the configuration, and nothing is said
  * of what is missing in dir, where handlers and sockets will be. */

@@ -52,6 +52,10 @@ static const struct {
 	{ "cron", "a group in schedules = ( ... ) beside the queues" },
 	{ "schedule", "a group in schedules = ( ... ) beside the queues" },
 	{ "rate", "rate (of a queue, or of a group in throttles)" },
+	{ "limit", "rate (of a queue, or of a group in throttles); limits bound the resources of handlers" },
+	{ "limiter", "rate (of a queue, or of a group in throttles)" },
+	{ "rate_limiter", "rate (of a queue, or of a group in throttles)" },
+	{ "ratelimit", "rate (of a queue, or of a group in throttles)" },
 	{ "rate_limit", "rate (of a queue, or of a group in throttles); max_in_flight bounds how many run at a time" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
@@ -59,6 +63,26 @@ static const struct {
 	{ "backoff.min", "backoff.base" },
 	{ "backoff.initial", "backoff.base" },
 	{ "backoff.multiplier", "backoff.factor" },
+};
+
+/* Names of other systems in the groups of a list, where the above would not help. */
+static const struct {
+	const struct conf_schema *schema;
+	const char *old, *now;
+} renamed_in_list[] = {
+	{ &conf_schema_schedule, "tz", "timezone" },
+	{ &conf_schema_schedule, "zone", "timezone" },
+	{ &conf_schema_schedule, "crontab", "cron (\"minute hour day month weekday\")" },
+	{ &conf_schema_schedule, "at", "cron (\"minute hour day month weekday\")" },
+	{ &conf_schema_schedule, "time", "cron (\"minute hour day month weekday\")" },
+	{ &conf_schema_schedule, "times", "cron (\"minute hour day month weekday\")" },
+	{ &conf_schema_schedule, "schedule", "cron (\"minute hour day month weekday\") or every" },
+	{ &conf_schema_schedule, "interval", "every" },
+	{ &conf_schema_schedule, "period", "every" },
+	{ &conf_schema_schedule, "payload", "message" },
+	{ &conf_schema_throttle, "limit", "rate" },
+	{ &conf_schema_throttle, "limiter", "rate" },
+	{ &conf_schema_throttle, "rate_limit", "rate" },
 };
 
 static const char *last_part(const char *path)
@@ -73,6 +97,14 @@ static const char *renamed_to(const char *name)
 	for (size_t i = 0; i < nitems(renamed); i++)
 		if (strcmp(renamed[i].old, name) == 0)
 			return renamed[i].now;
+	return NULL;
+}
+
+static const char *renamed_here(const struct conf_schema *schema, const char *name)
+{
+	for (size_t i = 0; i < nitems(renamed_in_list); i++)
+		if (renamed_in_list[i].schema == schema && strcmp(renamed_in_list[i].old, name) == 0)
+			return renamed_in_list[i].now;
 	return NULL;
 }
 
@@ -203,12 +235,12 @@ static char *advice_for(const struct conf_schema *schema, const char *prefix, co
 char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	char *path = alloc_format("%s%s", prefix, name), *hint, *text;
-	const char *now = renamed_to(path);
+	const char *now = is_of_list(schema) ? renamed_here(schema, name) : renamed_to(path);
 
 	free(path);
-	if (now == NULL)
+	if (now == NULL && !is_of_list(schema))
 		now = renamed_to(name);
-	if (now != NULL && !is_of_list(schema))
+	if (now != NULL)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
 	hint = advice_for(schema, prefix, name);
 	if (hint == NULL)

@@ -130,6 +130,15 @@ static const char *meaning_of(const char *text)
 	return NULL;
 }
 
+static void refuse_word(const char *text, char why[CRON_WHY_SIZE])
+{
+	int n = snprintf(why, CRON_WHY_SIZE, "\"%.40s\" is not", text);
+
+	for (size_t i = 0; i < nitems(words); i++)
+		n += snprintf(why + n, CRON_WHY_SIZE - (size_t)n, "%s %s",
+		    i == 0 ? "" : i + 1 < nitems(words) ? "," : " or", words[i].word);
+}
+
 /* NULL: *why says that there are other than five. */
 static char *split(char *text, char *out[FIELDS], char why[CRON_WHY_SIZE])
 {
@@ -180,7 +189,7 @@ int cron_parse(struct cron *c, const char *text, char why[CRON_WHY_SIZE])
 	uint64_t bits[FIELDS];
 
 	if (means == NULL) {
-		snprintf(why, CRON_WHY_SIZE, "\"%.40s\" is not @yearly, @monthly, @weekly, @daily or @hourly", text);
+		refuse_word(text, why);
 		return -1;
 	}
 	if (strlcpy(copy, means, sizeof(copy)) >= sizeof(copy)) {

@@ -96,6 +96,21 @@ void queue_schedule_push(struct redis *r, const struct queue_keys *k, const stru
 	free(keys);
 }
 
+void queue_schedule_message(struct buffer *out, const struct queue_keys *k, const struct conf_schedule *c,
+    int64_t at_ms, bool tick)
+{
+	struct wrapper wrapper = { .schedule.at_ms = at_ms };
+	char id[MESSAGE_SCHEDULE_ID_SIZE];
+
+	strlcpy(wrapper.schedule.name, c->name, sizeof(wrapper.schedule.name));
+	message_schedule_id(&wrapper.schedule, tick, id);
+	if (!k->shared)
+		message_wrapper(out, &k->lines, &wrapper);
+	if (!k->shared && k->lines.headers)
+		message_header(out, id, NULL, -1, -1, -1, -1);
+	buffer_append(out, c->message, strlen(c->message));
+}
+
 int queue_schedule_pushed(const struct redis_reply *reply, enum queue_tick_end *end)
 {
 	struct redis_reply first;

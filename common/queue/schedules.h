@@ -81,12 +81,17 @@ void queue_schedule_push(struct redis *r, const struct queue_keys *k, const stru
 /* QUEUE_TICK_DONE, _SKIPPED, _UNSEEN or _PLACES, as of a tick. -1: another type of reply */
 int queue_schedule_pushed(const struct redis_reply *reply, enum queue_tick_end *end);
 
+/* Appends the message of a schedule, as it is pushed: with its wrapper, and a header with its id. A shared queue gets
+ * the message alone, and headers = false gets no header. tick false: an operator asks for it. */
+struct conf_schedule;
+void queue_schedule_message(struct buffer *out, const struct queue_keys *k, const struct conf_schedule *c,
+    int64_t at_ms, bool tick);
+
 /* Reads the record of one schedule. -> STRING for queue_schedule_parse(), or NIL */
 void queue_schedule_read(struct redis *r, const struct queue_keys *k, const char *name);
 int queue_schedule_parse(const struct redis_reply *reply, struct queue_schedule *out);	/* -1: it is no record */
 
 /* The fingerprint of its times: a schedule with other times is another one; its message may change. */
-struct conf_schedule;
 void queue_schedule_definition(const struct conf_schedule *c, char out[QUEUE_SCHEDULE_DEFINITION_SIZE]);
 
 /* Counts one look without it for the record of each schedule but these n, at most one every between_ms, and deletes

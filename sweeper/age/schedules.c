@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/string.h>
-
 #include "sweeper/core/core.h"
 #include "sweeper/age/age.h"
 
@@ -130,14 +128,10 @@ int64_t schedules_late_ms(const struct sweeper_queue *q, const char **name)
 
 static void ask_tick(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c, bool pushes)
 {
-	struct wrapper wrapper = { .schedule.at_ms = c->tick_ms };
 	struct buffer message = {0};
 
-	strlcpy(wrapper.schedule.name, c->conf->name, sizeof(wrapper.schedule.name));
-	if (pushes && !q->keys.shared)
-		message_wrapper(&message, &q->keys.lines, &wrapper);
 	if (pushes)
-		buffer_append(&message, c->conf->message, strlen(c->conf->message));
+		queue_schedule_message(&message, &q->keys, c->conf, c->tick_ms, true);
 	queue_tick(&s->redis, &q->keys, &(struct queue_tick){ .name = c->conf->name, .definition = c->definition,
 	    .last_ms = c->record.last_ms, .tick_ms = c->tick_ms, .missed = c->missed + !pushes,
 	    .message = pushes ? message.data : NULL, .len = message.len,
@@ -205,18 +199,20 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 static void log_tick(const struct sweeper_queue *q, const struct schedule *c, const struct queue_ticked *t)
 {
 	bool pushed = t->schedule.pushed_ms == c->tick_ms;
+	char tick[CLOCK_RFC3339_SIZE];
 
+	clock_rfc3339(c->tick_ms, tick);
 	if (t->end == QUEUE_TICK_DONE)
 		log_info(pushed ? "schedule_pushed" : "schedule_missed", log_str("queue", q->keys.name),
-		    log_str("schedule", c->conf->name), log_int("tick", c->tick_ms),
+		    log_str("schedule", c->conf->name), log_str("tick", tick),
 		    log_int("late_ms", t->now_ms - c->tick_ms), log_int("missed", c->missed));
 	else if (t->end == QUEUE_TICK_SKIPPED)
 		log_info("schedule_skipped", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
-		    log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
+		    log_str("tick", tick), log_int("late_ms", t->now_ms - c->tick_ms),
 		    log_int("missed", c->missed), log_str("reason", "an earlier message is in the queue"));
 	else
 		log_warning("schedule_skipped", log_str("queue", q->keys.name), log_str("schedule", c->conf->name),
-		    log_int("tick", c->tick_ms), log_int("late_ms", t->now_ms - c->tick_ms),
+		    log_str("tick", tick), log_int("late_ms", t->now_ms - c->tick_ms),
 		    log_int("missed", c->missed), log_str("reason", "the queue is too long to tell"));
 }
 

@@ -89,6 +89,9 @@ def test_doctor_names_hosts_with_other_times(redis, quredisd, handler, tag):
     told = findings(there)
     assert f"the times of schedule hourly are 5 * * * * Europe/Berlin here, and 0 * * * * UTC on {tag}here" in told
     assert [f for f in told if f.startswith("schedule hourly has other times here than in Redis")]
+    there.write_conf(schedules=[{**HOURLY, "cron": "7 * * * *"}])
+    advice = [f["advice"] for f in json.loads(there.quredis("doctor", "--json").out) if f["check"] == "schedules" and "times" in f["what"]]
+    assert advice and all("has not loaded these times yet: quredis" in a for a in advice), advice
     there.reload(queues=[queue("db", body)], schedules=None)
     wait_for(lambda: findings(here) == [f"{tag}there does not have schedule hourly: while that host leads the queue, no tick of it is pushed"], 30)
     assert findings(there) == [f"{tag}here has schedule hourly, and this host does not: while this host leads the queue, no tick of it is pushed"]

@@ -60,6 +60,20 @@ def test_a_handler_gets_each_tick_with_its_time(redis, quredisd, handler, ledger
     assert d.stop() == 0
 
 
+def test_a_tick_is_the_id_of_its_message(redis, quredisd, handler, ledger):
+    """A redrive keeps it. The log has the tick as the id has it."""
+    c = redis.client()
+    tells = handler('read -r m; echo "$QUREDIS_ID $QUREDIS_SCHEDULE:$QUREDIS_SCHEDULED_AT" >>@LEDGER@; [ -z "$QUREDIS_SCHEDULE" ]')
+    d = quredisd(queues=[queue("db", tells, max_attempts=1)], schedules=[schedule()])
+    wait_for(lambda: c.llen("escape:db") >= 2, 30)
+    first, second = ([w for w in line.split()] for line in ledger.lines()[:2])
+    assert first[0] == first[1] != second[0] == second[1] and re.fullmatch(r"nightly:\d{4}-\d\d-\d\dT[0-9:]{8}\.000Z", first[0])
+    d.wait_event("schedule_pushed", queue="db", schedule="nightly", tick=first[0][len("nightly:"):])
+    assert d.quredis("dlq", "retry", "db", first[0]).code == 0
+    wait_for(lambda: f"{first[0]} :" in ledger.lines(), 30)
+    assert d.stop() == 0
+
+
 def test_two_hosts_push_each_tick_once(redis_server, quredisd, handler):
     """The leader is killed again and again, and the clock of Redis is set: what a sweeper had begun is not done twice. The list says what was pushed."""
     server = redis_server(clock=True)
@@ -248,12 +262,20 @@ def test_a_shared_queue_gets_bare_bytes(redis, quredisd, handler):
     assert d.stop() == 0
 
 
-def test_other_queues_have_only_a_sealed_line(redis, quredisd, handler):
+def test_other_queues_have_a_sealed_line_and_an_id(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
     wait_for(lambda: c.llen("ingress:db") >= 1, 30)
     line, payload = unwrap(c.lindex("ingress:db", -1))
-    assert payload == b"go" and line["schedule"] == "nightly" and int(line["scheduled"]) % 1000 == 0
+    assert payload.split(b"\n")[1:] == [b"go"] and line["schedule"] == "nightly" and int(line["scheduled"]) % 1000 == 0
+    assert d.stop() == 0
+
+
+def test_a_queue_without_headers_gets_none(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0, headers=False)], schedules=[schedule()])
+    wait_for(lambda: c.llen("ingress:db") >= 1, 30)
+    assert unwrap(c.lindex("ingress:db", -1))[1] == b"go"
     assert d.stop() == 0
 
 

@@ -87,4 +87,24 @@ TEST(each_key_makes_a_difference_to_the_sweeper_alone, conf_fixture_setup, conf_
 	conf_free(first);
 }
 
+TEST(names_of_other_systems_have_advice, conf_fixture_setup, conf_fixture_teardown)
+{
+	static const struct {
+		const char *key, *now;
+	} all[] = { { "tz", "timezone" }, { "crontab", "cron" }, { "at", "cron" }, { "interval", "every" } };
+	struct conf_fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		char text[512], said[128];
+
+		snprintf(text, sizeof(text), QUEUES "schedules = ( { name = \"a\"; queue = \"db\"; every = \"5m\"; message = \"a\"; %s = \"x\"; } );",
+		    all[i].key);
+		snprintf(said, sizeof(said), "unknown key '%s': use %s", all[i].key, all[i].now);
+		conf_read_text(f, text);
+		assert_null(f->conf);
+		if (strstr(f->report, said) == NULL)
+			fail_msg("not told: %s\nbut:\n%s", said, f->report);
+	}
+}
+
 UNIT_MAIN(NULL, NULL)

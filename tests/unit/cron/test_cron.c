@@ -99,7 +99,8 @@ TEST(wrong_expressions_say_why)
 		{ "5/10 * * * *", "minute: \"5/10\"" }, { "*/0 * * * *", "minute" }, { "*/60 * * * *", "minute" }, { "5-3 * * * *", "minute" },
 		{ "1,,2 * * * *", "minute" }, { "-1 * * * *", "minute" }, { "1- * * * *", "minute" }, { "001 * * * *", "minute" },
 		{ "** * * * *", "minute" }, { "*/ * * * *", "minute" }, { "1-2-3 * * * *", "minute" }, { "mon * * * *", "minute" },
-		{ "@reboot", "@reboot" }, { "@", "@" }, { "0 0 30 2 *", "no date matches" }, { "0 0 31 2,4,6 *", "no date matches" },
+		{ "@reboot", "@reboot" }, { "@x", ", @midnight or @hourly" }, { "@", "@" },
+		{ "0 0 30 2 *", "no date matches" }, { "0 0 31 2,4,6 *", "no date matches" },
 		{ "0 0 30 2 */2", "no date matches" } };
 	char why[CRON_WHY_SIZE];
 	struct cron c;
