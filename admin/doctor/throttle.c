@@ -10,8 +10,12 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define SAME "set rate and burst of %s to the same on all hosts, then: quredis reload"
-#define SAME_SEATS "set max_in_flight of %s to the same on all hosts, then: quredis reload"
+/* The figures stand in the queue, or in the throttle that it names. */
+static void advise_same(struct finding *f, const struct queue_check *q, const char *throttle, const char *figures)
+{
+	findings_advise(f, "set %s of %s%s to the same on all hosts, then: quredis reload", figures,
+	    throttle == NULL ? "" : "throttle ", throttle == NULL ? q->keys.name : throttle);
+}
 
 /* All hosts start as many messages as the figures allow that one of them loaded last. */
 static void compare_figures(struct doctor *d, const struct queue_check *q, const struct queue_throttle_figures *count)
@@ -21,11 +25,11 @@ static void compare_figures(struct doctor *d, const struct queue_check *q, const
 
 	if (count->n == own->n && count->per_ms == own->per_ms && count->burst == q->conf->burst)
 		return;
-	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.throttle,
+	advise_same(findings_add(d, SEVERITY_WARNING, q->keys.throttle,
 	    "the rate here is %s with burst %" PRId64 ", but %s with burst %" PRId64 " counts, which %s loaded last",
 	    conf_rate_text(own, here), q->conf->burst,
 	    conf_rate_text(&(struct conf_rate){ count->n, count->per_ms }, there), count->burst, count->node),
-	    SAME, q->keys.name);
+	    q, q->conf->throttle, "rate and burst");
 }
 
 static int check_key(struct doctor *d, const struct queue_check *q)
@@ -45,7 +49,7 @@ static int check_key(struct doctor *d, const struct queue_check *q)
 		compare_figures(d, q, &count);
 	else if (reply.type != REDIS_NIL)
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.throttle,
-		    "it holds something that quredis did not write: the next start replaces it, and counts anew"),
+		    "it holds something that quredis did not write: the next start or load replaces it, and counts anew"),
 		    "find the program that writes this key");
 	return 0;
 }
@@ -77,9 +81,9 @@ static void compare_limits(struct doctor *d, const struct queue_check *q, const 
 		    "it has a field that quredis does not write: %s", seen->strange),
 		    "HDEL %s FIELD, and find the program that writes there", q->keys.seats);
 	if (seen->limit.max > 0 && seen->limit.max != q->conf->max_in_flight)
-		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.seats, "max_in_flight here is %" PRId64
+		advise_same(findings_add(d, SEVERITY_WARNING, q->keys.seats, "max_in_flight here is %" PRId64
 		    ", but %" PRId64 " counts, which %s loaded last", q->conf->max_in_flight, seen->limit.max,
-		    seen->limit.node), SAME_SEATS, q->keys.name);
+		    seen->limit.node), q, q->conf->throttle, "max_in_flight");
 }
 
 /* The registrations are read after the seats: a worker registers before it takes one. */
@@ -154,11 +158,11 @@ static void compare_seats(struct doctor *d, const struct queue_check *q, const c
 	if (here && there && q->conf->rate.n == 0)
 		compare_names(d, q, node, json_string_value(json_object_get(row, "throttle")));
 	else if (here != there)
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, here ?
+		advise_same(findings_add(d, SEVERITY_WARNING, NULL, here ?
 		    "%s has no max_in_flight for it, so its messages run beside those that are counted" :
 		    "there is no max_in_flight here, so messages of this host run beside those that %s counts",
-		    node),
-		    SAME_SEATS, q->keys.name);
+		    node), q, here ? q->conf->throttle : json_string_value(json_object_get(row, "throttle")),
+		    "max_in_flight");
 }
 
 /* An older report, or none, does not tell. */
@@ -173,13 +177,13 @@ static void compare_node(struct doctor *d, const struct queue_check *q, const ch
 	if (json_is_string(rate) && q->conf->rate.n > 0)
 		compare_names(d, q, node, json_string_value(json_object_get(row, "throttle")));
 	else if (q->conf->rate.n > 0)
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+		advise_same(findings_add(d, SEVERITY_WARNING, NULL,
 		    "%s has no rate for it, so its handlers start without limit; the rate here is %s", node,
-		    conf_rate_text(&q->conf->rate, here)), SAME, q->keys.name);
+		    conf_rate_text(&q->conf->rate, here)), q, q->conf->throttle, "rate and burst");
 	else
-		findings_advise(findings_add(d, SEVERITY_WARNING, NULL,
+		advise_same(findings_add(d, SEVERITY_WARNING, NULL,
 		    "there is no rate here, so handlers of this host start without limit; that of %s is %s", node,
-		    json_string_value(rate)), SAME, q->keys.name);
+		    json_string_value(rate)), q, json_string_value(json_object_get(row, "throttle")), "rate and burst");
 }
 
 int check_throttle(struct doctor *d, struct queue_check *q)

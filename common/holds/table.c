@@ -13,7 +13,7 @@ const struct hold_words holds_table[HOLDS] = {
 	[HOLD_THROTTLED] = { .name = "throttled", .level = HOLD_ORDERED, .setter = "its limits",
 	    .end = "they allow the next start",
 	    .text = "messages wait until its limits allow the next start",
-	    .advice = "wait, or raise rate, burst or max_in_flight in the configuration" },
+	    .advice = "wait, or raise rate, burst or max_in_flight of the queue or of its throttle" },
 	[HOLD_QUIET] = { .name = "quiet", .level = HOLD_ORDERED,
 	    .setter = "an operator of this host", .end = "quredis quiet --off", .shut = true,
 	    .text = "an operator stopped fetching on this host",
