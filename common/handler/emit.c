@@ -117,6 +117,13 @@ bool handler_emit_begin(struct handler_emissions **e, struct handler_intake *in,
 	return true;
 }
 
+void handler_emit_lose(struct handler_emissions **e, const char *line, size_t len)
+{
+	if (*e == NULL)
+		*e = alloc_zero(1, sizeof(**e));
+	refuse(*e, "EMIT: expected SERIAL QUEUE LENGTH [delay=DURATION], not \"%.*s\"", (int)(len < 100 ? len : 100), line);
+}
+
 size_t handler_emit_take(struct handler_intake *in, struct handler_emissions *e, const char *data, size_t len,
     bool *broken)
 {

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/base.h"
 #include "common/conf/conf.h"
@@ -45,6 +46,13 @@ bool handler_emit_begin(struct handler_emissions **e, struct handler_intake *in,
     const struct handler_reply *r);
 /* The same for a message that has been answered: its bytes are skipped. False: as above */
 bool handler_emit_skip(struct handler_intake *in, const struct handler_reply *r);
+/* The line is an EMIT of any form. */
+static inline bool handler_line_emits(const char *line, size_t len)
+{
+	return len >= 5 && memcmp(line, "EMIT ", 5) == 0;
+}
+/* Refuses what a persistent handler emits by an EMIT without a serial. *e is made if it is NULL */
+void handler_emit_lose(struct handler_emissions **e, const char *line, size_t len);
 
 /*
  * Takes what belongs to the EMIT from data, and returns how many bytes that were. e NULL: of no message any more.

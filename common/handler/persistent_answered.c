@@ -19,7 +19,7 @@ void persistent_answered_add(struct persistent_answered *a, const struct token *
 	if (a->n < ANSWERED_KEPT)
 		a->n++;
 	job->token = *token;
-	job->repeat_logged = false;
+	job->repeat_logged = job->emit_logged = false;
 	job->len = len;
 	memcpy(job->data, raw, len < ANSWERED_BYTES ? len : ANSWERED_BYTES);
 }

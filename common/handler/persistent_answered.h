@@ -16,6 +16,7 @@ struct persistent_answered {
 	struct answered_job {
 		struct token token;
 		bool repeat_logged;		/* a second answer was logged */
+		bool emit_logged;		/* an EMIT behind the answer was */
 		size_t len;			/* of the message; data has at most ANSWERED_BYTES of it */
 		char data[ANSWERED_BYTES];
 	} jobs[ANSWERED_KEPT];

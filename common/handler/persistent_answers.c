@@ -266,14 +266,16 @@ static bool take_repeated(struct persistent *p, const struct handler_reply *r, b
 	if (job == NULL || (job->repeat_logged && verdict))
 		return false;
 	if (!verdict) {
-		if (r->verb == VERB_EMIT) {		/* its bytes must not be taken for lines */
-			memcpy(p->answers.emitter, r->token, HANDLER_TOKEN_LEN);
-			handler_emit_skip(&p->answers.intake, r);
-		}
-		return true;
+		if (r->verb != VERB_EMIT)
+			return true;
+		memcpy(p->answers.emitter, r->token, HANDLER_TOKEN_LEN);
+		handler_emit_skip(&p->answers.intake, r);	/* its bytes must not be taken for lines */
+		if (job->emit_logged)
+			return true;
 	}
-	job->repeat_logged = true;
-	log_warning("handler_answered_twice", log_str("id", persistent_answered_id(job, &p->lines, &m)),
+	*(verdict ? &job->repeat_logged : &job->emit_logged) = true;
+	log_warning(verdict ? "handler_answered_twice" : "handler_emit_lost",
+	    log_str("id", persistent_answered_id(job, &p->lines, &m)),
 	    log_bytes("line", line, len));
 	return true;
 }
@@ -325,7 +327,7 @@ static enum line_fate take_reply(struct persistent *p, enum handler_line is, str
 
 	if (i == -1)
 		return take_repeated(p, out, verdict, line, len) ? LINE_DROPPED : LINE_IS_OUTPUT;
-	if (is == HANDLER_LINE_UNKNOWN && !handler_has_reply_fd(p->conf))
+	if (is == HANDLER_LINE_UNKNOWN && !handler_has_reply_fd(p->conf) && !handler_line_emits(line, len))
 		return LINE_IS_OUTPUT;
 	if (p->answers.desync != NULL)
 		return LINE_DROPPED;
@@ -344,10 +346,21 @@ static enum line_fate take_reply(struct persistent *p, enum handler_line is, str
 	return LINE_DROPPED;
 }
 
+/* Without a serial it is of the only job that is unanswered; else nobody knows whose it is. */
+static void lose_emission(struct persistent *p, const char *line, size_t len)
+{
+	if (p->window.n == 1 && !handler_reply_is_like(line, len))
+		handler_emit_lose(&persistent_window_at(&p->window, 0)->emitted, line, len);
+	else
+		log_warning("handler_emit_lost", log_bytes("line", line, len));
+}
+
 static void note_odd_line(struct persistent *p, const char *line, size_t len)
 {
 	size_t n = len < ODD_LINE_MAX ? len : ODD_LINE_MAX;
 
+	if (p->conf->emit.targets != NULL && handler_line_emits(line, len))
+		lose_emission(p, line, len);
 	p->answers.odd_lines++;
 	p->answers.strays += handler_reply_is_like(line, len);
 	for (size_t i = 0; i < n; i++)

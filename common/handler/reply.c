@@ -312,7 +312,9 @@ void handler_reply_unknown(struct handler_reply *out, const struct conf_queue *c
 	snprintf(text, sizeof(text), "%.*s", (int)len, line);
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " "), text);
 	near = nearest(word, names, n);
-	written = snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s%s: %s",
+	written = strcmp(word, handler_verb_names[VERB_EMIT]) == 0 ? snprintf(reason, HANDLER_REASON_SHOWN,
+	    "EMIT: this queue may not emit: set emit.queues in its configuration: %s", text)
+	    : snprintf(reason, HANDLER_REASON_SHOWN, "unknown verb: expected %s%s%s%s%s: %s",
 	    conf->emit.targets != NULL ? "EMIT, " : "", conf->mode == CONF_MODE_PERSISTENT
 	    ? "OK, RETRY, FAIL, REJECT, HOLD, BEAT, PROGRESS or LOG" : "RETRY, FAIL, REJECT, HOLD, BEAT or PROGRESS",
 	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)", text);

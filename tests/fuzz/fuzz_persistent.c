@@ -170,7 +170,8 @@ static bool says(const char *line, size_t len, const struct handler_reply *r, co
 	static const char *const words[] = { "OK ", "RETRY ", "FAIL ", "REJECT " };
 	size_t word = strlen(words[r->verb]), at = word + HANDLER_TOKEN_LEN;
 
-	if (r->reason_len > 12 && memcmp(r->reason, "unknown verb", 12) == 0)	/* made of a line on the reply_fd */
+	if (r->reason_len > 12 && (memcmp(r->reason, "unknown verb", 12) == 0 ||
+	    memcmp(r->reason, "EMIT: this queue", 12) == 0))	/* made of a line on the reply_fd */
 		return memmem(line, len, token, HANDLER_TOKEN_LEN) != NULL;
 	if (len < at || memcmp(line, words[r->verb], word) != 0 || memcmp(line + word, token, HANDLER_TOKEN_LEN) != 0)
 		return false;

@@ -254,15 +254,14 @@ def test_bytes_that_never_come_end_with_the_timeout(redis, quredisd, handler):
     assert said(c)["error_class"] == "HandlerTimeout" and nothing_emitted(c)
 
 
-def test_without_emit_it_is_an_unknown_verb(redis, mode, quredisd, handler):
+def test_without_emit_queues_the_record_names_the_key(redis, mode, quredisd, handler):
     c = redis.client()
     body, more = HANDLERS[mode]
     quredisd(queues=[queue("split", handler(body, "python"), **more), *targets(handler("cat"))])
     push(c, ["emit", "thumbs", "one"])
     wait_for(lambda: c.llen("escape:split") == 1)
     r = said(c)
-    assert r["error_class"] == "HandlerFail" and r["error_message"].startswith("FAIL: unknown verb: expected ") and nothing_emitted(c)
-    assert "EMIT, " not in r["error_message"]
+    assert r["error_class"] == "HandlerFail" and "set emit.queues in its configuration: EMIT " in r["error_message"] and nothing_emitted(c)
 
 
 # ---- a handler that stays ----
@@ -315,6 +314,52 @@ while head := sys.stdin.buffer.readline().split():
     wait_for(lambda: settled(c))
     assert not c.exists("escape:split")
     assert {e["line"] for e in d.events("handler_output")} >= {"EMIT 0000000000000000 thumbs 5", "hello"}
+    lost = d.events("handler_emit_lost", queue="split")
+    assert len([e for e in lost if e.get("id")]) == 2       # once for each job that was answered before
+    assert [e["line"] for e in lost if not e.get("id")] == 2 * ["EMIT 0000000000000000 thumbs 5"]
+
+
+def test_an_emit_without_a_serial_fails_the_only_job(redis, quredisd, handler):
+    c = redis.client()
+    body = r"""
+import sys
+while head := sys.stdin.buffer.readline().split():
+    sys.stdin.buffer.read(int(head[3]) + 1)
+    print(f"EMIT thumbs 5\nhello\nOK {head[1].decode()}", flush=True)
+"""
+    quredisd(queues=[queue("split", handler(body, "python"), mode="persistent", emit=EMIT, max_attempts=1), *targets(handler("cat"))])
+    c.lpush("ingress:split", "m")
+    wait_for(lambda: c.llen("escape:split") == 1)
+    r = said(c)
+    assert r["error_class"] == "EmitRefused" and r["error_message"] == 'EMIT: expected SERIAL QUEUE LENGTH [delay=DURATION], not "EMIT thumbs 5"'
+    assert nothing_emitted(c)
+
+
+def test_an_emit_without_a_serial_is_logged_while_two_jobs_are_unanswered(redis, quredisd, handler):
+    c = redis.client()
+    body = TAKES_TWO + r"""
+print(f"EMIT thumbs 2\nb1\nOK {a}\nOK {b}", flush=True)
+sys.stdin.read()
+"""
+    d = quredisd(queues=[queue("split", handler(body, "python"), mode="persistent", window=2, emit=EMIT), *targets(handler("cat"))])
+    c.lpush("ingress:split", "a", "b")
+    wait_for(lambda: settled(c))
+    assert [e["line"] for e in d.events("handler_emit_lost", queue="split")] == ["EMIT thumbs 2"]
+
+
+def test_a_handler_on_stdout_without_emit_queues_fails(redis, quredisd, handler):
+    """The serial proves that the line is meant, whatever the verb."""
+    c = redis.client()
+    body = r"""
+import sys
+while head := sys.stdin.buffer.readline().split():
+    sys.stdin.buffer.read(int(head[3]) + 1)
+    print(f"EMIT {head[1].decode()} thumbs 5\nhello\nOK {head[1].decode()}", flush=True)
+"""
+    quredisd(queues=[queue("split", handler(body, "python"), mode="persistent", max_attempts=1), *targets(handler("cat"))])
+    c.lpush("ingress:split", "m")
+    wait_for(lambda: c.llen("escape:split") == 1)
+    assert "set emit.queues in its configuration: EMIT " in said(c)["error_message"]
 
 
 def test_a_late_emission_without_its_newline_harms_no_other_job(redis, quredisd, handler):

@@ -187,11 +187,11 @@ TEST(an_unknown_verb, loop_begin, loop_end)
 TEST(an_unknown_verb_on_stdout, loop_begin, loop_end)
 {
 	loop_start();
-	loop_give("say EMIT @ mail 5\nsay REJECT @ no mail");
+	loop_give("say EMITS @ mail 5\nsay REJECT @ no mail");
 	loop_until_answers(1);
 	loop_got(0, 1, VERB_REJECT, -1, "no mail");
 	loop_drain();
-	loop_logged("stream=stdout line=\"EMIT ");
+	loop_logged("stream=stdout line=\"EMITS ");
 	loop_not_logged("handler_desync");
 }
 
