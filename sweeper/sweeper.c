@@ -11,7 +11,8 @@
 
 #define TASKS(X) \
 	X(deaths) X(rescue) X(departures) X(recover) X(due) X(pushed) X(pulse) X(dead_supervisors) X(watch) X(foreign) \
-	X(lead) X(seats) X(schedules) X(schedules_forgotten) X(registry) X(registry_show) X(secret) X(operations) \
+	X(lead) X(seats) X(schedules) X(schedules_forgotten) X(registry) X(registry_show) X(throttles) X(secret) \
+	X(operations) \
 	X(tally) X(failed) X(stamps) X(ttl) X(purge) \
 	X(transit) X(unused_entries) X(aside) X(orphans) X(history) X(outcomes) X(backlog) X(types) X(metrics) \
 	X(health) X(health_sum) X(forward) X(bounds) X(node) X(clock) X(server) X(sentinel)

@@ -44,14 +44,6 @@ struct env *env_new(const struct child *child)
 	return env;
 }
 
-int64_t env_limits_loaded_ms(const struct env *env)
-{
-	struct queue_master *words = &env->board->master;
-	int64_t own_ms = env->child->conf->loaded_ms, last_ms = atomic_load(&words->rate_loaded_ms);
-
-	return last_ms > own_ms && atomic_load(&words->rate_changed_ms) <= own_ms ? last_ms : own_ms;
-}
-
 void env_free(struct env *env)
 {
 	for (size_t i = 0; i < count_targets(env->conf); i++)

@@ -21,8 +21,6 @@ struct env {
 
 struct env *env_new(const struct child *child);		/* keeps child */
 void env_free(struct env *env);
-/* ms since 1970: when this host loaded the limits of this worker last: a reload that did not change them keeps it */
-int64_t env_limits_loaded_ms(const struct env *env);
 void env_count(const struct env *env, enum counter counter, int n);	/* adds n to a counter of the slot */
 /*
  * The record of a message that fails in this worker, now, without a run and without its payload. incarnation, class and

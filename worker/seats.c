@@ -59,7 +59,7 @@ static const struct queue_seats_limit *limit_of(struct worker *w)
 	if (l->max == 0)
 		strlcpy(l->node, w->env->child->conf->supervisor.node, sizeof(l->node));
 	l->max = w->env->conf->max_in_flight;
-	l->loaded_ms = env_limits_loaded_ms(w->env);
+	l->loaded_ms = board_limits_loaded_ms(w->env->board, w->env->child->conf->loaded_ms);
 	return l;
 }
 

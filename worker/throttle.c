@@ -31,7 +31,8 @@ static bool has_rate(const struct worker *w)
 static void throttle_format(struct worker *w)
 {
 	struct queue_throttle_figures f = { .n = w->env->conf->rate.n, .per_ms = w->env->conf->rate.per_ms,
-	    .burst = w->env->conf->burst, .loaded_ms = env_limits_loaded_ms(w->env) };
+	    .burst = w->env->conf->burst,
+	    .loaded_ms = board_limits_loaded_ms(w->env->board, w->env->child->conf->loaded_ms) };
 
 	if (w->throttle.loaded_ms == f.loaded_ms)
 		return;

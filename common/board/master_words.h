@@ -99,7 +99,7 @@ struct queue_master {
 	/*
 	 * ms since 1970: when a reload read the rate of the queue last, and when one changed it last, written before;
 	 * 0: none did. A worker whose configuration was read before the change has another rate. Readers: the workers
-	 * (worker/throttle.c).
+	 * and the sweeper, by board_limits_loaded_ms().
 	 */
 	_Atomic int64_t rate_loaded_ms;
 	_Atomic int64_t rate_changed_ms;

@@ -138,6 +138,13 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->workers.breaker.failed_seen, 0);
 }
 
+int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms)
+{
+	int64_t last_ms = atomic_load(&q->master.rate_loaded_ms);
+
+	return last_ms > own_ms && atomic_load(&q->master.rate_changed_ms) <= own_ms ? last_ms : own_ms;
+}
+
 void board_hold(struct board_queue *q, int64_t until_ms)
 {
 	int64_t before = atomic_load(&q->workers.held_until_ms);

@@ -32,6 +32,11 @@ void queue_throttle(struct redis *r, const struct queue_keys *k, const struct qu
 	free(none);
 }
 
+void queue_throttle_announce(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures)
+{
+	queue_throttle(r, k, figures, 0, false, 0);
+}
+
 int queue_throttle_parse(const struct redis_reply *reply, struct queue_throttle_answer *out)
 {
 	int64_t *const fields[] = { &out->starts, &out->wait_us, &out->appointment };

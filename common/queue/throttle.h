@@ -25,6 +25,8 @@ struct queue_throttle_text {
 };
 void queue_throttle_format(const struct queue_throttle_figures *f, struct queue_throttle_text *out);
 
+/* Makes figures known that a host has loaded, without a start. -> ARRAY for queue_throttle_parse() */
+void queue_throttle_announce(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures);
 /*
  * Asks for at most `wanted` starts. from_ingress: and for no more than messages wait in ingress. appointment: that of
  * the last answer; 0: none. -> ARRAY for queue_throttle_parse()

@@ -261,6 +261,38 @@ def test_the_figures_that_were_loaded_last_count_and_doctor_names_them(redis, qu
     assert not [f for f in json.loads(new.quredis("doctor", "--json").out) if f["check"] == "throttle" and f["severity"] != "ok"]
 
 
+def counting(c, key):
+    """The figures that count and the host that loaded them: "N US BURST HOST"."""
+    return (c.get(key) or b"").decode().partition(" ")[2].partition(" ")[2].partition(" ")[2]
+
+
+@pytest.mark.limit(120)
+def test_a_load_counts_also_while_the_queue_of_its_host_is_idle(redis, quredisd, handler, ledger, tag):
+    """At the start, at a reload that changes the figures, at one that does not, and once Redis has lost them."""
+    c, key = redis.client(), "quredis:throttle:api"
+    body = handler(STAMP)
+
+    def host(name, rate):
+        return {"queues": [queue(name, body, throttle="api")], "throttles": [{"name": "api", "rate": rate}]}
+    idle = quredisd(**host("idle", "50/1s"), supervisor={"node": tag + "idle"})
+    wait_for(lambda: counting(c, key) == f"50 1000000 1 {tag}idle", 30)
+    busy = quredisd(**host("busy", "20/1s"), supervisor={"node": tag + "busy"})
+    wait_for(lambda: counting(c, key) == f"20 1000000 1 {tag}busy", 30)
+    c.lpush("ingress:busy", *range(200))
+    wait_for(lambda: len(ledger.lines()) > 5, 30)
+    idle.reload(**host("idle", "1/1h"))
+    wait_for(lambda: status(busy, "busy")["state"] == "throttled" and counting(c, key) == f"1 3600000000 1 {tag}idle", 30)
+    assert c.llen("ingress:busy") > 0
+    assert not [f for f in findings(idle) if f"{tag}busy loaded last" in f]
+    busy.reload()
+    wait_for(lambda: counting(c, key) == f"20 1000000 1 {tag}busy", 30)
+    idle.reload()
+    wait_for(lambda: counting(c, key) == f"1 3600000000 1 {tag}idle", 30)
+    c.delete(key)
+    c.client_kill_filter(_type="normal", skipme=True)
+    wait_for(lambda: counting(c, key) == f"1 3600000000 1 {tag}idle", 30)
+
+
 def findings(d):
     return [f["what"] for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "throttle" and f["severity"] != "ok"]
 
@@ -308,9 +340,10 @@ def test_doctor_names_hosts_that_count_by_another_throttle(redis, quredisd, hand
 def test_doctor_names_a_throttle_that_quredis_did_not_write(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[limited(handler(STAMP), "50/1s")])
+    wait_for(lambda: c.exists(KEY), 30)     # it has announced its figures, and does so again in an hour
     assert findings(d) == []
     c.set(KEY, "oops")
-    assert findings(d) == ["it holds something that quredis did not write: the next start replaces it, and counts anew"]
+    assert findings(d) == ["it holds something that quredis did not write: the next start or load replaces it, and counts anew"]
     c.delete(KEY)
     c.lpush(KEY, "oops")
     [told] = findings(d)

@@ -187,6 +187,29 @@ TEST(the_figures_that_were_loaded_last_count_on_all_hosts, moves_setup)
 	assert_int_equal(ask(10).starts, 3);
 }
 
+/* A host whose workers are idle has loaded figures: they count for the workers of others. */
+TEST(announced_figures_count_and_take_no_start, moves_setup)
+{
+	struct queue_throttle_figures newer = { .n = 2, .per_ms = 100000, .burst = 10, .loaded_ms = 2000, .node = "web2" };
+	struct queue_throttle_text text;
+	struct redis_reply reply;
+	struct queue_throttle_answer a;
+
+	assert_int_equal(ask(10).starts, 3);
+	queue_throttle_format(&newer, &text);
+	for (int i = 0; i < 3; i++) {
+		queue_throttle_announce(&server.r, &keys, &text);
+		reply = private_redis_answer(&server);
+		assert_int_equal(queue_throttle_parse(&reply, &a), 0);
+		assert_int_equal(a.starts, 0);
+		assert_int_equal(a.appointment, 0);
+	}
+	assert_int_equal(ask(10).starts, 4);		/* 300 s are given: six of the ten of web2 */
+	queue_throttle_announce(&server.r, &keys, &text);
+	reply = private_redis_answer(&server);
+	assert_int_equal(ask_as(&slow, 10, false, 0).starts, 0);
+}
+
 TEST(a_rate_that_is_raised_counts_at_once, moves_setup)
 {
 	const struct queue_throttle_figures hourly = { .n = 1, .per_ms = 3600000, .burst = 1, .loaded_ms = 1, .node = "n" };
