@@ -81,10 +81,9 @@ static bool in_doubt(const struct item *item)
 }
 
 /*
- * First matches the items that certainly did not move, then (match_in_doubt()) those whose move is in doubt, the move
- * that was sent last first. Redis executes moves in the order in which they were sent, so of two equal messages the one
- * with the later move is the one that is still there. So a move that is sent again takes its own message, and not an
- * equal one.
+ * First matches the items that certainly did not move, then (match_in_doubt()) those whose move is in doubt. Of equal
+ * messages only one is in doubt, or all have one plain move (equal_may_leave()), so a move that is sent again takes
+ * its own message, or one as good.
  */
 static void match_certain(struct worker *w, int tray, struct listed *list)
 {
@@ -102,21 +101,13 @@ static void match_certain(struct worker *w, int tray, struct listed *list)
 	}
 }
 
-static int last_in_doubt(const struct tray *t)
-{
-	int last = -1;
-
-	for (int i = 0; i < t->n; i++)
-		if (in_doubt(&t->items[i]) && (last == -1 || t->items[i].sent > t->items[last].sent))
-			last = i;
-	return last;
-}
-
 static void match_in_doubt(struct worker *w, int tray, struct listed *list)
 {
 	struct tray *t = &w->trays.tray[tray];
 
-	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
+	for (int i = 0; i < t->n; i++) {
+		if (!in_doubt(&t->items[i]))
+			continue;
 		if (match_entry(list, t, &t->items[i]))
 			tray_move_sent(&w->trays, (struct place){ tray, i }, false);	/* mover.c sends it again */
 		else

@@ -13,6 +13,7 @@
 
 #include <bsd/stdlib.h>
 
+#include "worker/equal.h"
 #include "worker/worker.h"
 
 #include "common/base/base.h"
@@ -26,8 +27,7 @@ static bool is_large(const struct item *item)
 	return item->len > QUEUE_BY_VALUE_MAX;
 }
 
-/* Returns the index from the pop end, where the oldest message lies. It is certain only while no move out of this tray
- * is unanswered. */
+/* The index from the pop end, where the oldest lies: certain only while no move out of this tray is unanswered. */
 static int64_t place_in_list(const struct tray *t, const struct item *item)
 {
 	int64_t at = -1;
@@ -173,7 +173,10 @@ static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now
 		if (t->items[i].state != ITEM_MOVING || t->items[i].sent ||
 		    (newer_waits && t->items[i].move == MOVE_HAND_BACK))
 			continue;
-		send_move(w, (struct place){ tray, i }, now_ms);
+		if (equal_may_leave(t, &t->items[i]))
+			send_move(w, (struct place){ tray, i }, now_ms);
+		else if (t->items[i].move == MOVE_HAND_BACK)
+			return;
 		if (one_by_one)
 			return;
 	}
@@ -248,8 +251,7 @@ static void refusals_changed(struct worker *w)
 	retry_not_before(&w->mover.retry, 0);
 }
 
-/* If Redis refuses several moves of one write, only the first refusal counts, so that one error is one step of the
- * back-off. */
+/* Of several moves of one write that Redis refuses only the first counts: one error is one step of the back-off. */
 static void note_refusal(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	errors_report(w, "settle", reply);
@@ -330,10 +332,7 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 		cancel_undone(w, p);
 		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
 	} else if (is_hopeless(w, p, reply)) {
-		/*
-		 * At a stop, Redis may refuse to set the message aside, too, and then this function is called again and
-		 * again: from then on the back-off counts.
-		 */
+		/* At a stop, Redis may refuse this, too, again and again: then the back-off counts. */
 		if (item->refusals <= MOVE_ATTEMPTS)
 			retry_not_before(&w->mover.retry, 0);
 		cancel_undone(w, p);

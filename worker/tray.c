@@ -357,13 +357,13 @@ void tray_move(struct trays *ts, struct place p, enum move move)
 
 	change_item(&ts->tray[p.tray], item, ITEM_MOVING);
 	item->move = move;
-	item->sent = 0;
+	item->sent = false;
 }
 
 void tray_move_sent(struct trays *ts, struct place p, bool sent)
 {
 	assert(tray_item(ts, p)->state == ITEM_MOVING);
-	tray_item(ts, p)->sent = sent ? ++ts->moves_sent : 0;
+	tray_item(ts, p)->sent = sent;
 }
 
 void tray_move_refused(struct trays *ts, struct place p, bool refused)

@@ -47,11 +47,7 @@ struct item {
 	bool lost;
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
-	/*
-	 * MOVING: number of the move, counted over all moves that were sent. It is unanswered; after a lost connection,
-	 * in doubt. 0: not sent
-	 */
-	uint64_t sent;
+	bool sent;			/* MOVING: the move is unanswered; after a lost connection, in doubt */
 	bool refused;			/* MOVING: Redis refused the move the last time */
 	/* MOVING: how often Redis refused it because of this message or its destination */
 	uint8_t refusals;
@@ -91,7 +87,6 @@ struct trays {
 	struct tray tray[QUEUE_TRAYS];
 	int next;			/* trays are used in rotation */
 	uint64_t fillings;		/* number of fillings so far, which is the serial of the last one */
-	uint64_t moves_sent;		/* number of moves so far */
 	int refusals;			/* items and trays marked as refused; never negative */
 	struct parsed_pool pool;
 };

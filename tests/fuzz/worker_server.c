@@ -115,7 +115,7 @@ static const struct item *moving_item(const struct tray *t, const struct script_
 		at--;			/* the oldest lies at the right end */
 		if (m->by_place && m->at != at)
 			continue;
-		if (item->state == ITEM_MOVING && item->sent > 0 && makes_move(script, item->move) && script_move_names(m, tray_raw(t, item), item->len))
+		if (item->state == ITEM_MOVING && item->sent && makes_move(script, item->move) && script_move_names(m, tray_raw(t, item), item->len))
 			return item;
 	}
 	return NULL;
@@ -126,7 +126,7 @@ static int moves_sent(const struct tray *t)
 	int n = 0;
 
 	for (int i = 0; i < t->n; i++)
-		n += t->items[i].state == ITEM_MOVING && t->items[i].sent > 0;
+		n += t->items[i].state == ITEM_MOVING && t->items[i].sent;
 	return n;
 }
 

@@ -107,6 +107,20 @@ TEST(nothing_is_sent_without_a_registered_connection, fixture_setup, fixture_tea
 	assert_sent(HAND_BACK(0));
 }
 
+/* Of equal ones only one leaves at a time, since a list does not tell which one has left. Redis may refuse a retry, and execute an escape. */
+TEST(equal_messages_with_different_moves_leave_one_by_one, fixture_setup, fixture_teardown)
+{
+	FILL(0, "a", "b", "a");
+	ask_for(0, 0, CONF_OUTCOME_RETRY);
+	ask_for(0, 1, CONF_OUTCOME_RETRY);
+	ask_for(0, 2, CONF_OUTCOME_ESCAPE);
+	tick();
+	assert_true(item_at(PLACE(0, 2))->sent && item_at(PLACE(0, 1))->sent && !item_at(PLACE(0, 0))->sent);
+	answer(PLACE(0, 2), ":1\r\n");
+	tick();
+	assert_true(item_at(PLACE(0, 0))->sent);
+}
+
 /* The place of a large message is certain only when no move out of its tray is unanswered. */
 TEST(large_messages_leave_one_by_one_and_by_their_places, fixture_setup, fixture_teardown)
 {

@@ -140,7 +140,7 @@ TEST(a_tray_without_moves_is_not_searched, adopt_fixture_setup, adopt_fixture_te
 	items[2].refused = true;
 	assert_false(mover_hand_back_waits(w));
 	items[2].refused = false;
-	items[2].sent = 1;
+	items[2].sent = true;
 	assert_false(mover_hand_back_waits(w));
 }
 
