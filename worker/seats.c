@@ -38,7 +38,7 @@ static int64_t running(const struct worker *w)
 
 void seats_init(struct worker *w)
 {
-	w->seats.first = slot_generation(w->env->slot);
+	w->seats.first = slot_generation(w->env->slot) + 1;	/* the last one may be of a process that was killed */
 }
 
 /* A request whose answer is lost may have been executed, so only what it said to hold is certain; seats_send() has

@@ -355,6 +355,30 @@ TEST(a_long_connection_shows_that_the_server_is_not_new, setup, lone_worker_tear
 	assert_int_equal(seats_free(lone.w), 1);
 }
 
+/* The sweeper frees them after the rescue, when no handler of that process runs any more. */
+TEST(seats_of_the_process_before_in_this_slot_stay, setup, lone_worker_teardown)
+{
+	static const char mine[] = "n.00000000000000b0.1.3";
+	struct redis *r = &lone.w->session.redis;
+	struct redis_reply reply;
+
+	slot_next_generation(lone.env->slot);
+	seats_init(lone.w);
+	queue_owner_free(&lone.w->session.owner);
+	queue_owner_init(&lone.w->session.owner, &lone.env->keys, mine, LONE_LEASE_MS);
+	queue_renew(r, &lone.w->session.owner, NULL, "{}");
+	redis_answer();
+	redis_appendf(r, "HSET " KEY " " LONE_INCARNATION " %b n.00000000000000b0.1.2 %b", "2 mail", (size_t)6, "1 mail", (size_t)6);
+	redis_answer();
+	ask(3, false);
+	take_answer();
+	assert_string_equal(held_in_redis(), "2 mail");
+	assert_int_equal(seats_free(lone.w), 1);
+	redis_appendf(r, "HEXISTS " KEY " n.00000000000000b0.1.2");
+	reply = redis_answer();
+	assert_int_equal(reply.integer, 0);
+}
+
 TEST(an_empty_ingress_is_told_once, setup, lone_worker_teardown)
 {
 	assert_false(seats_found_none(&lone.w->seats));
