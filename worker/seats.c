@@ -284,7 +284,9 @@ void seats_answer(struct worker *w, struct place of, const struct redis_reply *r
 	retry_succeeded(&s->retry);
 	if (a.has == QUEUE_SEATS_OTHER_SERVER)
 		session_renew_incarnation(w, "its seats are counted by another Redis");
-	else if (a.has != QUEUE_SEATS_NO_LEASE && s->asking == 0)
+	else if (a.has == QUEUE_SEATS_NO_LEASE)
+		session_renew_incarnation(w, "it asked for seats without a lease");
+	else if (s->asking == 0)
 		take_seats(w, &a, now_ms);
 }
 

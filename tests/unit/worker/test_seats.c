@@ -22,7 +22,8 @@ bool session_usable(const struct worker *w)
 
 void session_renew_incarnation(struct worker *w, const char *why)
 {
-	(void)w, (void)why;
+	(void)why;
+	w->session.registered = false;
 	renewed++;
 }
 
@@ -331,12 +332,25 @@ TEST(another_server_in_the_hash_makes_the_worker_register_again, setup, lone_wor
 	assert_int_equal(renewed, 1);
 	assert_int_equal(seats_free(lone.w), 0);
 	seats_lost(lone.w);
+	lone.w->session.registered = true;
 	seats_adopted(lone.w);
 	take_answer();
 	assert_int_equal(renewed, 1);
 	assert_true(ask(1, false));
 	take_answer();
 	assert_int_equal(seats_free(lone.w), 1);
+}
+
+/* Its next renewal, after a quarter of the lease, would be the first to see that. */
+TEST(a_worker_without_a_lease_registers_again_and_asks_no_more_meanwhile, setup, lone_worker_teardown)
+{
+	redis_appendf(&lone.w->session.redis, "DEL %s", lone.w->session.owner.lease);
+	redis_answer();
+	ask(1, false);
+	take_answer();
+	assert_int_equal(renewed, 1);
+	assert_int_equal(seats_free(lone.w), 0);
+	assert_false(ask(1, false));
 }
 
 /* After a day without seats the hash is gone, and what the server said of its start is as old. */
