@@ -294,6 +294,17 @@ TEST(a_key_of_another_type_is_an_error_and_stays, setup)
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", keys.seats), 1);
 }
 
+TEST(a_stranger_in_place_of_the_list_stays_as_it_was, setup)
+{
+	REDIS(&server, "SET %s x", keys.seats_free);
+	ask(&owner, 0, 3);
+	assert_int_equal(ask(&other, 0, 1).has, 0);
+	assert_int_equal(REDIS_INT(&server, "STRLEN %s", keys.seats_free), 1);
+	assert_int_equal(ask(&owner, 2, 3).has, 2);
+	assert_int_equal(REDIS_INT(&server, "PTTL %s", keys.seats_free), -1);
+	REDIS(&server, "DEL %s", keys.seats_free);
+}
+
 TEST(memory_that_is_full_stops_no_seat, setup)
 {
 	REDIS(&server, "CONFIG SET maxmemory 1");

@@ -16,8 +16,8 @@ local function seats_read(seats, name, first)
   return others, had, marks
 end
 
--- seats_refused(seats, free, now, name): leaves the mark. What tells of free seats goes: they are taken.
+-- seats_refused(seats, free, now, name): leaves the mark. The list that tells of free seats goes: they are taken.
 local function seats_refused(seats, free, now, name)
   redis.call('HSET', seats, 'refused', string.format('%.0f %s', now, name))
-  redis.call('DEL', free)
+  if redis.call('TYPE', free).ok == 'list' then redis.call('DEL', free) end
 end

@@ -1,7 +1,9 @@
--- seats_wake(free, n, name): wakes n workers that wait for a seat, if there are so many; those that come later find no entry that is old.
+-- seats_wake(free, n, name): wakes n workers that wait for a seat, if there are so many; those that come later find no entry that is old. A key of another
+-- type stays as its owner left it.
 local function seats_wake(free, n, name)
-  for _ = 1, math.min(n, 16) do redis.pcall('RPUSH', free, name) end
-  if n > 0 then redis.pcall('PEXPIRE', free, 10000) end
+  local length
+  for _ = 1, math.min(n, 16) do length = redis.pcall('RPUSH', free, name) end
+  if type(length) == 'number' then redis.pcall('PEXPIRE', free, 10000) end
 end
 
 -- seats_leave(seats, free, name): a name gives all its seats back, and wakes as many workers that wait for one. Both keys NULL: the queue has none. A key of
