@@ -12,8 +12,8 @@
 #include "common/queue/history.h"
 #include "common/queue/look.h"
 #include "common/queue/notes.h"
+#include "common/queue/rehearsal_steps.h"
 #include "common/queue/schedules.h"
-#include "common/queue/seats.h"
 #include "common/queue/throttle.h"
 #include "common/queue/waiting.h"
 #include "common/queue/watch.h"
@@ -24,19 +24,6 @@
 
 /* seals the wrappers of the rehearsal only; no other process uses it */
 static const struct seal_secrets nobodys = { .n = 1 };
-
-struct rehearsal {
-	struct queue_keys keys;
-	struct queue_owner first, second;	/* two owners; the second takes over from the first */
-	struct message message;
-	struct buffer raw;
-	struct buffer line;			/* the wrapper; empty: the message has none */
-	struct queue_change change;
-	struct queue_entry by_value, by_place;
-	char *rescue;				/* rescue list of the second */
-	struct queue_note note;
-	unsigned what;				/* of queue_rehearse() */
-};
 
 /* The note for the moves of a shared queue. */
 static const struct queue_note *note_of(const struct rehearsal *h)
@@ -262,22 +249,6 @@ static void rehearse_starts(struct redis *r, struct rehearsal *h)
 	queue_throttle(r, &h->keys, &text, 1, true, 0);
 }
 
-static void rehearse_seats(struct redis *r, struct rehearsal *h)
-{
-	queue_seats(r, &h->second, &(struct queue_seats_wish){ .wanted = 1, .from_ingress = true, .known = true,
-	    .server = &(struct redis_identity){ .up_ms = 0 }, .limit = &(struct queue_seats_limit){ 1, 0, MESSAGE } });
-}
-
-static void rehearse_await_seat(struct redis *r, struct rehearsal *h)
-{
-	queue_seats_await(r, &h->keys, 1);
-}
-
-static void rehearse_seats_leave(struct redis *r, struct rehearsal *h)
-{
-	queue_seats_leave(r, &h->keys, h->keys.workers, h->first.incarnation, 0, MESSAGE);
-}
-
 static void rehearse_schedule(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "HSET %s %s %s", h->keys.schedules, MESSAGE, DEFINITION " 0 0 0 0 0");
@@ -336,7 +307,10 @@ static const struct step {
 	{ "register", rehearse_enrol, 0 },
 	{ "renew", rehearse_renew, 0 },
 	{ "renew lease", rehearse_renew_lease, 0 },
-	{ "take a seat", rehearse_seats, REHEARSE_SEATS },
+	{ "ask for a seat", rehearse_seat_refused, REHEARSE_SEATS },
+	{ "take a seat", rehearse_seat, REHEARSE_SEATS },
+	{ "give a seat back", rehearse_seat_back, REHEARSE_SEATS },
+	{ "wake for a seat", rehearse_wake, REHEARSE_SEATS },
 	{ "await a seat", rehearse_await_seat, REHEARSE_SEATS },
 	{ "free a seat", rehearse_seats_leave, REHEARSE_SEATS },
 	{ "annotate", rehearse_annotate, 0 },
