@@ -40,21 +40,12 @@ static size_t note_args(const struct queue_note *note, struct script_number *kee
 	return NOTE_ARGS;
 }
 
-/* Writes whole seconds if possible, since fractions need Redis 6. */
-static void format_seconds(struct script_number *out, int64_t ms)
-{
-	if (ms % 1000 == 0)
-		snprintf(out->text, sizeof(out->text), "%" PRId64, ms / 1000);
-	else
-		snprintf(out->text, sizeof(out->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
-}
-
 static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block_ms)
 {
 	struct owner_commands *c = &o->commands[tray];
 	struct script_number block;
 
-	format_seconds(&block, block_ms);
+	script_seconds(&block, block_ms);
 	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress,
 	    o->trays[tray], block.text);
 	c->block_ms = block_ms;

@@ -117,6 +117,14 @@ struct script_arg script_number(struct script_number *room, int64_t value)
 	return (struct script_arg){ room->text, (size_t)snprintf(room->text, sizeof(room->text), "%" PRId64, value) };
 }
 
+struct script_arg script_seconds(struct script_number *room, int64_t ms)
+{
+	int n = ms % 1000 == 0 ? snprintf(room->text, sizeof(room->text), "%" PRId64, ms / 1000) :
+	    snprintf(room->text, sizeof(room->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
+
+	return (struct script_arg){ room->text, (size_t)n };
+}
+
 struct script_arg script_string(const char *s)
 {
 	return (struct script_arg){ s == NULL ? "" : s, s == NULL ? 0 : strlen(s) };

@@ -56,10 +56,10 @@ int queue_seats_parse(const struct redis_reply *reply, struct queue_seats_answer
 
 void queue_seats_await(struct redis *r, const struct queue_keys *k, int64_t timeout_ms)
 {
-	char seconds[32];
+	struct script_number seconds;
 
-	snprintf(seconds, sizeof(seconds), "%.3f", (double)timeout_ms / 1000);
-	redis_appendf(r, "BLPOP %s %s", k->seats_free, seconds);
+	script_seconds(&seconds, timeout_ms);
+	redis_appendf(r, "BLPOP %s %s", k->seats_free, seconds.text);
 }
 
 /* ---- the whole hash ---- */

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include <hiredis/hiredis.h>
+
 #include "common/base/base.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/worker/lone_worker.h"
@@ -208,6 +210,7 @@ TEST(a_worker_without_a_seat_waits_in_redis_and_asks_seldom, setup, lone_worker_
 		assert_true(i == 0 || now_ms() < NOW_MS + 6000);
 		seats_await(lone.w, now_ms());
 		assert_int_equal(lone.last.answer, ANSWER_SEAT_FREE);
+		assert_non_null(strstr(lone.w->session.redis.context->obuf, "\r\n$1\r\n2\r\n"));	/* Redis 5 takes no fractions */
 		assert_true(lone.w->seats.blocking);
 		assert_false(ask(1, false));
 		lone.w->now_us += 2000 * 1000;
