@@ -14,10 +14,12 @@
 /* One second more than a lease: its end is measured by two clocks. */
 #define QUIET_MORE_MS 1000
 
-/* In a form that has no space: a server that hides both counts as one and the same. */
+/* In a form that has no space: a server that hides both counts as one and the same. The replication id of a server that
+ * was never a replica says nothing: such a server takes a new one when a first replica, or a backup, connects. */
 static void format_server(const struct redis_identity *id, char out[2 * REDIS_RUN_ID_SIZE + 2])
 {
-	snprintf(out, 2 * REDIS_RUN_ID_SIZE + 2, "%s.%s", id->run_id, id->replid);
+	snprintf(out, 2 * REDIS_RUN_ID_SIZE + 2, "%s.%s", id->run_id,
+	    id->promoted ? id->replid : "");
 }
 
 void queue_seats(struct redis *r, const struct queue_owner *o, const struct queue_seats_wish *wish)

@@ -10,9 +10,9 @@ local now, wanted = t[1] * 1000 + math.floor(t[2] / 1000), math.min(tonumber(ARG
 if seats_stay(KEYS[2], name, wanted .. ' ' .. ARGV[5], ARGV[6], ARGV[10], now) then return { wanted, wanted, 0, 0, waiting } end
 redis.call('HDEL', KEYS[2], '')             -- no such field: a first write that maxmemory allows
 if ARGV[4] == '0' and ARGV[7] == '0' then return { 0, seats_leave(KEYS[2], KEYS[3], name), 0, 0, waiting } end
-local others, had, marks = seats_read(KEYS[2], name, tonumber(ARGV[2]))
-local server, till = (marks.server or ''):match('^(%S+) (%d+)$')
+local server, till = (redis.call('HGET', KEYS[2], 'server') or ''):match('^(%S+) (%d+)$')
 if server and server ~= ARGV[6] and ARGV[7] == '0' then return { -2, 0, 0, 0, 0 } end
+local others, had, marks = seats_read(KEYS[2], name, tonumber(ARGV[2]))
 if server ~= ARGV[6] or till - now > 600000 then     -- or the clock was set back
   till = now + math.max(0, ARGV[8] - ARGV[9])
   redis.call('HSET', KEYS[2], 'server', string.format('%s %.0f', ARGV[6], till))

@@ -214,7 +214,7 @@ TEST(another_server_gives_none_until_all_could_tell_what_they_have, setup)
 	assert_int_equal(ask_of(&owner, &two, true, 1000, 2, 2).has, 2);
 	assert_int_equal(ask_of(&owner, &two, false, 1000, 1, 3).has, 1);
 	assert_string_equal(field("refused"), "");
-	REDIS(&server, "HSET %s server %s", keys.seats, "two.r 1000");	/* that time has passed */
+	REDIS(&server, "HSET %s server %s", keys.seats, "two. 1000");	/* that time has passed */
 	assert_int_equal(ask_of(&other, &two, false, 1000, 0, 3).has, 2);
 }
 
@@ -230,13 +230,27 @@ TEST(a_worker_that_asked_long_ago_which_server_it_is_asks_again, setup)
 {
 	ask(&owner, 0, 1);
 	assert_int_equal(ask_of(&other, &two, false, LONG_UP, 0, 1).has, QUEUE_SEATS_OTHER_SERVER);
-	assert_int_equal(strncmp(field("server"), "one.r ", 6), 0);
+	assert_int_equal(strncmp(field("server"), "one. ", 5), 0);
+}
+
+/* A master gets a new one with its first replica; one that was a replica has another one after each promotion. */
+TEST(a_replication_id_counts_only_after_a_promotion, setup)
+{
+	struct redis_identity same = { .run_id = "one", .replid = "s" }, promoted = { .run_id = "one", .replid = "s", .promoted = true };
+
+	REDIS(&server, "SET %s 1", next.lease);
+	ask(&owner, 0, 1);
+	assert_int_equal(ask_of(&other, &same, false, LONG_UP, 0, 1).has, 1);
+	assert_int_equal(ask_of(&next, &promoted, false, 0, 0, 1).has, QUEUE_SEATS_OTHER_SERVER);
+	assert_string_equal(field(owner.incarnation), "1 mail");		/* nothing has changed */
+	assert_int_equal(ask_of(&other, &promoted, true, 0, 1, 2).has, 1);
+	assert_int_equal(strncmp(field("server"), "one.s ", 6), 0);
 }
 
 TEST(a_clock_that_is_set_back_does_not_keep_it_quiet, setup)
 {
 	ask(&owner, 0, 1);
-	REDIS(&server, "HSET %s server %s", keys.seats, "one.r 99999999999999");
+	REDIS(&server, "HSET %s server %s", keys.seats, "one. 99999999999999");
 	assert_int_equal(ask(&other, 0, 1).has, 1);
 }
 
