@@ -25,6 +25,6 @@ if quiet > 0 or (waits and had > held and others + has >= max) then has = held e
 if others + had == 0 and has > 0 then redis.call('PERSIST', KEYS[2]) end         -- first: no seat is in a hash that expires, even if this is refused
 if has == 0 then redis.call('HDEL', KEYS[2], name) elseif has ~= had then redis.call('HSET', KEYS[2], name, has .. ' ' .. ARGV[5]) end
 if has == 0 and wanted > 0 and quiet == 0 then seats_refused(KEYS[2], KEYS[3], now, name) end
-if waits then seats_wake(KEYS[3], had - has, name) end
+if at then seats_wake(KEYS[3], had - has, name) end
 if others + has == 0 then redis.call('PEXPIRE', KEYS[2], 86400000) end
 return { has, others + has, max, math.ceil(quiet), waiting }

@@ -138,6 +138,21 @@ TEST(a_worker_that_gives_all_back_waits_for_the_next, setup)
 	assert_int_equal(ask(&owner, 0, 1).has, 1);
 }
 
+/* The mark names only the worker that was refused last. */
+TEST(the_worker_that_was_refused_last_wakes_those_before_it, setup)
+{
+	limit.max = 2;
+	ask(&owner, 0, 2);
+	assert_int_equal(ask(&third, 0, 1).has, 0);
+	assert_int_equal(ask(&other, 0, 1).has, 0);
+	ask(&owner, 0, 0);
+	assert_int_equal(ask(&other, 0, 2).has, 2);
+	REDIS(&server, "DEL %s", keys.seats_free);
+	assert_int_equal(ask(&other, 1, 1).has, 1);
+	assert_int_equal(waking(), 1);
+	assert_int_equal(ask(&third, 0, 1).has, 1);
+}
+
 /* The worker that left it has ended, or went on long ago. */
 TEST(an_old_mark_makes_nobody_give_back, setup)
 {
