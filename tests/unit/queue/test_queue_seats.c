@@ -115,6 +115,23 @@ TEST(the_limit_that_was_loaded_last_counts, setup)
 	assert_int_equal(ask(&other, 0, 9).has, 4);
 }
 
+/* An answer that looks at no other name has no limit. */
+TEST(hosts_with_the_same_limit_all_stay_cheaply, setup)
+{
+	limit.loaded_ms = 2000;
+	REDIS(&server, "HSET %s server %s", keys.seats, "one. 1000");
+	ask(&owner, 0, 1);
+	limit = (struct queue_seats_limit){ .max = LIMIT, .loaded_ms = 1000, .node = "web2" };
+	assert_int_equal(ask(&other, 0, 1).max, LIMIT);
+	assert_int_equal(ask(&other, 0, 1).max, 0);
+	limit.max = LIMIT + 1;
+	assert_int_equal(ask(&other, 0, 1).max, LIMIT);
+	limit = (struct queue_seats_limit){ .max = LIMIT, .loaded_ms = 3000, .node = "web2" };
+	assert_int_equal(ask(&other, 0, 1).max, LIMIT);
+	assert_string_equal(field("limit"), "3000 3 web2");
+	assert_int_equal(ask(&owner, 0, 1).max, 0);
+}
+
 TEST(a_refused_worker_makes_others_give_back, setup)
 {
 	ask(&owner, 0, 3);

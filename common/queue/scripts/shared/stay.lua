@@ -7,9 +7,13 @@ local function seats_limit(seats, known, own, now)
   return tonumber(own:match(' (%d+) '))
 end
 
--- seats_stay(seats, name, value, server, limit, now): true if a name that has seats already asks for no other number of them, and no other one waits.
+-- seats_stay(seats, name, value, server, limit, now): true if a name that has seats already asks for no other number of them, and no other one waits. Another
+-- host may have loaded the same maximum later.
 local function seats_stay(seats, name, value, server, limit, now)
   local had, of, known, refused = unpack(redis.call('HMGET', seats, name, 'server', 'limit', 'refused'))
-  local is, till = (had == value and known == limit and of or ''):match('^(%S+) (%d+)$')
+  local loaded, max = (known or ''):match('^(%d+) (%d+) ')
+  local own, own_max = limit:match('^(%d+) (%d+) ')
+  local same = had == value and max == own_max and tonumber(own) <= tonumber(loaded)
+  local is, till = (same and of or ''):match('^(%S+) (%d+)$')
   return is == server and tonumber(till) < now and not (refused and math.abs(now - (tonumber(refused:match('^%d+')) or 0)) < 8000)
 end
