@@ -72,6 +72,8 @@ static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 	n = admission_count(w);
 	if (n > starts && starts > 0)
 		n = starts;
+	if (n > throttle_seats(w))
+		n = throttle_seats(w);
 	send_fetch(w, tray_find_empty(&w->trays), n, now_ms);
 }
 

@@ -48,7 +48,7 @@ void seats_lost(struct worker *w)
 	struct seats *s = &w->seats;
 
 	s->asking = 0;
-	s->blocking = s->refused = s->none_waits = false;
+	s->blocking = s->refused = s->keeps_one = s->none_waits = false;
 	s->at_ms = s->confirmed_us = 0;
 }
 
@@ -119,9 +119,27 @@ int seats_free(const struct worker *w)
 	return !is_confirmed(w) || n <= 0 ? 0 : n < INT_MAX ? (int)n : INT_MAX;
 }
 
+/* Messages for a handler that runs one after the other follow each other in its seat. */
+static bool runs_several(const struct worker *w)
+{
+	return w->env->conf->mode == CONF_MODE_PERSISTENT && w->env->conf->window > 1;
+}
+
 bool seats_let_fetch(const struct worker *w)
 {
-	return !has_limit(w) || (is_confirmed(w) && w->seats.n > 0);
+	return !has_limit(w) || (is_confirmed(w) && w->seats.n > (runs_several(w) ? running(w) : 0));
+}
+
+int seats_fetches(const struct worker *w)
+{
+	int64_t n = w->seats.n - running(w) - tray_count(&w->trays, ITEM_WAITING);
+
+	return !has_limit(w) || !runs_several(w) || n > INT_MAX ? INT_MAX : n > 1 ? (int)n : 1;
+}
+
+bool seats_keep_one(const struct worker *w)
+{
+	return w->seats.keeps_one && w->seats.n <= running(w);
 }
 
 /* A worker with a seat that no message uses asks at once whether it may go on. */
@@ -167,7 +185,7 @@ void seats_give_back(struct worker *w, int64_t now_ms)
 	struct seats *s = &w->seats;
 
 	show_seats(w, 0, 0);
-	s->refused = false;
+	s->refused = s->keeps_one = false;
 	s->at_ms = 0;
 	/* A request that is under way may bring some. */
 	if (has_limit(w) && (s->n > running(w) || s->asking > 0) && session_usable(w))
@@ -237,7 +255,7 @@ static void seats_granted(struct worker *w)
 {
 	if (!w->seats.waited)
 		show_seats(w, 0, 0);
-	w->seats.refused = w->seats.waited = false;
+	w->seats.refused = w->seats.keeps_one = w->seats.waited = false;
 	w->seats.at_ms = 0;
 }
 
@@ -246,6 +264,7 @@ static void seats_refused(struct worker *w, const struct queue_seats_answer *a, 
 	struct seats *s = &w->seats;
 
 	s->refused = !s->quiet && a->has == 0;
+	s->keeps_one = a->has == 0 || runs_several(w);
 	s->waited = true;
 	s->at_ms = now_ms + (s->quiet ? a->quiet_ms : a->has == 0 ? ASK_MS : WAIT_MS);
 	show_seats(w, s->quiet ? 0 : a->taken, a->max);

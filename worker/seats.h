@@ -28,6 +28,7 @@ struct seats {
 	bool anew;			/* the server was asked for its identity since the last request */
 	bool quiet;			/* the last answer: Redis gives none yet, since it may have gone back in time */
 	bool refused;			/* the last answer: all are taken, and this worker has none */
+	bool keeps_one;			/* the last answer: a message that waits here would wait long */
 	bool waited;			/* fewer came than were wanted since the last time that all came */
 	bool none_waits;		/* the last answer: ingress is empty. The fetcher has not seen it yet */
 	bool blocking;			/* waits in Redis for one that becomes free */
@@ -40,7 +41,9 @@ void seats_adopted(struct worker *w);
 void seats_tick(struct worker *w, int64_t now_ms);
 /* so many messages may start now; INT_MAX: the queue has no max_in_flight */
 int seats_free(const struct worker *w);
-bool seats_let_fetch(const struct worker *w);	/* it has one, or needs none */
+bool seats_let_fetch(const struct worker *w);	/* it has one for them, or needs none */
+int seats_fetches(const struct worker *w);	/* then it fetches no more than so many */
+bool seats_keep_one(const struct worker *w);	/* it hands back all messages but one, which waits for a seat */
 /* CLOCK_MONOTONIC: it may ask then; INT64_MAX: after an answer, or at once */
 int64_t seats_next_ms(const struct worker *w, int64_t now_ms);
 int64_t seats_deadline_ms(const struct worker *w);

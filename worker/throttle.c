@@ -91,6 +91,11 @@ int throttle_fetches(const struct worker *w)
 	return seats_let_fetch(w) ? starts_of_rate(w) : 0;
 }
 
+int throttle_seats(const struct worker *w)
+{
+	return seats_fetches(w);
+}
+
 static int64_t rate_next_ms(const struct worker *w, int64_t now_ms)
 {
 	return !w->throttle.asking && w->throttle.at_ms > now_ms ? w->throttle.at_ms : INT64_MAX;
@@ -110,7 +115,7 @@ void throttle_await(struct worker *w, int64_t now_ms)
 
 bool throttle_keeps_one(const struct worker *w)
 {
-	return w->seats.refused;
+	return seats_keep_one(w);
 }
 
 bool throttle_blocks(const struct worker *w)

@@ -40,6 +40,7 @@ bool throttle_blocks(const struct worker *w);			/* it waits there */
 bool throttle_keeps_one(const struct worker *w);
 /* so many messages may be fetched, to start now or one after the other; INT_MAX: as many as it wants */
 int throttle_fetches(const struct worker *w);
+int throttle_seats(const struct worker *w);			/* and no more than so many, which have seats */
 /* so many messages may start now; INT_MAX: the queue has no limit */
 int throttle_starts(const struct worker *w);
 /* CLOCK_MONOTONIC: it may ask then, or the next start is due; INT64_MAX: after an answer, or at once */

@@ -264,6 +264,34 @@ TEST(a_worker_with_a_message_in_flight_does_not_wait_in_redis, setup, lone_worke
 	assert_int_equal(seats_free(lone.w), 1);
 }
 
+/* Other workers may have a seat for them. */
+TEST(messages_without_a_seat_are_not_fetched_for_a_handler_that_runs_several, setup, lone_worker_teardown)
+{
+	lone.queue.mode = CONF_MODE_PERSISTENT;
+	lone.queue.window = 16;
+	fill(3);
+	others_take(1);
+	ask(2, false);
+	take_answer();
+	assert_int_equal(seats_fetches(lone.w), 1);	/* three wait already */
+	run(0);
+	assert_true(seats_let_fetch(lone.w));
+	run(1);
+	assert_false(seats_let_fetch(lone.w));
+	assert_false(seats_keep_one(lone.w));
+	others_take(2);
+	ask(1, false);
+	take_answer();
+	assert_false(seats_let_fetch(lone.w));
+	assert_true(seats_keep_one(lone.w));
+	end(0);
+	assert_true(seats_let_fetch(lone.w));
+	assert_false(seats_keep_one(lone.w));
+	lone.queue.window = 1;
+	run(2);
+	assert_true(seats_let_fetch(lone.w));
+}
+
 /* The reply may be lost with the seats in it, and then the request is sent again under another name. */
 TEST(an_answer_that_is_lost_gives_no_seat, setup, lone_worker_teardown)
 {
