@@ -287,8 +287,7 @@ char *conf_absolute_path(const char *path);
 #define CONF_DESPITE_ERRORS 4u
 #define CONF_LOOK 8u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
-/* For a program that executes the handler of this queue alone: time zones, and users and handlers of other queues, are
- * not checked, as with CONF_LENIENT_HANDLERS. */
+/* To execute the handler of this queue alone: time zones, users and handlers of other queues are not checked. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
 /* With CONF_LOOK, for files that are still to be written: path has the text of the configuration, and nothing is said
  * of what is missing in dir, where handlers and sockets will be. */
@@ -397,8 +396,7 @@ struct conf_script {
 	const char *main;	/* if it is a directory, the file in it that runs. Static; NULL: none; "": not known */
 };
 bool conf_find_script(char *const *argv, struct conf_script *script);
-/* True: the file begins with head, whose first line names a known interpreter: it must be readable to be run. path: of
- * the file. Async-signal-safe */
+/* True: a known interpreter runs a file at path that begins with head: it must be readable. Async-signal-safe */
 bool conf_runs_by_script(const char *head, size_t len, const char *path);
 
 /* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which
