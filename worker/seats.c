@@ -212,7 +212,7 @@ void seats_await(struct worker *w, int64_t now_ms)
 
 	if (!may_block(w, now_ms))
 		return;
-	ms = ms >= WAIT_MS ? WAIT_MS : ms > 1000 ? 1000 : ms;	/* script_seconds() likes whole ones */
+	ms = ms >= WAIT_MS ? WAIT_MS : ms > 1000 ? 1000 : ms;	/* queue_script_seconds() likes whole ones */
 	queue_seats_await(&w->session.redis, &w->env->keys, ms);
 	session_expect(w, ANSWER_SEAT_FREE, -1, 0, now_ms + ms + REDIS_TIMEOUT_MS);
 	w->seats.blocking = true;

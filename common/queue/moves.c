@@ -45,7 +45,7 @@ static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block
 	struct owner_commands *c = &o->commands[tray];
 	struct script_number block;
 
-	script_seconds(&block, block_ms);
+	queue_script_seconds(&block, block_ms);
 	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress,
 	    o->trays[tray], block.text);
 	c->block_ms = block_ms;

@@ -13,34 +13,34 @@ static void ask(struct redis *r, struct rehearsal *h, int64_t max, int64_t wante
 	    .limit = &(struct queue_seats_limit){ max, 0, NOBODY } });
 }
 
-void rehearse_seat_refused(struct redis *r, struct rehearsal *h)
+void queue_rehearse_seat_refused(struct redis *r, struct rehearsal *h)
 {
 	ask(r, h, 0, 1, true);
 }
 
-void rehearse_seat(struct redis *r, struct rehearsal *h)
+void queue_rehearse_seat(struct redis *r, struct rehearsal *h)
 {
 	ask(r, h, 1, 1, true);
 }
 
-void rehearse_seat_back(struct redis *r, struct rehearsal *h)
+void queue_rehearse_seat_back(struct redis *r, struct rehearsal *h)
 {
 	ask(r, h, 1, 0, false);
 }
 
 /* The scripts go on if they may not wake; here Redis says why. */
-void rehearse_wake(struct redis *r, struct rehearsal *h)
+void queue_rehearse_wake(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "RPUSH %s " NOBODY, h->keys.seats_free);
 }
 
 /* An entry is there, so this does not wait. */
-void rehearse_await_seat(struct redis *r, struct rehearsal *h)
+void queue_rehearse_await_seat(struct redis *r, struct rehearsal *h)
 {
 	queue_seats_await(r, &h->keys, 1000);
 }
 
-void rehearse_seats_leave(struct redis *r, struct rehearsal *h)
+void queue_rehearse_seats_leave(struct redis *r, struct rehearsal *h)
 {
 	queue_seats_leave(r, &h->keys, h->keys.workers, h->first.incarnation, 0, NOBODY);
 }

@@ -23,7 +23,7 @@ struct rehearsal {
 /* Each appends one command, as all steps do. In this order: one is refused, which leaves the mark of a worker that
  * waits; one is given, to a hash without seats; and goes back, which wakes. */
 typedef void rehearsal_step(struct redis *r, struct rehearsal *h);
-rehearsal_step rehearse_seat_refused, rehearse_seat, rehearse_seat_back;
-rehearsal_step rehearse_wake, rehearse_await_seat, rehearse_seats_leave;
+rehearsal_step queue_rehearse_seat_refused, queue_rehearse_seat, queue_rehearse_seat_back;
+rehearsal_step queue_rehearse_wake, queue_rehearse_await_seat, queue_rehearse_seats_leave;
 
 #endif

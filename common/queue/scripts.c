@@ -117,7 +117,7 @@ struct script_arg script_number(struct script_number *room, int64_t value)
 	return (struct script_arg){ room->text, (size_t)snprintf(room->text, sizeof(room->text), "%" PRId64, value) };
 }
 
-struct script_arg script_seconds(struct script_number *room, int64_t ms)
+struct script_arg queue_script_seconds(struct script_number *room, int64_t ms)
 {
 	int n = ms % 1000 == 0 ? snprintf(room->text, sizeof(room->text), "%" PRId64, ms / 1000) :
 	    snprintf(room->text, sizeof(room->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);

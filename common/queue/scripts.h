@@ -67,7 +67,7 @@ struct script_number {
 
 struct script_arg script_number(struct script_number *room, int64_t value);
 /* A timeout as a number of seconds: a whole one if possible, since fractions need Redis 6. */
-struct script_arg script_seconds(struct script_number *room, int64_t ms);
+struct script_arg queue_script_seconds(struct script_number *room, int64_t ms);
 struct script_arg script_string(const char *s);		/* s NULL counts as "" */
 
 /* Storage for the numbers among the arguments that name an entry. */

@@ -60,7 +60,7 @@ void queue_seats_await(struct redis *r, const struct queue_keys *k, int64_t time
 {
 	struct script_number seconds;
 
-	script_seconds(&seconds, timeout_ms);
+	queue_script_seconds(&seconds, timeout_ms);
 	redis_appendf(r, "BLPOP %s %s", k->seats_free, seconds.text);
 }
 

@@ -277,8 +277,7 @@ TEST(messages_without_a_seat_are_not_fetched_for_a_handler_that_runs_several, se
 	run(0);
 	assert_true(seats_let_fetch(lone.w));
 	run(1);
-	assert_false(seats_let_fetch(lone.w));
-	assert_false(seats_keep_one(lone.w));
+	assert_false(seats_let_fetch(lone.w) || seats_keep_one(lone.w));
 	others_take(2);
 	ask(1, false);
 	take_answer();
@@ -287,9 +286,6 @@ TEST(messages_without_a_seat_are_not_fetched_for_a_handler_that_runs_several, se
 	end(0);
 	assert_true(seats_let_fetch(lone.w));
 	assert_false(seats_keep_one(lone.w));
-	lone.queue.window = 1;
-	run(2);
-	assert_true(seats_let_fetch(lone.w));
 }
 
 /* The reply may be lost with the seats in it, and then the request is sent again under another name. */
@@ -405,7 +401,6 @@ TEST(seats_of_the_process_before_in_this_slot_stay, setup, lone_worker_teardown)
 {
 	static const char mine[] = "n.00000000000000b0.1.3";
 	struct redis *r = &lone.w->session.redis;
-	struct redis_reply reply;
 
 	slot_next_generation(lone.env->slot);
 	seats_init(lone.w);
@@ -413,15 +408,12 @@ TEST(seats_of_the_process_before_in_this_slot_stay, setup, lone_worker_teardown)
 	queue_owner_init(&lone.w->session.owner, &lone.env->keys, mine, LONE_LEASE_MS);
 	queue_renew(r, &lone.w->session.owner, NULL, "{}");
 	redis_answer();
-	redis_appendf(r, "HSET " KEY " " LONE_INCARNATION " %b n.00000000000000b0.1.2 %b", "2 mail", (size_t)6, "1 mail", (size_t)6);
+	redis_appendf(r, "HSET " KEY " " LONE_INCARNATION " %b", "2 mail", (size_t)6);
 	redis_answer();
 	ask(3, false);
 	take_answer();
 	assert_string_equal(held_in_redis(), "2 mail");
 	assert_int_equal(seats_free(lone.w), 1);
-	redis_appendf(r, "HEXISTS " KEY " n.00000000000000b0.1.2");
-	reply = redis_answer();
-	assert_int_equal(reply.integer, 0);
 }
 
 TEST(an_empty_ingress_is_told_once, setup, lone_worker_teardown)
