@@ -6,7 +6,7 @@
 #include "common/queue/moves.h"
 #include "common/queue/notes.h"
 
-/* What the steps of a rehearsal share; only rehearsal.c and the files of its steps include it. */
+/* The steps of a rehearsal share this struct. Only rehearsal.c and the files of its steps include the header. */
 struct rehearsal {
 	struct queue_keys keys;
 	struct queue_owner first, second;	/* two owners; the second takes over from the first */
