@@ -20,7 +20,7 @@ bool emit_any(const struct item *item);		/* it is done, and has emitted somethin
 void emit_forget(struct worker *w, struct place p);	/* frees what it emitted, if it did */
 /* Sends the move of a message that is done and has emitted something; or, in doubt, the question. */
 void emit_send(struct worker *w, struct place p, const struct queue_entry *entry);
-/* What follows from an error of Redis. Changes the doubt. */
+/* The next step after an error of Redis. emit_after() changes the doubt. */
 enum emit_next {
 	EMIT_WAITS,		/* as every message does that is done: the error is not that of a target */
 	EMIT_ASKS,		/* emit_send() asks first whether it is */
