@@ -16,8 +16,8 @@ struct worker;
 /* A move that pushes what a handler emitted needs keys of others, and Redis has refused one without its name. */
 enum emit_doubt {
 	EMIT_DOUBT_NONE,
-	EMIT_DOUBT_OWN,		/* the next request, or the unanswered one, asks for the right to the keys of this queue */
-	EMIT_DOUBT_TARGET,		/* Redis allows these, so if it refuses the move again that is because of a target */
+	EMIT_DOUBT_OWN,		/* the next request, or the unanswered one, asks for the own keys */
+	EMIT_DOUBT_TARGET,	/* Redis allows these: what it refuses now is a target */
 };
 
 struct outcome {

@@ -49,7 +49,7 @@ static int check_key(struct doctor *d, const struct queue_check *q)
 		compare_figures(d, q, &count);
 	else if (reply.type != REDIS_NIL)
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.throttle,
-		    "it holds something that quredis did not write: the next start or load replaces it, and counts anew"),
+		    "it holds something that quredis did not write: the next start or load replaces it"),
 		    "find the program that writes this key");
 	return 0;
 }

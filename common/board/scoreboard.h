@@ -61,8 +61,8 @@ bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t
     size_t *sentinel);
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
-/* ms since 1970: when this host loaded the limits of the queue last, by a process whose configuration was read at own_ms:
- * a reload that did not change them keeps the process. The sweeper calls it, too */
+/* ms since 1970: when this host loaded the limits of the queue last. own_ms: when the configuration of the caller was
+ * read; a reload that did not change them keeps the process */
 int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms);
 void board_hold(struct board_queue *q, int64_t until_ms);	/* its handler asked for a hold; never shortens one */
 

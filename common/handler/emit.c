@@ -121,7 +121,8 @@ void handler_emit_lose(struct handler_emissions **e, const char *line, size_t le
 {
 	if (*e == NULL)
 		*e = alloc_zero(1, sizeof(**e));
-	refuse(*e, "EMIT: expected SERIAL QUEUE LENGTH [delay=DURATION], not \"%.*s\"", (int)(len < 100 ? len : 100), line);
+	refuse(*e, "EMIT: expected SERIAL QUEUE LENGTH [delay=DURATION], not \"%.*s\"",
+	    (int)(len < 100 ? len : 100), line);
 }
 
 size_t handler_emit_take(struct handler_intake *in, struct handler_emissions *e, const char *data, size_t len,

@@ -1,8 +1,9 @@
 /*
- * Announces the rate of each queue to Redis, where the figures that a host loaded last count for all hosts. Workers send
- * them with each request for starts, but an idle worker sends none, and the figures of its host count all the same. So
- * the sweeper sends them after each load, also after a reload that changed no rate, and on each new connection, since
- * the server may have forgotten them. The key expires after a day without a start, so it sends them again each hour.
+ * Announces the rate of each queue to Redis, where the figures that a host loaded last count for all hosts. Workers
+ * send them with each request for starts, but an idle worker sends none, and the figures of its host count all the
+ * same. So the sweeper sends them after each load, also after a reload that changed no rate, and on each new
+ * connection, since the server may have forgotten them. The key expires after a day without a start, so it sends them
+ * again each hour.
  */
 #include <bsd/string.h>
 
