@@ -8,6 +8,7 @@
 #   make functions        bad messages for functions in each language, then kill -9 at random for 60 s (FUNCTIONS_SECONDS=)
 #   make seats-soak       two supervisors and their workers die at random for ten minutes: never six of five messages run (SEATS_SECONDS=)
 #   make schedules-soak   five supervisors die at random for ten minutes, and the clock of Redis is set: no tick twice (SCHEDULES_SECONDS=)
+#   make emit-soak        100,000 leaves of what handlers emit, and 500 kills (EMIT_SOAK_LEAVES=, EMIT_SOAK_KILLS=, EMIT_SOAK_SEED=)
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
 #   make episodes         short random episodes, 500 of 20 s (EPISODESFLAGS="--seeds 1-50 --jobs 2")
@@ -366,6 +367,9 @@ operations-soak: all
 schedules-soak: all
 	SCHEDULES_SECONDS=$${SCHEDULES_SECONDS:-600} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_schedules_soak.py
 
+emit-soak: all
+	EMIT_SOAK_LEAVES=$${EMIT_SOAK_LEAVES:-100000} EMIT_SOAK_KILLS=$${EMIT_SOAK_KILLS:-500} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_emit_soak.py
+
 seats-soak: all
 	SEATS_SECONDS=$${SEATS_SECONDS:-600} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_seats.py -k never_six
 
@@ -509,7 +513,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak layers print-folders writers
+.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -95,7 +95,7 @@ def test_exactly_the_leaves(redis_server, quredisd, handler, ledger):
         runs[stage, what].append(attempt == "1" and redelivered == "0")
     parts = -(-LEAVES // part)
     assert sum(1 for stage, _ in runs if stage == "work") == LEAVES and sum(1 for stage, _ in runs if stage == "list") == parts
-    assert not [run for run, plain in runs.items() if sum(plain) != 1], f"seed {seed}: a second run without a reason"
+    assert not [run for run, plain in runs.items() if sum(plain) > 1], f"seed {seed}: a second run without a reason"
     more = sum(len(plain) - 1 for plain in runs.values())
     print(f"\nseed {seed}: {LEAVES} leaves, {sum(hosts.killed.values())} kills {dict(hosts.killed)}, {more} further runs, {time.monotonic() - began:.0f} s")
     for host in hosts.hosts:
