@@ -222,6 +222,12 @@ static int push_batch(struct import *t)
 	return 0;
 }
 
+/* Before the first message that is pushed: a command that pushes none writes no secret. */
+static int may_seal(struct import *t)
+{
+	return t->a->options.dry_run || t->a->keys.shared ? 0 : admin_seals(t->a);
+}
+
 /* Where a line ends the work, the lines before it are pushed. */
 static int import_lines(struct import *t)
 {
@@ -230,7 +236,7 @@ static int import_lines(struct import *t)
 
 	while ((rc = t->holds_first ? 1 : read_line(t)) == 1) {
 		t->holds_first = false;
-		rc = add_line(t);
+		rc = may_seal(t) == -1 ? -1 : add_line(t);
 		if (rc != 1)
 			break;
 		move_position(t);
@@ -360,8 +366,6 @@ int cmd_dlq_import(struct admin *a)
 	interrupt_begin();
 	progress_begin(&t.progress, "dlq import", 0, 0);
 	rc = begin_import(&t, path);
-	if (rc == 0 && !a->options.dry_run && !a->keys.shared)
-		rc = admin_seals(a);
 	if (rc == 0)
 		rc = import_lines(&t);
 	progress_end(&t.progress);
