@@ -209,9 +209,10 @@ def suspect(c, queue_name, body):
 def test_a_refused_move_ends_the_trial(redis, quredisd, handler, ledger):
     """Redis refuses the escape of the message after its handler ended: the trial of another queue's message does not wait for it."""
     c = redis.client()
-    quredisd(queues=[queue("mail", handler('echo "ran $(cat)" >>@LEDGER@; exit 65')),
-                     queue("news", handler('echo "ran $(cat)" >>@LEDGER@'))])
-    wait_for(lambda: c.hlen("transit:mail:workers") and c.hlen("transit:news:workers"))
+    d = quredisd(queues=[queue("mail", handler('echo "ran $(cat)" >>@LEDGER@; exit 65')),
+                         queue("news", handler('echo "ran $(cat)" >>@LEDGER@'))])
+    for name in "mail", "news":         # a queue with a wrong type is not recovered
+        d.wait_event("queue_recovered", queue=name)
     c.set("escape:mail", "no list")
     suspect(c, "mail", "a")
     wait_for(lambda: ledger.count("ran a"), 20)
@@ -232,7 +233,8 @@ def test_a_suspect_that_waits_for_its_trial_holds_up_nobody(redis, quredisd, han
     suspect(c, "news", "late")
     c.lpush("ingress:news", "b")
     wait_for(lambda: ledger.count("end b"), 20, "what came after the suspect")
-    assert not starts(ledger, "late") and len(anywhere(c, "news")) == 1
+    wait_for(lambda: len(anywhere(c, "news")) == 1, 20, "the acknowledgement")
+    assert not starts(ledger, "late")
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail") and not anywhere(c, "news"), 40)
     assert [r[:2] for r in starts(ledger, "late")] == [["late", "1"]] and c.llen("escape:news") == 0
