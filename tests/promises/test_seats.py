@@ -379,9 +379,9 @@ def test_an_idle_queue_asks_no_more_and_one_without_a_limit_pays_nothing(redis, 
     c.lpush("ingress:mail", "x")
     wait_for(lambda: len(lines(ledger, "end")) == 2 and taken(c) == {}, 30)
     with_limit = commands_of(c, 12)
-    # the sweeper looks at the seats each 5 s
+    # the sweeper looks at the seats each 5 s, and what happens each few seconds may fall into one count alone; three that ask each second would be 36
     for name, n in with_limit.items():
-        assert n <= without.get(name, 0) * 1.3 + (6 if name == "hgetall" else 4), (name, with_limit, without)
+        assert n <= without.get(name, 0) * 1.3 + 10, (name, with_limit, without)
     assert with_limit.get("blpop", 0) == 0
 
 
