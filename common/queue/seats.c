@@ -11,11 +11,14 @@
 #include "common/base/base.h"
 #include "common/queue/scripts.h"
 
-/* One second more than a lease: its end is measured by two clocks. */
+/* The quiet time is so much longer than a lease, whose end the worker and Redis measure by two clocks. */
 #define QUIET_MORE_MS 1000
 
-/* In a form that has no space: a server that hides both counts as one and the same. The replication id of a server that
- * was never a replica says nothing: such a server takes a new one when a first replica, or a backup, connects. */
+/*
+ * The script splits at spaces, and this has none. A server that hides both ids counts as one and the same. The
+ * replication id of a server that was never a replica says nothing: such a server takes a new one when a first replica,
+ * or a backup, connects.
+ */
 static void format_server(const struct redis_identity *id, char out[2 * REDIS_RUN_ID_SIZE + 2])
 {
 	snprintf(out, 2 * REDIS_RUN_ID_SIZE + 2, "%s.%s", id->run_id,
