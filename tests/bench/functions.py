@@ -18,7 +18,7 @@ class Function(Ours):
     def __init__(self, extension, how, *, function="handle", window=1, framework=False, rate):
         shown = f"shared, window {window}" if how == "shared" else how
         name = f"{LANGUAGES[extension][0]}, {shown}{', async' if function == 'handle_async' else ''}{', with a framework' if framework else ''}"
-        super().__init__(name, None, mode="exec" if how == "exec" else "persistent", window=window, batch=64, rate=rate)
+        super().__init__(name, None, mode="exec" if how == "exec" else "persistent", window=window, batch=2 * window if window > 1 else 64, rate=rate)
         self.group = "functions"
         self.extension, self.how, self.function, self.framework = extension, how, function, framework
 
