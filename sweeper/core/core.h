@@ -12,6 +12,7 @@
 #include "common/board/board.h"
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
+#include "sweeper/core/command.h"
 #include "sweeper/core/queue.h"
 #include "sweeper/core/server.h"
 #include "sweeper/core/subprocess.h"
@@ -31,6 +32,7 @@
  *	clock.c		the server's time
  *	lead.c		which host does a queue's periodic work
  *	subprocess.c	children that do work which may block
+ *	command.c	one that runs a command of the configuration as a handler
  *
  * Fields of struct sweeper belong to the file that is named above them. Other files read them.
  */

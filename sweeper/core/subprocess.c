@@ -92,6 +92,16 @@ bool subprocess_runs(const struct subprocess *e)
 	return e->pid != 0;
 }
 
+int subprocess_under_way(void)
+{
+	const struct subprocess *e;
+	int n = 0;
+
+	LIST_FOREACH(e, &under_way, entry)
+		n++;
+	return n;
+}
+
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p)
 {
 	if (e->pid == 0 || e->fd == -1)

@@ -41,6 +41,7 @@ int subprocess_start(struct subprocess *e, int (*work)(void *arg, int out), void
 bool subprocess_poll(struct subprocess *e, int *status, int64_t now_ms);
 
 bool subprocess_runs(const struct subprocess *e);
+int subprocess_under_way(void);	/* how many run, of all tasks */
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p);
 /* poll() has found something to read from it */
 bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n);
