@@ -15,7 +15,7 @@
 	X(operations) \
 	X(tally) X(failed) X(stamps) X(ttl) X(purge) \
 	X(transit) X(unused_entries) X(aside) X(orphans) X(history) X(outcomes) X(backlog) X(types) X(metrics) \
-	X(health) X(health_sum) X(forward) X(bounds) X(node) X(clock) X(server) X(sentinel)
+	X(health) X(health_sum) X(on_change) X(forward) X(bounds) X(node) X(clock) X(server) X(sentinel)
 
 #define TASK_DECLARED(name) extern const struct task name##_task;
 TASKS(TASK_DECLARED)

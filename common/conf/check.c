@@ -417,7 +417,7 @@ void conf_check(struct conf_loading *l)
 	check_supervisor_and_log(l);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_own_user(l);
-	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
+	conf_check_commands(l, NULL);
 	conf_check_thresholds(l, NULL, &l->conf->health.thresholds);
 	check_metrics(l);
 	check_web(l);

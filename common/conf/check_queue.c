@@ -304,13 +304,6 @@ static void check_shared(struct conf_loading *l, const struct conf_queue *q)
 
 /* ---- all ---- */
 
-void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge)
-{
-	if (conf_given(where) && where->kind != CONF_ORIGIN_BAD && purge->check != NULL && purge->check[0][0] != '/')
-		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"",
-		    purge->check[0]);
-}
-
 /* A limit of health as a file has it. */
 static const char *limit_text(const char *path, int64_t limit, char text[UNITS_SIZE])
 {
@@ -362,7 +355,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	conf_check_function(l, q);
 	check_dead_letter(l, q);
 	check_shared(l, q);
-	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
+	conf_check_commands(l, q);
 	conf_check_thresholds(l, q, &q->health.thresholds);
 	if (conf_is_served(l, q))
 		conf_check_execution(l, q);

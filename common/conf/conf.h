@@ -152,7 +152,7 @@ struct conf_queue {
 	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
 	struct conf_dead_letter dead_letter;
 	struct conf_purge purge;
-	struct { struct conf_thresholds thresholds; } health;
+	struct { struct conf_thresholds thresholds; char **on_change; } health;
 	struct conf_run_as run_as;
 	struct conf_limits limits;
 	int64_t stderr_tail;		/* bytes of stderr kept for the record */
@@ -221,6 +221,7 @@ struct conf {
 		bool enabled;
 		int64_t interval_ms;
 		struct conf_thresholds thresholds;
+		char **on_change;		/* the command that hears of a change of a queue's status; NULL: none */
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
 	/* hosts: NULL: none */

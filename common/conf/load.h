@@ -187,8 +187,8 @@ void conf_check_throttles(struct conf_loading *l);	/* all throttles, and which q
 void conf_check_emit(struct conf_loading *l);
 bool conf_emit_equal(const struct conf_emit *a, const struct conf_emit *b);	/* of the targets; not of the keys */
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
-void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
 /* q NULL: the global ones */
+void conf_check_commands(struct conf_loading *l, const struct conf_queue *q);	/* the keys; no file */
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);
 /* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);

@@ -121,6 +121,7 @@ static const struct conf_key global_keys[] = {
 
 	KEY("health.enabled", BOOL, health.enabled, .fallback = "false"),
 	KEY("health.interval", DURATION, health.interval_ms, .fallback = "5m", RANGE(SECOND, DAY)),
+	KEY("health.on_change", STRINGS, health.on_change),
 	THRESHOLDS(THRESHOLD)
 
 	KEY("metrics.statsd", STRING, metrics.statsd),
@@ -219,6 +220,7 @@ static const struct conf_key queue_keys[] = {
 	    .inherits = "purge.max_message_age"),
 	KEY("purge.check", STRINGS, purge.check, .inherits = "purge.check"),
 
+	KEY("health.on_change", STRINGS, health.on_change, .inherits = "health.on_change"),
 	THRESHOLDS(THRESHOLD_OF_QUEUE)
 
 	KEY("run_as.user", STRING, run_as.user),

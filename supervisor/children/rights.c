@@ -80,13 +80,14 @@ void rights_of_worker(const struct conf *conf, const struct conf_queue *q)
 		drop_or_exit(&p);
 }
 
-/* purge.check runs as a handler of its queue does. */
+/* Commands of a queue run as its handler does. */
 void rights_of_sweeper(const struct conf *conf)
 {
 	struct privileges p = as_user(conf, 0, true);
 
-	for (size_t i = 0; conf->purge.enabled && i < conf->nqueues; i++)
-		if (conf->queues[i]->purge.check != NULL)
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if ((conf->purge.enabled && conf->queues[i]->purge.check != NULL) ||
+		    (conf->health.enabled && conf->queues[i]->health.on_change != NULL))
 			p.keep |= needs_of(conf->queues[i]);
 	if (conf->supervisor.as.switch_user)
 		drop_or_exit(&p);

@@ -91,8 +91,10 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
  * Continues with the levels of an earlier report: a bad level stays until the figure is better for long enough,
  * whichever sweeper judges it.
  */
-static void resume_from(struct health *h, const struct queue_health *last)
+static void resume_from(const struct sweeper_queue *q, const struct queue_health *last)
 {
+	struct health *h = health_of(q);
+	int notified = queue_health_level_of(json_string_value(json_object_get(last->document, "notified")));
 	const json_t *reasons = json_object_get(last->document, "reasons"), *reason;
 	const char *code, *status;
 	size_t i;
@@ -106,6 +108,8 @@ static void resume_from(struct health *h, const struct queue_health *last)
 			    queue_health_level_of(status) > QUEUE_HEALTHY)
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
 	}
+	if (notified >= QUEUE_HEALTHY)
+		h->notified = (enum queue_health_level)notified;
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)
 		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
@@ -122,7 +126,7 @@ static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 	    queue_health_parse(&last, reply.str, reply.len) == -1)
 		return;
 	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
-		resume_from(health_of(q), &last);
+		resume_from(q, &last);
 	queue_health_free(&last);
 }
 
@@ -157,6 +161,12 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 			rc = -1;
 	free(document);
 	return rc;
+}
+
+int health_notified(struct sweeper *s, struct sweeper_queue *q, enum queue_health_level status)
+{
+	health_of(q)->notified = status;
+	return write_report(s, q);
 }
 
 static struct health_news news_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)

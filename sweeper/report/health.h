@@ -40,6 +40,7 @@ struct health {
 	} holds;				/* in this turn */
 	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	enum queue_health_level status;
+	enum queue_health_level notified;	/* the status that health.on_change last succeeded for */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */
 	struct health_news seen;	/* at the last look */
@@ -71,6 +72,9 @@ const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the r
 bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 /* True: health is due, and the last look is old enough for another one. */
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
+
+/* health.on_change has succeeded for this status: the report in Redis has it from now on. -1: s->connection.error */
+int health_notified(struct sweeper *s, struct sweeper_queue *q, enum queue_health_level status);
 
 /* health_document.c: the report as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q);

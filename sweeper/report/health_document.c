@@ -3,7 +3,7 @@
  * Ages are in seconds. Unknown values are left out.
  *
  *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms",
- *	  "interval_ms", "node",
+ *	  "interval_ms", "node", "notified": the status that health.on_change last succeeded for,
  *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
  *	  "state", "reason": why it does not fetch on that node, as in quredis status at that time, without times; while
  *	  it runs: why it has no workers, or fewer than it should,
@@ -63,7 +63,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	int64_t next_ms = g->at_ms + health_of(q)->due_ms - g->taken_ms;
 	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], next[CLOCK_RFC3339_SIZE];
 	char minute[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, s:o}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:o}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[health_of(q)->status],
 	    "since", clock_rfc3339(health_of(q)->since_ms, since),
@@ -74,6 +74,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "next_at_ms", (json_int_t)next_ms,
 	    "interval_ms", (json_int_t)s->conf->health.interval_ms,
 	    "node", s->conf->supervisor.node,
+	    "notified", queue_health_names[health_of(q)->notified],
 	    "reasons", reasons(s, q));
 
 	facts_write(o, FACT_OF_QUEUE, &g->facts);

@@ -1,0 +1,118 @@
+/*
+ * Runs health.on_change when the status of a queue is not the one that this command last succeeded for. The report in
+ * Redis has that status, so each change is notified once, whichever host leads; twice if the sweeper ends between the
+ * command and the report.
+ */
+#include "sweeper/report/health.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/base.h"
+#include "sweeper/core/core.h"
+
+#define LOOK_MS 1000		/* health has judged meanwhile, or another command ended */
+#define AGAIN_MS 30000		/* after a command that failed, for the same status */
+#define CHILDREN_MOST 4		/* of the sweeper: with more no command starts, however many queues change */
+#define FACTS 2
+
+/* Of one queue. */
+struct notice {
+	struct subprocess subprocess;	/* the command */
+	enum queue_health_level told;	/* the status that it was run for */
+	int64_t not_before_ms;		/* CLOCK_MONOTONIC: for this status again */
+};
+
+extern const struct task on_change_task;
+
+static struct notice *notice_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &on_change_task);
+}
+
+static void note_failure(const struct sweeper_queue *q, const char *error, int64_t now_ms)
+{
+	notice_of(q)->not_before_ms = now_ms + AGAIN_MS;
+	log_warning("on_change_failed", log_str("queue", q->keys.name),
+	    log_str("command", q->conf->health.on_change[0]), log_str("status", queue_health_names[notice_of(q)->told]),
+	    log_str("error", error), log_int("again_s", AGAIN_MS / 1000));
+}
+
+static void start_command(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	struct notice *n = notice_of(q);
+	char *document = health_document(s, q), why[128];
+	char *facts[FACTS + 1] = {
+		alloc_format("QUREDIS_STATUS=%s", queue_health_names[health_of(q)->status]),
+		alloc_format("QUREDIS_STATUS_BEFORE=%s", queue_health_names[health_of(q)->notified]),
+	};
+
+	n->told = health_of(q)->status;
+	if (command_start(&n->subprocess, s, q, &(struct command_run){ "on_change", q->conf->health.on_change, document,
+	    strlen(document), facts }, now_ms) == -1) {
+		snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+		note_failure(q, why, now_ms);
+	}
+	for (int i = 0; i < FACTS; i++)
+		free(facts[i]);
+	free(document);
+}
+
+static enum task_end end_command(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	struct notice *n = notice_of(q);
+	enum command_end end;
+	const char *why;
+
+	if (!command_ended(&n->subprocess, &end, &why, now_ms))
+		return TASK_DONE;
+	if (end == COMMAND_SUCCEEDED)
+		return health_notified(s, q, n->told) == -1 ? TASK_FAILED : TASK_MORE;
+	note_failure(q, why, now_ms);
+	return TASK_MORE;
+}
+
+/* The status may have changed while the command ran: what counts is whether it is the one that was notified. */
+static enum task_end run_on_change(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	const struct notice *n = notice_of(q);
+	const struct health *h = health_of(q);
+
+	(void)budget;
+	if (subprocess_runs(&n->subprocess))
+		return end_command(s, q, now_ms);
+	if (h->status != h->notified && (h->status != n->told || now_ms >= n->not_before_ms) &&
+	    subprocess_under_way() < CHILDREN_MOST)
+		start_command(s, q, now_ms);
+	return TASK_DONE;
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return s->conf->health.enabled && q->conf->health.on_change != NULL && health_of(q)->since_ms != 0;
+}
+
+/* Another sweeper leads the queue, and notifies. */
+static bool give_up(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	(void)s;
+	(void)now_ms;
+	subprocess_free(&notice_of(q)->subprocess);
+	return true;
+}
+
+static void free_state(struct sweeper_queue *q)
+{
+	subprocess_free(&notice_of(q)->subprocess);
+}
+
+static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
+{
+	return &notice_of(q)->subprocess;
+}
+
+const struct task on_change_task = { .name = "on_change", .interval_ms = LOOK_MS, .budget = 1, .unsealed = true,
+	.leads = true, .configured = true, .wanted = is_wanted, .run_queue = run_on_change, .stop = give_up,
+	.state_size = sizeof(struct notice), .free = free_state, .subprocess = subprocess_of };
