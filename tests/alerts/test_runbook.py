@@ -23,6 +23,19 @@ def test_each_alert_has_its_section_in_the_runbook():
     assert alerts_without_section(rules, runbook.replace("### QuredisWaiting\n", "### QuredisWait\n")) == (["QuredisWaiting"], ["QuredisWait"])
 
 
+def alerts_with_a_wrong_link(rules):
+    """runbook_url is the address of the section, as a browser makes it from the heading."""
+    links = dict(re.findall(r"- alert: (\w+)\n(?:(?!      - ).*\n)*?          runbook_url: \"(.*)\"", rules))
+    return [a for a in re.findall(r"- alert: (\w+)", rules) if links.get(a) != f"file:///usr/share/doc/quredis/docs/runbook.md#{a.lower()}"]
+
+
+def test_each_alert_links_to_its_section():
+    rules = (ROOT / "etc/prometheus/quredis.rules.yml").read_text()
+    assert alerts_with_a_wrong_link(rules) == []
+    assert alerts_with_a_wrong_link(rules.replace("#quredisarchive", "#archive")) == ["QuredisArchive"]
+    assert alerts_with_a_wrong_link(re.sub(r" *runbook_url.*quredisarchive.*\n", "", rules)) == ["QuredisArchive"]
+
+
 def documented_configuration():
     """The prometheus.yml of docs/operating.md."""
     text = (ROOT / "docs/operating.md").read_text()
