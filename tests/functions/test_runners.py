@@ -827,6 +827,26 @@ def test_a_change_of_equal_size_and_time_is_loaded(language, tmp):
         assert runner.close() == (0, b"")
 
 
+# What a function does, and the answer.
+ARGUMENTS = {
+    "python": [("job.reject('no path', 'Bad')", "REJECT class=Bad no path"), ("job.reject(reason='no path')", "REJECT class=Rejected no path"),
+               ("job.retry(3, 'busy')", "RETRY 3000ms class=HandlerRetry busy"), ("job.hold(3, 'busy')", "HOLD 3000ms busy"),
+               ("job.emit('q', {'a': 1})", r"FAIL class=TypeError emit: expected bytes or str, not dict \(.*"),
+               ("job.retry(after='30s')", r"FAIL class=ValueError retry\(after='30s'\): expected seconds, 0 or more \(.*")],
+    "ruby": [("job.reject('no path', error_class: 'Bad')", "REJECT class=Bad no path"), ("job.reject(reason: 'no path')", "REJECT class=Rejected no path"),
+             ("job.fail(reason: 'no path')", "FAIL class=HandlerFail no path"), ("job.retry(3, 'busy')", "RETRY 3000ms class=HandlerRetry busy"),
+             ("job.retry(after: 3, reason: 'busy')", "RETRY 3000ms class=HandlerRetry busy"), ("job.hold(3, 'busy')", "HOLD 3000ms busy"),
+             ("job.hold(reason: 'busy')", "HOLD 30000ms busy")],
+}
+
+
+@pytest.mark.parametrize("language", ARGUMENTS)
+def test_what_stands_first_may_be_named_too(run_text, language):
+    for call, answer in ARGUMENTS[language]:
+        text = {"python": f"def handle(message, job):\n    {call}\n", "ruby": f"def handle(message, job) = {call}\n"}[language]
+        assert re.fullmatch(answer, run_text(language, text).ask(b"m")), call
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_check_only_loads(language, tmp):
     path = HERE / f"functions.{FILES[language]}"
