@@ -5,8 +5,9 @@
  * Of the rate: before messages start, the worker asks Redis for their starts (throttle.lua). An idle
  * worker blocks without one, and asks when a message has come. A worker that finds messages waiting asks first, and
  * fetches as many as it may start; if none may start, it sleeps until the time that Redis has told it, and the messages
- * stay in ingress. Starts that are given and not used in time are lost, as are those whose answer is lost, so that no
- * worker ever starts more than the rate allows.
+ * stay in ingress. Starts that are given and not used in time go back with the next question (Redis takes them if it
+ * has given none since), and those whose answer is lost are lost, so that no worker ever starts more than the rate
+ * allows.
  */
 #include <limits.h>
 
@@ -16,8 +17,14 @@
 
 #include "common/base/base.h"
 
-/* A start that comes later than this would count in another stretch of time than that for which it was given. */
+/*
+ * A start that comes later than this would count in another stretch of time than that for which it was given. An answer
+ * that comes late brings starts of a time that is over.
+ */
 #define GIVEN_FOR_US 50000
+#define APPOINTMENT_DELAY_US (GIVEN_FOR_US / 2)
+/* A worker forgets how long a prompt answer needs: the clock of Redis may have been set. */
+#define WAY_FOR_US 60000000
 /* An idle worker asks Redis no more often. Redis keeps a start that is due before (throttle.lua) */
 #define ASK_MS 2000
 
@@ -66,9 +73,9 @@ int64_t throttle_deadline_ms(const struct worker *w, int64_t now_ms)
 /* The answer may be lost with the starts in it. Asking again with the same appointment could start a message twice. */
 void throttle_lost(struct worker *w)
 {
-	w->throttle.asking = w->throttle.none_waits = false;
+	w->throttle.asking = w->throttle.none_waits = w->throttle.kept = false;
 	w->throttle.starts = 0;
-	w->throttle.appointment = w->throttle.at_ms = 0;
+	w->throttle.at_ms = w->throttle.way_at_us = 0;
 	seats_lost(w);
 }
 
@@ -76,7 +83,7 @@ static int starts_of_rate(const struct worker *w)
 {
 	if (!has_rate(w))
 		return INT_MAX;
-	return w->now_us - w->throttle.given_us <= GIVEN_FOR_US ? w->throttle.starts : 0;
+	return w->now_us <= w->throttle.until_us ? w->throttle.starts : 0;
 }
 
 int throttle_starts(const struct worker *w)
@@ -132,10 +139,12 @@ static void rate_ask(struct worker *w, int wanted, bool from_ingress, int64_t no
 		return;
 	throttle_format(w);
 	queue_throttle(&w->session.redis, &w->env->keys, &t->figures, wanted < burst ? wanted : (int)burst,
-	    from_ingress, t->appointment);
+	    from_ingress, (struct queue_throttle_unused){ t->appointment, t->kept ? 1 : t->starts });
 	session_expect(w, ANSWER_THROTTLE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	t->asking = true;
-	t->appointment = 0;
+	t->asked_us = w->now_us;
+	t->kept = false;
+	t->starts = 0;
 }
 
 void throttle_ask(struct worker *w, int wanted, bool from_ingress, int64_t now_ms)
@@ -175,33 +184,60 @@ bool throttle_found_none(struct worker *w)
 	return none;
 }
 
-static void must_wait(struct worker *w, const struct queue_throttle_answer *a)
+/*
+ * The wait counts from the script. The next question needs about as long to reach it as the last one did, so the time
+ * that the answer took on its way back is no part of the wait.
+ */
+static void must_wait(struct worker *w, const struct queue_throttle_answer *a, int64_t took_us)
 {
 	struct throttle *t = &w->throttle;
-	int64_t due_ms = (w->now_us + a->wait_us + 999) / 1000, ask_ms = w->now_us / 1000 + ASK_MS;
+	int64_t answered_us = t->asked_us + (took_us < APPOINTMENT_DELAY_US ? took_us : APPOINTMENT_DELAY_US);
+	int64_t due_ms = (answered_us + a->wait_us + 999) / 1000, ask_ms = w->now_us / 1000 + ASK_MS;
 
-	t->appointment = a->appointment;
-	t->at_ms = a->appointment != 0 || due_ms < ask_ms ? due_ms : ask_ms;
+	t->kept = a->appointment != 0;
+	t->at_ms = t->kept || due_ms < ask_ms ? due_ms : ask_ms;
 	t->waited = true;
-	if (t->appointment == 0)
+	if (!t->kept)
 		seats_give_back(w, w->now_us / 1000);	/* others may start before, or wait for the same */
 	show_throttled(w, due_ms);
 }
 
 /* While the queue has work for all starts, it stays throttled: the state does not change with each start. */
-static void may_start(struct worker *w, int starts)
+static void may_start(struct worker *w, int starts, int64_t late_us)
 {
 	w->throttle.starts = starts;
-	w->throttle.given_us = w->now_us;
+	w->throttle.until_us = w->now_us + GIVEN_FOR_US - late_us;
 	if (!w->throttle.waited)
 		show_throttled(w, 0);
 	w->throttle.waited = false;
+}
+
+/*
+ * How long ago Redis gave what has come with this answer, beyond the time that each answer needs on its way. The worker
+ * knows only when it asked: after a long time Redis may have been slow, or the network on the way there, and that does
+ * no harm. The clock of Redis tells the rest: an answer that is later by that clock than others were, was held up.
+ */
+static int64_t lateness_us(struct throttle *t, int64_t redis_us, int64_t took_us)
+{
+	int64_t now_us = t->asked_us + took_us, way_us = now_us - redis_us, late_us = took_us;
+	bool known = t->way_at_us != 0 && now_us - t->way_at_us < WAY_FOR_US;
+
+	if (known && way_us - t->way_us < late_us)
+		late_us = way_us > t->way_us ? way_us - t->way_us : 0;
+	if (!known || way_us < t->way_us || (took_us <= GIVEN_FOR_US && way_us - t->way_us > GIVEN_FOR_US))
+		t->way_us = way_us;		/* the clock was set, or this answer came faster */
+	else if (late_us <= GIVEN_FOR_US)
+		t->way_us += late_us / 8;	/* the clocks drift */
+	if (!known || late_us <= GIVEN_FOR_US)
+		t->way_at_us = now_us;
+	return late_us;
 }
 
 void throttle_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct throttle *t = &w->throttle;
 	struct queue_throttle_answer a;
+	int64_t took_us = w->now_us - t->asked_us, late_us;
 
 	(void)of;
 	t->asking = false;
@@ -215,11 +251,13 @@ void throttle_answer(struct worker *w, struct place of, const struct redis_reply
 		errors_clear(w);
 	retry_succeeded(&t->retry);
 	t->at_ms = 0;
+	late_us = lateness_us(t, a.now_us, took_us);
 	t->none_waits = a.starts < 0;
+	t->appointment = a.appointment;
 	if (a.starts < 0)
 		throttle_rests(w);
 	else if (a.starts > 0)
-		may_start(w, (int)a.starts);
+		may_start(w, (int)a.starts, late_us);
 	else
-		must_wait(w, &a);
+		must_wait(w, &a, took_us);
 }

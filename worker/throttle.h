@@ -19,8 +19,12 @@ struct throttle {
 	int64_t loaded_ms;			/* of `figures`; -1: there are none yet */
 	struct queue_throttle_text figures;	/* of the configuration of this worker; only with a rate */
 	int starts;			/* given, and not used yet; throttle_starts() */
-	int64_t given_us;		/* CLOCK_MONOTONIC: when they were given */
-	int64_t appointment;		/* of the last answer; 0: none */
+	bool kept;			/* or one is kept for this worker, which asks again for it */
+	int64_t appointment;		/* names either */
+	int64_t asked_us;		/* CLOCK_MONOTONIC: of the last question. Redis gave them then, or later */
+	int64_t until_us;		/* CLOCK_MONOTONIC: no message starts with them later */
+	/* From the clock of Redis to CLOCK_MONOTONIC at a prompt answer; when one confirmed it, 0: none yet */
+	int64_t way_us, way_at_us;
 	int64_t at_ms;			/* CLOCK_MONOTONIC: asks for nothing before; 0: at once */
 	bool asking;
 	bool waited;			/* a start was refused since the last one was given */

@@ -246,7 +246,7 @@ static void rehearse_starts(struct redis *r, struct rehearsal *h)
 
 	queue_throttle_format(&(struct queue_throttle_figures){ .n = 1, .per_ms = 1, .burst = 1, .node = MESSAGE },
 	    &text);
-	queue_throttle(r, &h->keys, &text, 1, true, 0);
+	queue_throttle(r, &h->keys, &text, 1, true, (struct queue_throttle_unused){0});
 }
 
 static void rehearse_schedule(struct redis *r, struct rehearsal *h)

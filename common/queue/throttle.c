@@ -20,13 +20,14 @@ void queue_throttle_format(const struct queue_throttle_figures *f, struct queue_
 }
 
 void queue_throttle(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures, int wanted,
-    bool from_ingress, int64_t appointment)
+    bool from_ingress, struct queue_throttle_unused unused)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->throttle, k->ingress };
-	struct script_number numbers[2];
-	struct script_arg args[] = { script_number(&numbers[0], wanted), script_number(&numbers[1], appointment),
-		script_string(figures->each_us), script_string(figures->burst), script_string(figures->figures) };
+	struct script_number numbers[3];
+	struct script_arg args[] = { script_number(&numbers[0], wanted), script_number(&numbers[1], unused.appointment),
+		script_number(&numbers[2], unused.starts), script_string(figures->each_us),
+		script_string(figures->burst), script_string(figures->figures) };
 
 	queue_script(r, QUEUE_SCRIPT_throttle, from_ingress ? 3 : 2, keys, nitems(args), args);
 	free(none);
@@ -34,12 +35,12 @@ void queue_throttle(struct redis *r, const struct queue_keys *k, const struct qu
 
 void queue_throttle_announce(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures)
 {
-	queue_throttle(r, k, figures, 0, false, 0);
+	queue_throttle(r, k, figures, 0, false, (struct queue_throttle_unused){0});
 }
 
 int queue_throttle_parse(const struct redis_reply *reply, struct queue_throttle_answer *out)
 {
-	int64_t *const fields[] = { &out->starts, &out->wait_us, &out->appointment };
+	int64_t *const fields[] = { &out->starts, &out->wait_us, &out->appointment, &out->now_us };
 
 	if (reply->type != REDIS_ARRAY || reply->n != nitems(fields))
 		return -1;

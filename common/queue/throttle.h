@@ -28,15 +28,21 @@ void queue_throttle_format(const struct queue_throttle_figures *f, struct queue_
 /* Makes figures known that a host has loaded, without a start. -> ARRAY for queue_throttle_parse() */
 void queue_throttle_announce(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures);
 /*
- * Asks for at most `wanted` starts. from_ingress: and for no more than messages wait in ingress. appointment: that of
- * the last answer; 0: none. -> ARRAY for queue_throttle_parse()
+ * Asks for at most `wanted` starts. from_ingress: and for no more than messages wait in ingress. unused: of the last
+ * answer. -> ARRAY for queue_throttle_parse()
  */
+struct queue_throttle_unused {
+	int64_t appointment;		/* as that answer has it */
+	int64_t starts;			/* given by it, or kept by it, and not used; 0: none */
+};
 void queue_throttle(struct redis *r, const struct queue_keys *k, const struct queue_throttle_text *figures, int wanted,
-    bool from_ingress, int64_t appointment);
+    bool from_ingress, struct queue_throttle_unused unused);
 struct queue_throttle_answer {
 	int64_t starts;			/* so many may start now; -1: no message waits in ingress */
 	int64_t wait_us;		/* of 0 starts: the next one is due then */
-	int64_t appointment;		/* of 0 starts: it is kept for the worker that asked; 0: none is */
+	/* names the starts; of 0 starts: the next one is kept for the worker that asked, unless it is 0 */
+	int64_t appointment;
+	int64_t now_us;			/* us since 1970, by the clock of Redis */
 };
 int queue_throttle_parse(const struct redis_reply *reply, struct queue_throttle_answer *out);	/* -1: another form */
 

@@ -9,6 +9,7 @@ import pytest
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import anywhere
+from harness.redis_proxy import SCRIPTS, Tap
 
 STAMP = "cat >/dev/null; date +%s.%N >>@LEDGER@"
 KEY = "quredis:of:ingress:mail:throttle"
@@ -53,6 +54,30 @@ def test_a_rate_counts_the_starts_of_all_hosts(redis, quredisd, handler, ledger,
     wait_for(lambda: len(ledger.lines()) == 240, 60)
     assert_keeps(starts(ledger), 30)
     assert most_within(starts(ledger), 3) >= 0.98 * 30 * 3
+
+
+class HeldAnswers(Tap):
+    """Redis gives the starts that it has kept at their times, and the answers of each two seconds come together."""
+
+    def request(self, pair, words):
+        if words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "throttle" and words[int(words[2]) + 4] != b"0":
+            return 2 - time.monotonic() % 2
+        return None
+
+
+@pytest.mark.limit(120)
+def test_answers_that_come_late_start_no_more_than_the_rate_allows(redis, redis_proxy, quredisd, handler, ledger):
+    """What Redis gave to 16 workers meanwhile would start at once. Once the network is well, all of the rate is used again."""
+    c = redis.client()
+    proxy = redis_proxy(redis, HeldAnswers())
+    c.lpush("ingress:mail", *range(150))
+    quredisd(redis=proxy, queues=[limited(handler(STAMP), "10/1s", workers=16)])
+    held = wait_for(lambda: c.exists(KEY) and time.monotonic(), 30)
+    wait_for(lambda: time.monotonic() - held > 10, 30)      # the answers of five times two seconds
+    proxy.tap.request = lambda pair, words: None
+    wait_for(lambda: len(ledger.lines()) == 150, 60)
+    assert_keeps(starts(ledger), 10, seconds=0.2)
+    assert most_within(starts(ledger), 3) >= 0.98 * 10 * 3
 
 
 @pytest.mark.limit(120)

@@ -15,18 +15,25 @@
 
 #define SECOND INT64_C(1000000)
 
-static struct queue_throttle_answer ask_as(const struct queue_throttle_figures *f, int wanted, bool from_ingress,
-    int64_t appointment)
+static struct queue_throttle_answer ask_again(const struct queue_throttle_figures *f, int wanted, bool from_ingress,
+    struct queue_throttle_unused unused)
 {
 	struct queue_throttle_text text;
 	struct queue_throttle_answer a;
 	struct redis_reply reply;
 
 	queue_throttle_format(f, &text);
-	queue_throttle(&server.r, &keys, &text, wanted, from_ingress, appointment);
+	queue_throttle(&server.r, &keys, &text, wanted, from_ingress, unused);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_throttle_parse(&reply, &a), 0);
 	return a;
+}
+
+/* appointment: of a start that was kept; 0: none */
+static struct queue_throttle_answer ask_as(const struct queue_throttle_figures *f, int wanted, bool from_ingress,
+    int64_t appointment)
+{
+	return ask_again(f, wanted, from_ingress, (struct queue_throttle_unused){ appointment, appointment != 0 });
 }
 
 /* Redis gives a start each 100 s, so that the test itself takes no time; 3 at once. */
@@ -124,6 +131,72 @@ TEST(a_clock_that_was_set_makes_an_appointment_void, moves_setup)
 	assert_int_equal(ask_as(&brisk, 1, false, a.appointment - 50 * SECOND).starts, 0);
 }
 
+/* Two starts that were kept for different times must not come together. */
+TEST(a_start_that_is_late_is_lost_if_one_after_it_is_kept, moves_setup)
+{
+	struct queue_throttle_answer one, two;
+
+	ask_as(&brisk, 1, false, 0);
+	one = ask_as(&brisk, 1, false, 0);
+	two = ask_as(&brisk, 1, false, 0);
+	pass(two.wait_us);
+	assert_int_equal(ask_as(&brisk, 1, false, two.appointment - two.wait_us).starts, 1);
+	assert_int_equal(ask_as(&brisk, 1, false, one.appointment - two.wait_us).starts, 0);
+}
+
+TEST(a_start_that_is_late_moves_those_that_are_given_after_it, moves_setup)
+{
+	struct queue_throttle_answer a;
+	int64_t late_us = SECOND / 2;
+
+	ask_as(&brisk, 1, false, 0);
+	a = ask_as(&brisk, 1, false, 0);
+	pass(a.wait_us + late_us);
+	assert_int_equal(ask_as(&brisk, 1, false, a.appointment - a.wait_us - late_us).starts, 1);
+	assert_in_range(ask_as(&brisk, 1, false, 0).wait_us, SECOND * 9 / 10, SECOND);
+}
+
+TEST(a_worker_that_asks_early_keeps_its_start, moves_setup)
+{
+	struct queue_throttle_answer one, again;
+
+	ask_as(&brisk, 1, false, 0);
+	one = ask_as(&brisk, 1, false, 0);
+	ask_as(&brisk, 1, false, 0);
+	pass(SECOND / 2);
+	again = ask_as(&brisk, 1, false, one.appointment - SECOND / 2);
+	assert_int_equal(again.starts, 0);
+	assert_int_equal(again.appointment, one.appointment - SECOND / 2);
+	assert_in_range(again.wait_us, 1, SECOND / 2);
+	pass(again.wait_us);
+	assert_int_equal(ask_as(&brisk, 1, false, again.appointment - again.wait_us).starts, 1);
+}
+
+TEST(starts_that_were_not_used_are_taken_back_unless_others_were_given, moves_setup)
+{
+	struct queue_throttle_answer a = ask(2);
+
+	a = ask_again(&slow, 3, false, (struct queue_throttle_unused){ a.appointment, 2 });
+	assert_int_equal(a.starts, 3);
+	a = ask_again(&slow, 3, false, (struct queue_throttle_unused){ a.appointment, 1 });
+	assert_int_equal(a.starts, 1);
+	pass(100 * SECOND);
+	assert_int_equal(ask(1).starts, 1);
+	assert_int_equal(ask_again(&slow, 3, false, (struct queue_throttle_unused){ a.appointment - 100 * SECOND, 1 }).starts, 0);
+}
+
+/* Redis went back to a time before it kept the start. */
+TEST(a_start_that_redis_has_forgotten_is_given_anew, moves_setup)
+{
+	struct queue_throttle_answer a;
+
+	ask_as(&brisk, 1, false, 0);
+	a = ask_as(&brisk, 1, false, 0);
+	REDIS(&server, "DEL %s", keys.throttle);
+	assert_int_equal(ask_as(&brisk, 1, false, a.appointment - a.wait_us).starts, 1);
+	assert_int_equal(ask_as(&brisk, 1, false, 0).starts, 0);
+}
+
 TEST(a_clock_set_back_costs_at_most_the_time_of_a_burst, moves_setup)
 {
 	struct queue_throttle_answer a;
@@ -160,6 +233,47 @@ TEST(no_window_has_more_than_the_rate_and_a_burst, moves_setup)
 		pass(step * SECOND);
 	}
 	assert_true(given > 500);
+}
+
+/* Workers that are late, use a part of their starts, or end. A start counts when it is used. */
+#define RUNS 600
+TEST(no_window_has_more_whatever_workers_do, moves_setup)
+{
+	const struct queue_throttle_figures f = { .n = 4, .per_ms = 1000, .burst = 3, .loaded_ms = 1, .node = "n" };
+	static int64_t used[RUNS * 3];
+	struct queue_throttle_unused held[4] = { 0 };	/* by times that do not move */
+	int64_t passed = 0, due[4] = { 0 };
+	int n = 0;
+
+	srandom(7);
+	for (int run = 0; run < RUNS; run++) {
+		int who = (int)(random() % 4), wanted = 1 + (int)(random() % 3);
+		int64_t now_us = clock_realtime_ms() * 1000 + passed, wait_us;
+		struct queue_throttle_answer a;
+
+		for (int i = 0; i < 4; i++)
+			who = due[i] < due[who] ? i : who;
+		wait_us = due[who] + (random() % 3 == 0 ? 100000 : 0) - now_us;
+		if (wait_us > 0) {
+			pass(wait_us);
+			passed += wait_us;
+		}
+		held[who].appointment -= passed;
+		a = ask_again(&f, wanted, false, held[who]);
+		now_us = clock_realtime_ms() * 1000 + passed;
+		held[who] = (struct queue_throttle_unused){ a.appointment + passed, a.appointment != 0 && a.starts == 0 };
+		due[who] = a.starts == 0 ? now_us + (a.wait_us < 2 * SECOND ? a.wait_us : 2 * SECOND) : 0;
+		if (a.starts > 0)
+			held[who].starts = random() % (a.starts + 1);
+		for (int64_t i = held[who].starts; i < a.starts; i++)
+			used[n++] = now_us;
+		if (random() % 8 == 0)
+			held[who].starts = 0;		/* the worker has ended */
+	}
+	assert_in_range(n, RUNS / 4, nitems(used));
+	for (int to = 0; to < n; to++)
+		for (int from = 0; from <= to; from++)
+			assert_true(to - from + 1 <= 3 + (used[to] - used[from] + 60000) * 4 / SECOND);
 }
 
 TEST(the_figures_that_were_loaded_last_count_on_all_hosts, moves_setup)
@@ -234,7 +348,8 @@ TEST(what_another_program_wrote_is_no_throttle, moves_setup)
 	}
 	REDIS(&server, "DEL %s", keys.throttle);
 	REDIS(&server, "LPUSH %s x", keys.throttle);
-	queue_throttle(&server.r, &keys, &(struct queue_throttle_text){ "1 1 1 1 n", "1.0", "1" }, 1, false, 0);
+	queue_throttle(&server.r, &keys, &(struct queue_throttle_text){ "1 1 1 1 n", "1.0", "1" }, 1, false,
+	    (struct queue_throttle_unused){0});
 	reply = private_redis_answer_or_error(&server);
 	assert_true(redis_error_is(&reply, "WRONGTYPE"));
 	assert_int_equal(REDIS_INT(&server, "LLEN %s", keys.throttle), 1);

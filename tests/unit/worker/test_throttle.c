@@ -1,6 +1,8 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
 /* The starts that a worker gets from Redis, and how long it keeps them. tests/unit/queue/test_queue_throttle.c: how many Redis gives. */
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/base.h"
@@ -53,6 +55,13 @@ static void take_answer(void)
 	throttle_answer(lone.w, AT(-1, 0), &reply, now_ms());
 }
 
+static void start(int n)
+{
+	assert_int_equal(throttle_starts(lone.w), n);
+	while (n-- > 0)
+		throttle_started(lone.w);
+}
+
 static int64_t shown(void)
 {
 	return atomic_load(&lone.env->slot->throttled_ms);
@@ -90,10 +99,106 @@ TEST(a_start_that_is_not_used_ends, setup, lone_worker_teardown)
 	assert_int_equal(throttle_starts(lone.w), 0);
 }
 
+/* Redis gave them when it was asked: with those that it gave meanwhile they would be more than the rate allows. */
+TEST(an_answer_that_comes_late_brings_no_starts, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	lone.w->now_us += 50001;
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 0);
+	assert_int_equal(throttle_next_ms(lone.w, now_ms()), INT64_MAX);
+	ask(3, false);				/* gives them back: Redis has given none since */
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 3);
+}
+
+TEST(an_answer_in_time_leaves_what_is_left_of_it, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	lone.w->now_us += 30000;
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 3);
+	lone.w->now_us += 20001;
+	assert_int_equal(throttle_starts(lone.w), 0);
+}
+
+TEST(a_start_that_was_used_does_not_go_back, setup, lone_worker_teardown)
+{
+	ask(3, false);
+	take_answer();
+	throttle_started(lone.w);
+	lone.w->now_us += 50001;
+	ask(3, false);
+	take_answer();
+	start(2);
+	ask(3, false);
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 0);
+}
+
+/* So many starts of three may be used, if their answer comes so long after the question, and `way_us` after the script. */
+static int starts_of(int64_t took_us, int64_t way_us)
+{
+	struct redis_reply reply;
+	char script[64];
+
+	assert_true(ask(3, false));
+	lone_worker_answer();
+	lone.w->now_us += took_us;
+	snprintf(script, sizeof(script), "return { 3, 0, 1, %" PRId64 " }", INT64_C(1000000000000) + lone.w->now_us - way_us);
+	redis_appendf(&lone.w->session.redis, "EVAL %s 0", script);
+	reply = lone_worker_answer();
+	throttle_answer(lone.w, AT(-1, 0), &reply, now_ms());
+	return throttle_starts(lone.w);
+}
+
+/* Behind a slow link every answer is late, and messages must start all the same; one that is held up there brings nothing. */
+TEST(a_worker_gets_to_know_a_slow_link, setup, lone_worker_teardown)
+{
+	const struct { int64_t took_ms, way_ms; int starts; } answers[] = {
+		{ 300, 150, 0 },		/* nothing is known yet */
+		{ 300, 150, 3 },
+		{ 300, 190, 3 },
+		{ 300, 250, 0 },		/* held up for 100 ms on its way back */
+		{ 900, 150, 3 },		/* on its way there, or Redis was busy */
+		{ 30, 150, 3 },
+		{ 30, 3600150, 3 },		/* the clock of Redis was set back */
+		{ 300, 3600150, 3 },
+		{ 300, 3600250, 0 },
+		{ 300, 150, 3 },		/* and forward */
+		{ 300, 3600150, 0 },		/* and back */
+	};
+
+	for (size_t i = 0; i < nitems(answers); i++)
+		assert_int_equal(starts_of(answers[i].took_ms * 1000, answers[i].way_ms * 1000), answers[i].starts);
+	lone.w->now_us += 60000000;
+	assert_int_equal(starts_of(300000, 3600150000), 0);
+	assert_int_equal(starts_of(300000, 3600150000), 3);
+}
+
+/* The script's time began before the answer set out. */
+TEST(a_late_answer_makes_no_appointment_late, setup, lone_worker_teardown)
+{
+	int64_t asked_ms;
+
+	lone.queue.rate.per_ms = 1000;
+	lone.queue.burst = 1;
+	throttle_init(lone.w);
+	ask(1, false);
+	take_answer();
+	start(1);
+	asked_ms = now_ms();
+	ask(1, false);
+	lone.w->now_us += 500000;
+	take_answer();
+	assert_in_range(throttle_next_ms(lone.w, now_ms()) - asked_ms, 501, 1026);
+}
+
 TEST(a_worker_that_must_wait_asks_as_seldom_as_an_idle_one, setup, lone_worker_teardown)
 {
 	ask(3, false);
 	take_answer();
+	start(3);
 	assert_true(ask(1, false));
 	take_answer();
 	assert_int_equal(throttle_next_ms(lone.w, now_ms()), NOW_MS + 2000);
@@ -116,10 +221,11 @@ TEST(a_worker_sleeps_until_its_start_and_asks_once, setup, lone_worker_teardown)
 	ask(1, false);
 	take_answer();
 	assert_int_equal(shown(), 0);
+	start(1);
 	ask(1, false);
 	take_answer();
 	assert_in_range(throttle_next_ms(lone.w, now_ms()) - NOW_MS, 1, 1001);
-	assert_true(lone.w->throttle.appointment > 0);
+	assert_true(lone.w->throttle.kept);
 	/* as if the clock of Redis went to that time */
 	lone.w->throttle.appointment -= throttle_next_ms(lone.w, now_ms()) * 1000 - lone.w->now_us;
 	lone.w->now_us = throttle_next_ms(lone.w, now_ms()) * 1000;
@@ -135,7 +241,7 @@ TEST(an_answer_that_is_lost_takes_its_starts_along, setup, lone_worker_teardown)
 	lone_worker_answer();
 	throttle_lost(lone.w);
 	assert_int_equal(throttle_starts(lone.w), 0);
-	assert_int_equal(lone.w->throttle.appointment, 0);
+	assert_false(lone.w->throttle.kept);
 	assert_true(ask(3, false));
 	take_answer();
 	assert_int_equal(throttle_starts(lone.w), 0);		/* Redis has given them */
