@@ -163,6 +163,18 @@ def test_a_record_that_quredis_would_not_write_begins_anew(redis, quredisd, hand
     assert d.stop() == 0
 
 
+def test_other_times_repeat_no_tick_after_a_clock_was_set_back(redis, quredisd, handler):
+    """Which ticks the old times had until the last one is not known, so the new times begin after it."""
+    c = redis.client()
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[schedule()])
+    wait_for(lambda: record(c) and record(c)[2], 30)
+    definition, ahead = record(c)[0], server_ms(c) + 100000
+    c.hset(KEY, "nightly", f"{definition}ff {ahead} 0 0 0 0")
+    d.wait_event("schedule_began", queue="db", schedule="nightly", reason="other times")
+    assert record(c) == [definition, ahead, 0, 0, 0, 0]
+    assert d.stop() == 0
+
+
 def test_a_clock_that_is_set_back_stops_no_schedule_for_long(redis_server, quredisd, handler):
     """By little: the schedule waits, and repeats nothing. By more: it begins anew."""
     server = redis_server(clock=True)

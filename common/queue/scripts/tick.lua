@@ -2,9 +2,10 @@
 -- ARGV: name definition last tick missed message ahead(ms) registered
 -- Pushes the message of a schedule, and records its tick, in one step. tick '': only looks. message '': the tick is missed, too. The record is DEFINITION
 -- LAST PUSHED MISSED SKIPPED WHEN: its times, its last tick, the last one that was pushed (0: none), how many were missed, how many skipped, and the last of
--- these. A schedule begins now if it is new, if it has other times, if quredis did not write the record in just these bytes, or if its last tick is more than
--- that ahead of the clock. If it is not the one that the caller knows, the caller decides anew by the record. With the keys of shared/overlap.lua the tick is
--- skipped while a message of the schedule is there, or if nobody can tell. Returns enum queue_tick_end, the time, the record, and what overlaps() returned.
+-- these. A schedule begins now if it is new, if quredis did not write the record in just these bytes, or if its last tick is more than that ahead of the
+-- clock; and with other times, but not before its last tick: the clock may have been set back. If it is not the one that the caller knows, the caller decides
+-- anew by the record. With the keys of shared/overlap.lua the tick is skipped while a message of the schedule is there, or if nobody can tell. Returns enum
+-- queue_tick_end, the time, the record, and what overlaps() returned.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local record = redis.call('HGET', KEYS[1], ARGV[1])
@@ -12,7 +13,7 @@ local is = { string.match(record or '', '^(%x+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 local known = is[1] and string.format('%s %.0f %.0f %.0f %.0f %.0f', unpack(is)) == record and is[4] + is[5] < 2 ^ 53 and math.max(is[3], is[6]) <= is[2] + 0
 local began = not record and 2 or not known and 4 or is[1] ~= ARGV[2] and 3 or tonumber(is[2]) > now + ARGV[7] and 5
 if began then
-  record = string.format('%s %.0f 0 0 0 0', ARGV[2], now)
+  record = ('%s %.0f 0 0 0 0'):format(ARGV[2], began == 3 and is[2] - now <= ARGV[7] + 0 and math.max(now, is[2]) or now)
   redis.call('HSET', KEYS[1], ARGV[1], record)
   return { began, now, record }
 end
