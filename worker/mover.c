@@ -400,6 +400,8 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 		if (item->move == MOVE_HOLD)
 			hold_began(w, item, reply);
 	}
+	if (item->outcome != NULL && item->outcome->hold_until_ms != 0)
+		board_hold_answered(w->env->board, item->outcome->hold_until_ms);
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
 	/* if Redis undoes the push of what it emitted, a message that is done must run again, too */

@@ -300,7 +300,8 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 
 /*
  * Delays the message until the hold ends, and counts no attempt. Workers of this host start no other one, the move
- * tells the other hosts. While Redis does not execute the move, the sweeper reads that there is no hold, and ends it.
+ * tells the other hosts. While Redis has not answered the move, the scoreboard keeps the hold, although the sweeper
+ * reads that there is none.
  */
 static void hold(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
@@ -318,7 +319,8 @@ static void hold(struct worker *w, struct place p, const struct failure *f, int6
 	remember(w, o, m, &wrapper);
 	o->delay_ms = ms;
 	strlcpy(o->error_message, slot_text_read(&shown).text, sizeof(o->error_message));
-	board_hold(w->env->board, now_ms + ms);
+	o->hold_until_ms = now_ms + ms;
+	board_hold_asked(w->env->board, o->hold_until_ms);
 	tray_move(&w->trays, p, MOVE_HOLD);
 	log_info("message_held", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
 	    log_int("attempt", m->wrapper.attempts + 1), log_int("delay_ms", ms),

@@ -27,6 +27,8 @@ struct outcome {
 	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
 	struct queue_note note;		/* the new note of the message; text "": none */
 	int64_t delay_ms;		/* RETRY, PUT_OFF, HOLD */
+	/* CLOCK_MONOTONIC: the end of the hold that its handler asked for, on the scoreboard; 0: it asked for none */
+	int64_t hold_until_ms;
 	bool last;			/* HAND_BACK: to the push end of ingress */
 	/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
 	struct record record;

@@ -145,17 +145,46 @@ int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms)
 	return last_ms > own_ms && atomic_load(&q->master.rate_changed_ms) <= own_ms ? last_ms : own_ms;
 }
 
-void board_hold(struct board_queue *q, int64_t until_ms)
+static void raise_word(_Atomic int64_t *word, int64_t to)
 {
-	int64_t before = atomic_load(&q->workers.held_until_ms);
+	int64_t before = atomic_load(word);
 
-	while (before < until_ms && !atomic_compare_exchange_weak(&q->workers.held_until_ms, &before, until_ms))
+	while (before < to && !atomic_compare_exchange_weak(word, &before, to))
 		;
 }
 
-bool board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms)
+void board_hold(struct board_queue *q, int64_t until_ms)
 {
-	return atomic_compare_exchange_strong(&q->workers.held_until_ms, &seen, until_ms);
+	raise_word(&q->workers.held_until_ms, until_ms);
+}
+
+void board_hold_asked(struct board_queue *q, int64_t until_ms)
+{
+	raise_word(&q->workers.unanswered_hold_ms, until_ms);
+	board_hold(q, until_ms);
+}
+
+/* A hold that ends later waits for its own answer. */
+void board_hold_answered(struct board_queue *q, int64_t asked_until_ms)
+{
+	atomic_compare_exchange_strong(&q->workers.unanswered_hold_ms, &asked_until_ms, 0);
+}
+
+static int64_t unanswered_hold_ms(struct board_queue *q, int64_t now_ms)
+{
+	int64_t asked_ms = atomic_load(&q->workers.unanswered_hold_ms);
+
+	return asked_ms > now_ms ? asked_ms : 0;
+}
+
+int64_t board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms, int64_t now_ms)
+{
+	int64_t asked_ms = unanswered_hold_ms(q, now_ms), counts_ms = asked_ms > until_ms ? asked_ms : until_ms;
+	bool set = atomic_compare_exchange_strong(&q->workers.held_until_ms, &seen, counts_ms);
+
+	/* a worker may have asked for one meanwhile that ends before the one that counted then */
+	board_hold(q, unanswered_hold_ms(q, now_ms));
+	return set ? counts_ms : -1;
 }
 
 void board_observe_lag(struct board_queue *q, int64_t lag_ms)

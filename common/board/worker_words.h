@@ -120,6 +120,8 @@ struct queue_workers_words {
 	 * question (board_set_hold()). Readers: the workers, which start nothing before, the master, the sweeper.
 	 */
 	_Atomic int64_t held_until_ms;
+	/* the same of a hold about which Redis has not answered yet (board_hold_answered()) */
+	_Atomic int64_t unanswered_hold_ms;
 	struct queue_breaker breaker;
 	struct queue_classes classes;
 	struct queue_failed_words failed;

@@ -170,12 +170,13 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 	d->quiet = n == 0;
 	if (d->quiet) {
 		set_paused(s, q, false, 0, NULL);
+		d->quiet = core_hold_seen(q) == 0;	/* the end of a hold that Redis does not know yet is near */
 		sweeper_queue_set_cancels(s, q, 0);
 		operations_seen(q, false);
 	} else {
 		d->step = DUE_WHICH;
 	}
-	return d->quiet ? TASK_DONE : TASK_ASK;
+	return n == 0 ? TASK_DONE : TASK_ASK;
 }
 
 /* A key of the wrong type counts as absent. It is an error all the same, which this task shows at the end of a look. */

@@ -221,17 +221,19 @@ static void end_hold(struct sweeper_queue *q)
 	log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
-/* A worker whose handler has asked for a hold since the question knows better than this answer. */
+/* A worker whose handler has asked for a hold since the question, or whose move has no answer, knows better. */
 void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int64_t until_ms,
     const struct queue_hold *hold)
 {
-	if (q->board == NULL || !board_set_hold(q->board, seen, until_ms))
+	int64_t counts_ms = q->board == NULL ? -1 : board_set_hold(q->board, seen, until_ms, clock_monotonic_ms());
+
+	if (counts_ms == -1)
 		return;
-	if (hold != NULL)
+	if (counts_ms == until_ms && hold != NULL)
 		show_hold(q, hold);
-	else
+	else if (counts_ms == 0)
 		end_hold(q);
-	if (until_ms < seen)
+	if (counts_ms < seen)
 		wake_workers(s, q);	/* they sleep until the end that they know */
 }
 

@@ -4,10 +4,12 @@ import time
 
 import pytest
 
-from harness import queue, wait_for
+from harness import CUT, queue, wait_for
 from harness.control import status
+from harness.redis_proxy import SCRIPTS, Tap
 
 PAUSED = "quredis:of:ingress:mail:paused"
+DELAYED = b"quredis:of:ingress:mail:delayed"
 # Both reply with the message if that is a verdict that they have not given for it before. One that begins with "slow" runs until "go" is there.
 COMMON = """import os, sys, time
 def run(message, attempt, answer):
@@ -169,6 +171,33 @@ def test_other_hosts_hold_too(redis, serve, ledger):
     c.lpush("ingress:mail", "m")
     wait_for(lambda: starts(ledger, "m"), 60)
     assert starts(ledger, "m")[0][0] > end - 0.05
+
+
+class CutHolds(Tap):
+    """The worker with the message of a hold loses its connection with each move."""
+
+    cut = 0
+
+    def request(self, pair, words):
+        if words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "retry" and DELAYED in words:     # that of the rehearsal passes
+            self.cut += 1
+            return CUT
+        return None
+
+
+def test_a_hold_that_redis_does_not_know_holds_its_host(redis, redis_proxy, handler, quredisd, ledger):
+    """The sweeper looks at an idle queue each four seconds, and finds no hold. The other worker starts nothing before the end."""
+    c, proxy = redis.client(), redis_proxy(redis, CutHolds())
+    d = quredisd(redis=proxy, queues=[queue("mail", handler(EXEC, "python"), workers=2, reply_fd=3)])
+    c.lpush("ingress:mail", "HOLD 9s busy")
+    wait_for(lambda: "end HOLD 9s busy" in ledger.lines(), 30)
+    [(at, _)] = starts(ledger, "HOLD 9s busy")
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: starts(ledger, "m"), 60)
+    assert starts(ledger, "m")[0][0] > at + 9 and proxy.tap.cut > 1 and not c.exists(PAUSED)
+    wait_for(lambda: status(d, "mail")["state"] == "running", 30)
+    proxy.tap.request = lambda pair, words: None
+    held_until(c)
 
 
 def test_a_shared_queue_has_no_holds(redis, serve, ledger):

@@ -152,9 +152,27 @@ TEST(a_hold_of_a_handler_comes_before_a_pause, setup, master_teardown)
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
 	board_hold(mail(), 500);
 	assert_hold(HOLD_HELD, "its handler asked for a hold");
-	assert_false(board_set_hold(mail(), 400, 0));	/* a worker has raised it since */
-	assert_true(board_set_hold(mail(), 500, 0));
+	assert_int_equal(board_set_hold(mail(), 400, 0, 100), -1);	/* a worker has raised it since */
+	assert_int_equal(board_set_hold(mail(), 500, 0, 100), 0);
 	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
+}
+
+/* Its worker may be cut off from Redis, while the sweeper reads there that the queue is not held. */
+TEST(a_hold_lasts_until_redis_has_answered_about_it, setup, master_teardown)
+{
+	board_hold_asked(mail(), 500);
+	assert_int_equal(board_set_hold(mail(), 500, 0, 100), 500);
+	assert_hold(HOLD_HELD, "its handler asked for a hold");
+	board_hold_asked(mail(), 400);		/* of another worker; Redis answers it */
+	board_hold_answered(mail(), 400);
+	assert_int_equal(board_set_hold(mail(), 500, 400, 100), 500);
+	assert_int_equal(board_set_hold(mail(), 500, 600, 100), 600);
+	assert_int_equal(board_set_hold(mail(), 600, 0, 100), 500);
+	assert_int_equal(board_set_hold(mail(), 500, 0, 500), 0);
+	board_hold_asked(mail(), 700);
+	board_hold_answered(mail(), 700);
+	assert_int_equal(board_set_hold(mail(), 700, 0, 600), 0);	/* an operator has ended it */
+	assert_int_equal(judge(), HOLD_NONE);
 }
 
 TEST(the_breaker_comes_before_the_gate, setup, master_teardown)
