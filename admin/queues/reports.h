@@ -11,7 +11,8 @@
 
 /*
  * Judges reports of health for every face of the program. A report is valid for minutes, so it alone does not prove
- * that anything works. The supervisor that wrote it also reports its node every 10 s, which is fresher:
+ * that anything works. The supervisor that wrote it also reports its node every 10 s and when a state changes, which is
+ * fresher:
  *	that supervisor does not report: the status becomes REPORTS_UNKNOWN unless it was worse, with a reason
  *	"unreported", and without figures of workers it reports without the queue: the report of health is freed and
  *	leaves the array it reports with the queue: the state of that report, and to each reason "breaker"

@@ -1,6 +1,6 @@
 /*
- * The report of this node for consoles on other hosts, written every ten seconds from the scoreboard. Names and shape
- * are stable:
+ * The report of this node for consoles on other hosts, written from the scoreboard every ten seconds, and within two
+ * after a queue has got another state or another reason of it. Names and shape are stable:
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
@@ -240,7 +240,39 @@ static char *document(struct sweeper *s, const struct age_clock *clock, int64_t 
 	return text;
 }
 
+/* ---- whether what the report says has changed ---- */
+
+#define LOOK_MS 1000		/* between looks, and so between reports, however often a state changes */
+
+static void add_state(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	uint64_t *sum = arg;
+	struct judged judged;
+	char text[HOLD_TEXT_SIZE];
+	const char *reason;
+
+	if (q->conf == NULL || q->board == NULL)
+		return;
+	judged = holds_judge(s->child->board, q->board, health_slots(s));
+	reason = holds_lasting_reason(s->child->board, q->board, health_slots(s), &judged, q->conf, text);
+	*sum = hash_text(hash_byte(*sum, (unsigned char)judged.hold), reason == NULL ? "" : reason);
+}
+
+/* States, not events: a state that has come and gone between two looks needs no report. */
+static uint64_t states_now(struct sweeper *s)
+{
+	uint64_t sum = HASH_EMPTY;
+
+	sweeper_queues_each(s, add_state, &sum);
+	return sum;
+}
+
+/* ---- the task ---- */
+
 struct node_report {
+	int64_t due_ms;		/* CLOCK_MONOTONIC: the next report, at the latest */
+	int64_t look_ms;	/* the next look whether another one is needed */
+	uint64_t states;	/* states_now() at the last report */
 	bool refused;		/* the refusal was logged */
 	bool written;		/* this process has written the report */
 	int foreign;		/* how often in a row another supervisor had replaced it */
@@ -276,15 +308,40 @@ static void find_other(struct sweeper *s, struct node_report *own)
 		look_at_report(s, own, &reply);
 }
 
+static bool is_due(struct node_report *own, uint64_t states, int64_t now_ms)
+{
+	own->look_ms = now_ms + LOOK_MS;
+	return now_ms >= own->due_ms || states != own->states;
+}
+
+static void write_node_report(struct sweeper *s, struct node_report *own, const char *text)
+{
+	struct redis_reply reply;
+
+	queue_node_write(&s->redis, s->conf->supervisor.node, text);
+	if (connection_answer(s, &reply) == 0) {
+		own->refused = false;
+		own->written = true;
+	} else if (s->redis.state != REDIS_CLOSED && !own->refused) {
+		log_warning("node_unreported", log_str("error", s->connection.error));
+		own->refused = true;
+	}
+}
+
+/* Other tasks wake the loop each second, so a look costs no turn of its own. */
 static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct node_report *own = task_own(s, &node_task);
 	struct age_clock clock;
-	struct redis_reply reply;
+	uint64_t states;
 	char *text;
 
 	(void)budget;
-	if (!sweeper_is_active(s) || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+	if (now_ms < own->look_ms || !sweeper_is_active(s) ||
+	    !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return false;
+	states = states_now(s);
+	if (!is_due(own, states, now_ms))
 		return false;
 	find_other(s, own);
 	if (s->redis.state == REDIS_CLOSED)
@@ -292,14 +349,11 @@ static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 	text = document(s, &clock, now_ms);
 	if (text == NULL)
 		return false;
-	queue_node_write(&s->redis, s->conf->supervisor.node, text);
+	write_node_report(s, own, text);
 	free(text);
-	if (connection_answer(s, &reply) == 0) {
-		own->refused = false;
-		own->written = true;
-	} else if (s->redis.state != REDIS_CLOSED && !own->refused) {
-		log_warning("node_unreported", log_str("error", s->connection.error));
-		own->refused = true;
+	if (s->redis.state != REDIS_CLOSED) {
+		own->states = states;
+		own->due_ms = now_ms + QUEUE_NODE_EVERY_MS;
 	}
 	return false;
 }
@@ -315,6 +369,5 @@ static void delete_report(struct sweeper *s)
 	connection_answer(s, &reply);
 }
 
-const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .unsealed = true,
-	.run = run_node,
+const struct task node_task = { .name = "node", .budget = 1, .unsealed = true, .run = run_node,
 	.settle = delete_report, .own_size = sizeof(struct node_report) };

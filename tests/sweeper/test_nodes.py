@@ -70,6 +70,30 @@ def test_states_are_those_of_status(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+@pytest.mark.limit(180)
+def test_a_changed_state_is_reported_soon(redis, quredisd, handler):
+    """Without waiting for the next report of every ten seconds. While nothing changes, these are the only ones."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"))], supervisor={"node": "here"})
+    ats = []
+
+    def reported(state):
+        r = report(c, "here")
+        if r and ats[-1:] != [r["at_ms"]]:
+            ats.append(r["at_ms"])
+        return r and r["queues"][0]["state"] == state
+    wait_for(lambda: reported("running"), 30)
+    for _ in range(3):
+        for order, state in (("pause", "paused"), ("resume", "running")):
+            d.quredis(order, "mail")
+            wait_for(lambda: reported(state), 30)
+    gaps = [b - a for a, b in zip(ats, ats[1:])]
+    assert min(gaps) < 9000, gaps
+    seen = len(ats)
+    wait_for(lambda: reported("running") and len(ats) >= seen + 2, 40)
+    assert ats[-1] - ats[-2] >= 9000, ats
+
+
 def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
     c = redis.client()
     c.lpush("ingress:mail", "x")
