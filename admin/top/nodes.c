@@ -124,8 +124,8 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 	return !tries || left < 0 ? cell_none() : cell_elapsed(left);
 }
 
-/* The few words for an open breaker; or the whole reason of another bad hold, which names further ones. NULL: the node
- * reports none. */
+/* The few words for an open breaker; or the whole reason of another hold that no operator ordered, which names further
+ * ones. NULL: the node reports none. */
 static const char *cause_of(const json_t *queue)
 {
 	const char *state = json_string_value(json_object_get(queue, "state")),
@@ -133,7 +133,7 @@ static const char *cause_of(const json_t *queue)
 	bool breaker = state == NULL || strcmp(state, holds_table[HOLD_BREAKER].name) == 0;
 	enum hold hold = holds_by_name(state);
 
-	if (state != NULL && hold != HOLDS && holds_table[hold].level < HOLD_WARNING)
+	if (state != NULL && hold != HOLDS && holds_table[hold].level <= HOLD_ORDERED)
 		return NULL;
 	return breaker && cause != NULL ? cause : json_string_value(json_object_get(queue, "reason"));
 }

@@ -93,11 +93,27 @@ static void duration_text(const struct reason *r)
 		    units_format_duration(r->limit, limit));
 }
 
+/* In the words of `quredis status`, without times: the report is read later. Each other hold has a reason of its
+ * own. */
+static void add_hold(const struct reason *r, const struct judged *judged)
+{
+	char text[HOLD_TEXT_SIZE];
+
+	add_text(r, "%s", holds_explain_alone(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf,
+	    0, text));
+}
+
+/* An operator who is told that a queue is paused must learn that its handler wants it so. */
 static void paused_text(const struct reason *r)
 {
 	const int64_t *n = gauge_of(r->q)->facts.n;
+	const struct judged *held = &health_of(r->q)->holds.now[HOLD_HELD];
 
 	duration_text(r);
+	if (held->reason != NULL && r->q->board != NULL) {
+		add_text(r, "; ");
+		add_hold(r, held);
+	}
 	if (n[FACT_INGRESS_SIZE] == 1)
 		add_text(r, "; 1 message waits");
 	else if (n[FACT_INGRESS_SIZE] > 1)
@@ -296,13 +312,10 @@ static void measure_holds(const struct health_holds *holds, struct health_figure
 	}
 }
 
-/* In the words of `quredis status`, without times: the report is read later. Each other hold has a reason of its
- * own. */
 static void hold_text(const struct reason *r, enum hold first)
 {
 	const struct health_holds *holds = &health_of(r->q)->holds;
 	const struct judged *judged = NULL;
-	char text[HOLD_TEXT_SIZE];
 
 	for (int i = (int)first; i < HOLDS; i++)
 		if (holds->now[i].reason != NULL && (int)holds_code((enum hold)i) == HEALTH_HOLDS + (int)first)
@@ -311,12 +324,11 @@ static void hold_text(const struct reason *r, enum hold first)
 		add_text(r, "%s", holds_table[first].text);
 		return;
 	}
-	holds_explain_alone(r->s->child->board, r->q->board, health_slots(r->s), judged, r->q->conf, 0, text);
 	if (judged->hold == HOLD_BREAKER)
-		add_text(r, "the breaker is open: %s%s", text,
-		    judged->shut ? "" : "; workers test the handler at least every 30 s");
-	else
-		add_text(r, "%s", text);
+		add_text(r, "the breaker is open: ");
+	add_hold(r, judged);
+	if (judged->hold == HOLD_BREAKER && !judged->shut)
+		add_text(r, "; workers test the handler at least every 30 s");
 }
 
 /* ---- all codes ---- */

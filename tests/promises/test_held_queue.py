@@ -127,6 +127,22 @@ def test_resume_ends_it(redis, serve, ledger):
     assert c.zcard("quredis:of:ingress:mail:delayed") == 1, "its message waits for its own time"
 
 
+@pytest.mark.limit(120)
+def test_each_face_says_why_and_until_when(redis, handler, quredisd):
+    """Also health, once the hold lasts for longer than a pause may."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("[ \"$(cat)\" = m ] || echo HOLD 1h api is down >&3"), reply_fd=3)],
+                 health={"enabled": True, "interval": "1s", "thresholds": {"paused_max": "1s"}})
+    c.lpush("ingress:mail", "x")
+    held_until(c)
+    c.lpush("ingress:mail", "m")
+    said = "api is down", json.loads(c.get(PAUSED))["until"]
+    faces = ("status", "status --json", "nodes --json", "top --once", "ls", "health", "health --json", "doctor", "pause mail --dry-run")
+    for face in faces:
+        wait_for(lambda: all(words in d.quredis(*face.split()).out for words in said), 30, face)
+    wait_for(lambda: all(words in d.quredis("health").out for words in ("paused for", *said)), 30, "the reason of health")
+
+
 def test_a_pause_of_an_operator_stays(redis, serve, ledger):
     """A hold neither ends nor shortens it. An operator who pauses during a hold takes its place."""
     c = redis.client()
