@@ -17,10 +17,6 @@
 
 #include "common/base/base.h"
 
-#define HOLD_DEFAULT_MS (30 * 1000)
-#define HOLD_MIN_MS 100			/* a handler that always asks must not keep its worker busy */
-#define HOLD_MAX_MS (24 * 60 * 60 * 1000)
-
 /* ---- the outcome of a move ---- */
 
 static void remember(const struct worker *w, struct outcome *o, const struct message *m, const struct wrapper *wrapper)
@@ -305,14 +301,13 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
  */
 static void hold(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
-	int64_t ms = f->delay_ms < 0 ? HOLD_DEFAULT_MS : f->delay_ms;
+	int64_t ms = handler_hold_ms(f->delay_ms);
 	struct outcome *o = tray_outcome(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
 	struct wrapper wrapper = m->wrapper;
 	struct slot_text shown = {0};
 
 	slot_text_set(&shown, 0, f->words, f->words_len, SLOT_TEXT_MAX);
-	ms = ms < HOLD_MIN_MS ? HOLD_MIN_MS : ms > HOLD_MAX_MS ? HOLD_MAX_MS : ms;
 	answered(w, false);
 	wrapper.own_ms = 0;	/* as at a retry, its wait begins again */
 	wrapper.apart = is_stored_apart(m);
@@ -324,6 +319,7 @@ static void hold(struct worker *w, struct place p, const struct failure *f, int6
 	tray_move(&w->trays, p, MOVE_HOLD);
 	log_info("message_held", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
 	    log_int("attempt", m->wrapper.attempts + 1), log_int("delay_ms", ms),
+	    f->delay_ms >= 0 && f->delay_ms != ms ? log_int("asked_ms", f->delay_ms) : log_str("asked_ms", NULL),
 	    log_str("reason", o->error_message[0] == '\0' ? NULL : o->error_message));
 }
 

@@ -15,6 +15,9 @@
 #include "common/base/base.h"
 
 #define DELAY_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
+#define HOLD_DEFAULT_MS (30 * 1000)
+#define HOLD_MIN_MS 100			/* a handler that always asks must not keep its worker busy */
+#define HOLD_MAX_MS (24 * 60 * 60 * 1000)
 #define CLASS_IS "class="
 #define SIGNAL_IS "signal="
 #define CODE_IS "exit_code="
@@ -349,6 +352,13 @@ const char *handler_reply_mistake(const char *line, size_t len)
 		    : " (it names no unanswered job, or is malformed)";
 	}
 	return "";
+}
+
+int64_t handler_hold_ms(int64_t delay_ms)
+{
+	if (delay_ms < 0)
+		return HOLD_DEFAULT_MS;
+	return delay_ms < HOLD_MIN_MS ? HOLD_MIN_MS : delay_ms > HOLD_MAX_MS ? HOLD_MAX_MS : delay_ms;
 }
 
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason)

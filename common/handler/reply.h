@@ -72,6 +72,9 @@ static inline bool handler_verb_is_verdict(enum handler_verb verb)
 	return verb < VERB_BEAT;
 }
 
+/* How long a queue is held by a HOLD with this delay; -1: it names none. */
+int64_t handler_hold_ms(int64_t delay_ms);
+
 /*
  * Parses a line without its newline. A delay is a duration ("5s", "250ms") or plain seconds, capped at a year. *out is
  * defined only for a REPLY.

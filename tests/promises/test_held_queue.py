@@ -113,6 +113,17 @@ def test_a_hold_is_no_attempt(redis, serve, ledger):
     assert {attempt for _, attempt in starts(ledger, "ALWAYS HOLD 100ms busy")} == {1} and c.llen("escape:mail") == 0
 
 
+def test_a_delay_has_a_range(redis, serve):
+    """One outside of it counts as its nearest end, and the log says what the handler asked for."""
+    c = redis.client()
+    d = serve()
+    for asked, delay in (("0", 100), ("9d", 86_400_000)):
+        c.lpush("ingress:mail", f"HOLD {asked} busy")
+        e = wait_for(lambda: [e for e in d.events("message_held") if e["delay_ms"] == str(delay)], 30)[0]
+        assert e["asked_ms"] == str(777600000 if asked == "9d" else 0)
+    assert 86_000_000 < c.pttl(PAUSED) <= 86_400_000
+
+
 def test_resume_ends_it(redis, serve, ledger):
     c = redis.client()
     d = serve()
