@@ -57,9 +57,7 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 	case HANDLER_EXITED:
 		if (r->verdict != NULL)
 			trial_replied(t, r->verdict);
-		else if (r->emitted != NULL && r->emitted->refused[0] != '\0' && is_done(q, r->code))
-			trial_emission_refused(t, r->emitted);
-		else
+		else if (!is_done(q, r->code) || trial_emitted(t, r->emitted))
 			judge_exit(q, r->code, t);
 		break;
 	case HANDLER_SIGNALED:

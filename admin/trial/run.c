@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <bsd/string.h>
+#include <jansson.h>
 
 #include "admin/cli/cli.h"
 #include "admin/dead_letters/dead_letters.h"
@@ -149,24 +150,74 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 
 /* ---- the outcome ---- */
 
+static struct queue_bytes emitted_bytes(const struct handler_emissions *e, size_t i)
+{
+	return (struct queue_bytes){ e->bytes.data == NULL ? "" : e->bytes.data + e->list[i].at, e->list[i].len };
+}
+
+/* As output_json.c writes bytes. NULL: a worker would push nothing. */
+static json_t *emitted_json(const struct conf_queue *q, const struct handler_emissions *e)
+{
+	json_t *all = e == NULL ? NULL : json_array();
+
+	for (size_t i = 0; e != NULL && i < e->n; i++) {
+		struct queue_bytes m = emitted_bytes(e, i);
+		json_t *text = json_stringn(m.data, m.len), *row = json_pack("{s:s, s:I, s:I}", "queue",
+		    q->emit.queues[e->list[i].target], "delay_ms", (json_int_t)e->list[i].delay_ms, "size",
+		    (json_int_t)m.len);
+		char *base64 = text == NULL ? encode_base64(m.data, m.len) : NULL;
+
+		json_object_set_new(row, text == NULL ? "message_base64" : "message",
+		    text == NULL ? json_string(base64) : text);
+		json_array_append_new(all, row);
+		free(base64);
+	}
+	return all;
+}
+
+static void print_emitted(struct admin *a, const struct conf_queue *q, const struct handler_emissions *e)
+{
+	static const struct column columns[] = {
+		{ NULL, "Emitted to", COLUMN_NAME }, { NULL, "Delay", COLUMN_NUMBER }, { NULL, "Size", COLUMN_NUMBER },
+		{ NULL, "Message", COLUMN_LINE },
+	};
+
+	putchar('\n');
+	output_begin(&a->output, columns, nitems(columns));
+	for (size_t i = 0; i < e->n; i++) {
+		struct queue_bytes m = emitted_bytes(e, i);
+		int64_t delay_ms = e->list[i].delay_ms;
+
+		output_row(&a->output, (struct cell[]){ cell_str(q->emit.queues[e->list[i].target]),
+		    delay_ms > 0 ? cell_elapsed(delay_ms) : cell_none(), cell_int((int64_t)m.len),
+		    cell_bytes(m.data, m.len) });
+	}
+	output_end(&a->output, true);
+}
+
 static void print_outcome(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", COLUMN_NAME }, { "id", "id", COLUMN_NAME }, { "attempt", "attempt", COLUMN_NAME },
-		{ "outcome", "outcome", COLUMN_NAME },
+		{ "outcome", "outcome", COLUMN_NAME }, { "delay_ms", "delay", COLUMN_NAME },
 		{ "reason", "reason", COLUMN_NAME }, { "class", "class", COLUMN_NAME },
 		{ "exit_code", "exit_code", COLUMN_NAME },
 		{ "signal", "signal", COLUMN_NAME }, { "duration_ms", "duration", COLUMN_NAME },
-		{ "stderr", NULL, COLUMN_NAME },
+		{ "stderr", NULL, COLUMN_NAME }, { "emitted", NULL, COLUMN_NAME },
 	};
+	json_t *emitted = emitted_json(a->queue, t->emitted);
 
 	output_object(&a->output, columns, nitems(columns),
 	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt),
-	    cell_str(t->outcome),
+	    cell_str(t->outcome), t->has_delay ? cell_elapsed(t->delay_ms) : cell_none(),
 		cell_bytes(t->reason, strlen(t->reason)), cell_str(t->class),
 		    t->code >= 0 ? cell_int(t->code) : cell_none(),
 		cell_str(t->signal != 0 ? process_signal_name(t->signal) : NULL), cell_elapsed(t->duration_ms),
-		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
+		cell_bytes(t->stderr_tail.data, t->stderr_tail.len),
+		emitted == NULL ? cell_none() : (struct cell){ .type = CELL_JSON, .json = emitted } });
+	json_decref(emitted);
+	if (t->emitted != NULL && !a->options.json)
+		print_emitted(a, a->queue, t->emitted);
 }
 
 /* Names the message from a list, and says what becomes of it there: the run is no test for the handler, which sends the

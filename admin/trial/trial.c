@@ -40,11 +40,18 @@ void trial_not_run(struct trial *t, char *const *argv, const char *stage, int er
 	    strerror(error));
 }
 
-void trial_emission_refused(struct trial *t, const struct handler_emissions *e)
+bool trial_emitted(struct trial *t, struct handler_emissions *e)
 {
+	if (e == NULL)
+		return true;
+	if (e->refused[0] == '\0') {
+		t->emitted = handler_emissions_take(e);
+		return true;
+	}
 	t->outcome = "failed attempt";
 	t->status = TRIAL_FAILED;
 	t->reason = alloc_string(e->refused);
+	return false;
 }
 
 void trial_replied(struct trial *t, const struct handler_reply *r)
@@ -61,10 +68,10 @@ void trial_replied(struct trial *t, const struct handler_reply *r)
 	};
 	char reason[HANDLER_REASON_SHOWN + 16];
 
-	if (r->emitted != NULL && r->emitted->refused[0] != '\0') {
-		trial_emission_refused(t, r->emitted);
+	if (r->verb == VERB_OK && !trial_emitted(t, r->emitted))
 		return;
-	}
+	t->has_delay = r->verb == VERB_HOLD || (r->verb == VERB_RETRY && r->delay_ms >= 0);
+	t->delay_ms = r->verb == VERB_HOLD ? handler_hold_ms(r->delay_ms) : r->delay_ms;
 	handler_reply_describe(r, reason, sizeof(reason));
 	t->outcome = of[r->verb].outcome;
 	t->status = of[r->verb].status;
@@ -110,6 +117,7 @@ void trial_free(struct trial *t)
 {
 	free(t->reason);
 	free(t->class);
+	handler_emissions_free(t->emitted);
 	buffer_free(&t->stderr_tail);
 	interrupt_end();
 }

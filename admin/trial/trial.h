@@ -16,11 +16,14 @@
 #define TRIAL_FAILED 1			/* exit status of a failed attempt */
 
 struct trial {
-	/* the decision of a worker: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
+	/* the decision of a worker: "done", "retry", "hold", "escape", "failed attempt", "breaker", "not run" */
 	const char *outcome;
 	int status;			/* sysexits(3), or TRIAL_FAILED */
 	char *reason;			/* owned */
 	char *class;			/* that the handler named; NULL: none. Owned */
+	bool has_delay;			/* the handler said when its message is to run again */
+	int64_t delay_ms;		/* has_delay: as a worker would take it */
+	struct handler_emissions *emitted;	/* "done": what a worker would push; NULL: nothing. Owned */
 	int code;			/* exit status; -1: no exit status */
 	int signal;			/* 0: no signal */
 	int64_t duration_ms;
@@ -58,8 +61,9 @@ void trial_not_run(struct trial *t, char *const *argv, const char *stage, int er
 /* Sets outcome, status and reason by the reply of the handler, and the class that it names. */
 void trial_replied(struct trial *t, const struct handler_reply *r);
 
-/* The same by what it emitted, which nothing pushes. */
-void trial_emission_refused(struct trial *t, const struct handler_emissions *e);
+/* Takes what a handler emitted whose message is done; e may be NULL. False: it may not emit that, and the attempt has
+ * failed. */
+bool trial_emitted(struct trial *t, struct handler_emissions *e);
 
 int cmd_run(struct admin *a);
 

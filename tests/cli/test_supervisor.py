@@ -430,6 +430,44 @@ def test_run_a_handler_that_replies(quredis, redis, handler, tmp, body):
     assert (seen["outcome"], r.code, seen["reason"], seen.get("class")) == SAYS[body], r.err
 
 
+HOLD = "HOLD 2m too many"
+DELAYS = {"RETRY 90s busy": 90000, "RETRY busy": None, HOLD: 120000, "HOLD busy": 30000, "HOLD 9d busy": 86400000, "FAIL busy": None}
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_run_shows_the_delay_that_a_handler_asks_for(quredis, redis, handler, tmp, stays):
+    """As a worker would take it."""
+    c = redis.client()
+    for said, delay in DELAYS.items():
+        verb, _, rest = said.partition(" ")
+        body = STAYS.replace("@ANSWER@", f"print('{verb}', serial, '{rest}', flush=True)") if stays else f"echo {said} >&3"
+        conf = write_conf(tmp, redis, queue("mail", handler(body), **({"mode": "persistent"} if stays else {"reply_fd": 3})))
+        seen = json.loads(quredis("run", "mail", "message", "--json", conf=conf).out)
+        assert seen.get("delay_ms") == delay and (said != HOLD or (seen["outcome"], seen["reason"]) == ("hold", "HOLD: too many")), (said, seen)
+        assert said != HOLD or re.search(r"^ *delay +2m00s$", quredis("run", "mail", "message", conf=conf).out, re.M)
+    assert not c.exists("quredis:of:ingress:mail:paused")
+
+
+EMITS = r"printf 'EMIT thumbs 5\n1.png\nEMIT fax 3 delay=90s\n\377\000x\n' >&3; "
+
+
+@pytest.mark.parametrize("end", ["exit 0", "exit 75", "echo RETRY >&3"])
+def test_run_shows_what_a_handler_emits(quredis, redis, handler, tmp, end):
+    """If its message is done: otherwise a worker pushes nothing."""
+    good = handler("cat >/dev/null", name="good")
+    mail = queue("mail", handler(EMITS + end), reply_fd=3, emit={"queues": ["thumbs", "fax"]})
+    conf = write_conf(tmp, redis, mail, queue("thumbs", good), queue("fax", good))
+    seen = json.loads(quredis("run", "mail", "message", "--json", conf=conf).out)
+    table = quredis("run", "mail", "message", conf=conf).out
+    if end == "exit 0":
+        assert seen["emitted"] == [{"queue": "thumbs", "delay_ms": 0, "size": 5, "message": "1.png"},
+                                   {"queue": "fax", "delay_ms": 90000, "size": 3, "message_base64": "/wB4"}]
+        assert re.search(r"^ *thumbs +- +5 +1\.png$", table, re.M) and re.search(r"^ *fax +1m30s +3 ", table, re.M)
+    else:
+        assert not seen.get("emitted") and seen["outcome"] == "retry" and "thumbs" not in table
+    assert redis.client().keys() == []
+
+
 STAYS = """exec /usr/bin/python3 -c "
 import sys, time
 for head in sys.stdin.buffer:
