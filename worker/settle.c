@@ -163,13 +163,13 @@ void settle_expired(struct worker *w, struct place p, const char *message)
 	tray_close(&w->trays, p.tray);
 }
 
-/* Notes the last attempt, which a delayed message shows. */
-static void remember_failure(struct wrapper *wrapper, const struct failure *f)
+/* Notes how the last attempt ended, which a delayed message shows. */
+static void remember_failure(struct wrapper *wrapper, const struct failure *f, const char *class)
 {
 	const struct handler_result *r = f->result;
 	const char *signal = r == NULL || r->signal == 0 ? NULL : process_signal_name(r->signal);
 
-	message_failure_set(&wrapper->failure, clock_realtime_ms(), f->class,
+	message_failure_set(&wrapper->failure, clock_realtime_ms(), class,
 	    r == NULL || signal != NULL ? -1 : r->code, signal, f->text);
 }
 
@@ -183,7 +183,7 @@ static void retry(struct worker *w, struct place p, const struct message *m, con
 	wrapper.own_ms = 0;	/* a retried message queues like every other one: its wait begins again */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
-	remember_failure(&wrapper, f);
+	remember_failure(&wrapper, f, f->class);
 	wrapper.apart = is_stored_apart(m);
 	remember(w, o, m, &wrapper);
 	o->delay_ms = f->delay_ms >= 0 ? f->delay_ms : clock_backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
@@ -310,6 +310,7 @@ static void hold(struct worker *w, struct place p, const struct failure *f, int6
 	slot_text_set(&shown, 0, f->words, f->words_len, SLOT_TEXT_MAX);
 	answered(w, false);
 	wrapper.own_ms = 0;	/* as at a retry, its wait begins again */
+	remember_failure(&wrapper, f, SETTLE_HELD);
 	wrapper.apart = is_stored_apart(m);
 	remember(w, o, m, &wrapper);
 	o->delay_ms = ms;

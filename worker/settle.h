@@ -40,6 +40,8 @@ struct outcome {
 	int code;			/* emitted: the exit status of the handler; -1: it runs on */
 };
 
+#define SETTLE_HELD "HandlerHold"		/* stands for a class where a message that waits says why */
+
 struct failure {			/* why a message is not done */
 	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
 	/* never NULL: the same in the log, the wrapper, the record, the counters and the scoreboard */
@@ -53,7 +55,7 @@ struct failure {			/* why a message is not done */
 	 */
 	const char *words;
 	size_t words_len;		/* 0: it said nothing */
-	int64_t delay_ms;		/* RETRY: -1: by back-off. HOLD: -1: HOLD_DEFAULT_MS */
+	int64_t delay_ms;		/* RETRY: -1: by back-off. HOLD: as handler_hold_ms() takes it */
 	bool hold;			/* the handler asks that no host starts a message of the queue before */
 	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
 	const struct handler_result *result;

@@ -130,6 +130,8 @@ def test_resume_ends_it(redis, serve, ledger):
     c.lpush("ingress:mail", "HOLD 1h api is down")
     held_until(c)
     wait_for(lambda: "api is down" in d.quredis("nodes", "--json").out, 30, "the report of the node")
+    waits, = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
+    assert (waits["error_class"], waits["error_message"], waits["attempts"]) == ("HandlerHold", "HOLD: api is down", 0)
     c.lpush("ingress:mail", "m")
     assert 'held by its handler on ' in d.quredis("resume", "mail", "--dry-run").out
     assert "api is down" in d.quredis("resume", "mail").out
