@@ -38,8 +38,8 @@ static int read_reason(struct admin *a, char **why)
 	return 0;
 }
 
-/* The reason as a text. An operator may have written the key by hand, in another form than pause_reason(). The caller
- * frees it. */
+/* Returns who stops the fetches, behind "is" or "was": a new string. An operator may have written the key by hand, in
+ * another form than pause_reason(). */
 static char *in_words(const char *why)
 {
 	json_t *object = json_loads(why, 0, NULL);
@@ -48,12 +48,12 @@ static char *in_words(const char *why)
 	char *words;
 
 	if (queue_hold_parse(&hold, why, strlen(why)))
-		words = alloc_format(", held by its handler on %s until %s%s%s", hold.node, hold.until,
+		words = alloc_format("held by its handler on %s until %s%s%s", hold.node, hold.until,
 		    hold.reason[0] == '\0' ? "" : ": ", hold.reason);
 	else if (json_unpack(object, "{s:s, s:s, s:s}", "user", &user, "host", &host, "since", &since) == 0)
-		words = alloc_format(", by %s on %s, since %s", user, host, since);
+		words = alloc_format("paused by %s on %s since %s", user, host, since);
 	else
-		words = alloc_format(": %s", why);
+		words = alloc_format("paused: %s", why);
 	json_decref(object);
 	return words;
 }
@@ -61,16 +61,22 @@ static char *in_words(const char *why)
 static void say_in_words(const struct admin *a, bool paused, bool changed, const char *why)
 {
 	const char *name = a->keys.name;
-	char *who = why == NULL ? alloc_string("") : in_words(why);
+	char *before = why == NULL ? NULL : in_words(why);
+	struct queue_hold hold;
 
 	if (!changed)
-		notice_say("%s was %s already%s", name, paused ? "paused" : "running", who);
+		notice_say("%s was already %s", name, before != NULL ? before : paused ? "paused" : "running");
 	else if (a->options.dry_run)
-		notice_say("would %s %s%s%s", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
+		notice_say("would %s %s%s%s", paused ? "pause" : "resume", name, before == NULL ? "" : "; it is ",
+		    before == NULL ? "" : before);
 	else
-		notice_say("%s is %s%s%s", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused",
-		    who);
-	free(who);
+		notice_say("%s is %s%s%s", name, paused ? "paused" : "running", before == NULL ? "" : "; it was ",
+		    before == NULL ? "" : before);
+	if (!paused && why != NULL && queue_hold_parse(&hold, why, strlen(why)))
+		admin_note("the message that asked for the hold %s delayed until %s; quredis retry %s delayed moves it "
+		    "to ingress now, with all that are delayed", a->options.dry_run ? "would stay" : "stays",
+		    hold.until, name);
+	free(before);
 }
 
 static void print_state(struct admin *a, bool paused, bool changed, const char *why)
@@ -112,7 +118,11 @@ int cmd_pause(struct admin *a)
 			free(before);
 			return -1;
 		}
-		changed = paused == 1;	/* 0: another process has paused the queue first */
+		changed = paused == 1;	/* 0: another process has paused the queue since, and before says nothing of it */
+		if (!changed) {
+			free(before);
+			before = NULL;
+		}
 	}
 	print_state(a, true, changed, before);
 	free(before);

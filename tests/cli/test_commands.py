@@ -647,15 +647,15 @@ def test_pause_and_resume(quredis, redis):
     why = json.loads(redis.client().get(q.paused))
     assert why["uid"] == os.getuid() and why["since"].endswith("Z") and why["host"]
     r = quredis("pause", "mail")
-    assert r.code == 0 and r.out == f"mail was paused already, by {why['user']} on {why['host']}, since {why['since']}\n"
+    assert r.code == 0 and r.out == f"mail was already paused by {why['user']} on {why['host']} since {why['since']}\n"
     assert json.loads(redis.client().get(q.paused)) == why
     assert json.loads(quredis("pause", "mail", "--json").out)["changed"] is False
     redis.client().set(q.paused, "lunch")
     assert json.loads(quredis("pause", "mail", "--json").out)["by"] == "lunch"
-    assert quredis("pause", "mail").out == "mail was paused already: lunch\n"
-    assert quredis("resume", "mail", "--dry-run").out == "would resume mail, paused: lunch\n" and redis.client().exists(q.paused)
+    assert quredis("pause", "mail").out == "mail was already paused: lunch\n"
+    assert quredis("resume", "mail", "--dry-run").out == "would resume mail; it is paused: lunch\n" and redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail is running; it was paused: lunch\n" and not redis.client().exists(q.paused)
-    assert quredis("resume", "mail").out == "mail was running already\n"
+    assert quredis("resume", "mail").out == "mail was already running\n"
     assert json.loads(quredis("resume", "mail", "--json").out) == {"queue": "mail", "paused": False, "changed": False, "by": None, "dry_run": False}
 
 
@@ -669,7 +669,7 @@ def test_resume_says_who_paused(quredis, redis):
             told = json.loads(quredis("resume", "mail", "--json").out)
             assert told == {"queue": "mail", "paused": False, "changed": True, "by": why, "dry_run": False}
         else:
-            assert quredis("resume", "mail").out == f"mail is running; it was paused, by {why['user']} on {why['host']}, since {why['since']}\n"
+            assert quredis("resume", "mail").out == f"mail is running; it was paused by {why['user']} on {why['host']} since {why['since']}\n"
         assert not redis.client().exists(q.paused)
 
 

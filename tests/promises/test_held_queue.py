@@ -133,8 +133,13 @@ def test_resume_ends_it(redis, serve, ledger):
     waits, = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
     assert (waits["error_class"], waits["error_message"], waits["attempts"]) == ("HandlerHold", "HOLD: api is down", 0)
     c.lpush("ingress:mail", "m")
-    assert 'held by its handler on ' in d.quredis("resume", "mail", "--dry-run").out
-    assert "api is down" in d.quredis("resume", "mail").out
+    hold = json.loads(c.get(PAUSED))
+    held = f"held by its handler on {hold['node']} until {hold['until']}: api is down\n"
+    assert d.quredis("resume", "mail", "--dry-run").out == f"would resume mail; it is {held}"
+    assert d.quredis("pause", "mail", "--dry-run").out == f"would pause mail; it is {held}"
+    said = d.quredis("resume", "mail")
+    assert said.out == f"mail is running; it was {held}"
+    assert f"the message that asked for the hold stays delayed until {hold['until']}; quredis retry mail delayed " in said.err
     wait_for(lambda: starts(ledger, "m"), 30, "the queue to go on")
     wait_for(lambda: status(d, "mail")["state"] == "running", 30)
     assert c.zcard("quredis:of:ingress:mail:delayed") == 1, "its message waits for its own time"
@@ -165,7 +170,7 @@ def test_a_pause_of_an_operator_stays(redis, serve, ledger):
     d.quredis("pause", "mail")
     why = c.get(PAUSED)
     assert c.pttl(PAUSED) == -1 and json.loads(why)["user"]
-    assert d.quredis("pause", "mail").out.startswith("mail was paused already")
+    assert d.quredis("pause", "mail").out.startswith("mail was already paused by ")
     wait_for(lambda: status(d, "mail")["state"] == "paused", 30)
     d.quredis("resume", "mail")
     c.lpush("ingress:mail", "slow")
