@@ -111,7 +111,7 @@ static char *unique_text(const struct outcome *o)
 
 	if (u == NULL || u->pushed)
 		return alloc_string("");
-	buffer_format(&text, ": %s was pushed with this key", u->id[0] == '\0' ? "a message" : u->id);
+	buffer_format(&text, ": %s was pushed with this key", u->id[0] == '\0' ? "a message of unknown id" : u->id);
 	if (u->pushed_ms >= 0)
 		buffer_format(&text, " %s ago",
 		    units_elapsed(o->now_ms > u->pushed_ms ? o->now_ms - u->pushed_ms : 0, time));

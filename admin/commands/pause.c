@@ -118,7 +118,8 @@ int cmd_pause(struct admin *a)
 			free(before);
 			return -1;
 		}
-		changed = paused == 1;	/* 0: another process has paused the queue since, and before says nothing of it */
+		changed = paused == 1;
+		/* another process has paused the queue since, and before says nothing of that */
 		if (!changed) {
 			free(before);
 			before = NULL;

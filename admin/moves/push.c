@@ -39,7 +39,7 @@ struct push {
 	struct queue_unique unique;		/* with --unique */
 	/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 	int64_t server_ms, asked_ms;
-	char id[MESSAGE_ID_MAX + 1];		/* of the only delayed message; "": there are several, or none */
+	char id[MESSAGE_ID_MAX + 1];	/* of the only message, if it is delayed or unique; else "" */
 };
 
 static int take_unique(struct push *p)
@@ -86,7 +86,7 @@ static void send_batch(struct push *p, const struct queue_bytes *messages)
 
 	if (o->unique != NULL)
 		queue_push_unique(r, &p->a->keys, o->unique, o->dry_run ? 0 : o->for_ms, o->urgent,
-		    o->id == NULL ? "" : o->id, messages);
+		    p->id, messages);
 	else if (o->delay_ms >= 0)
 		queue_push_delayed(r, &p->a->keys, o->delay_ms, p->sent, messages, p->n);
 	else
@@ -175,7 +175,8 @@ static int push_one(struct push *p, const void *data, size_t len)
 		return refuse_too_large(p, whole);
 	}
 	buffer_append(&p->bytes, data, len);
-	if (p->a->options.delay_ms >= 0 && !p->a->options.lines && !p->a->options.nul) {
+	if ((p->a->options.delay_ms >= 0 || p->a->options.unique != NULL) && !p->a->options.lines &&
+	    !p->a->options.nul) {
 		message_parse(&m, &p->a->keys.lines, p->bytes.data + before, p->bytes.len - before);
 		strlcpy(p->id, message_id(&m), sizeof(p->id));
 	}

@@ -1,5 +1,6 @@
 """quredis push --urgent and --unique: before all that wait, and at most once for a time."""
 import concurrent.futures
+import hashlib
 import json
 import re
 
@@ -54,6 +55,14 @@ def test_a_key_is_pushed_once_for_its_time(quredis, redis):
     assert quredis("push", "mail", "z", *ONCE, "--urgent").out == "pushed 1 message\n" and q.fetched()[0] == b"z"
 
 
+@pytest.mark.parametrize("message, id", [("x", f"sha1:{hashlib.sha1(b'x').hexdigest()}"), ("quredis/1 id=order:9\nx", "order:9")])
+def test_a_message_without_the_option_is_named_by_the_id_that_handlers_see(quredis, redis, message, id):
+    assert quredis("push", "mail", message, *ONCE).out == "pushed 1 message\n"
+    assert quredis("push", "mail", "y", *ONCE).out.startswith(f"pushed 0 messages: {id} was pushed with this key ")
+    assert json.loads(quredis("push", "mail", "y", *ONCE, "--json").out)["found_id"] == id
+    assert json.loads(quredis("peek", "mail", "ingress", "--json").out)[0]["id"] == id
+
+
 def test_a_dry_run_sees_an_ingress_of_the_wrong_type(quredis, redis):
     redis.client().set("ingress:mail", "x")
     for words in ((), ("--dry-run",)):
@@ -78,7 +87,7 @@ def test_what_a_producer_wrote_in_the_key_is_only_text(quredis, redis, value):
     c = redis.client()
     c.set(UNIQUE, value)
     said = quredis("push", "mail", "x", *ONCE)
-    assert said.code == 0 and said.out.startswith("pushed 0 messages: a message was pushed with this key") and said.out.endswith("which has no end\n")
+    assert said.code == 0 and said.out.startswith("pushed 0 messages: a message of unknown id was pushed with ") and said.out.endswith("which has no end\n")
     assert "\x1b" not in said.out and "--all" not in said.out and not c.exists("ingress:mail")
 
 
