@@ -23,7 +23,7 @@
 #define SLOWEST_BYTES_PER_MS 1024		/* a slower connection times out */
 #define UNDER_WAY 16				/* batches that are sent and not answered yet */
 #define WAIT_TIMEOUT_MAX_MS 3600000		/* 0 would be for ever */
-#define FOR_MAX_MS (INT64_C(36500) * 86400 * 1000)
+#define TIME_MAX_MS (INT64_C(36500) * 86400 * 1000)
 #define MESSAGE_MAX (512 * 1024 * 1024)		/* the largest value that Redis accepts */
 
 struct push {
@@ -39,6 +39,7 @@ struct push {
 	struct queue_unique unique;		/* with --unique */
 	/* with --at, --delay, --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 	int64_t server_ms, asked_ms;
+	int64_t due_ms;				/* of the first delayed message, as Redis answered; 0: it has not */
 	char id[MESSAGE_ID_MAX + 1];	/* of the only message, if it is delayed or unique; else "" */
 };
 
@@ -61,8 +62,11 @@ static int take_count(struct push *p)
 
 	if (a->options.unique != NULL)
 		return take_unique(p);
-	return admin_integer(p->a, &answer, a->options.delay_ms >= 0 ? a->keys.delayed : a->keys.ingress) == -1 ? -1
-	    : (int)p->sizes[0];
+	if (admin_integer(p->a, &answer, a->options.delay_ms >= 0 ? a->keys.delayed : a->keys.ingress) == -1)
+		return -1;
+	if (a->options.delay_ms >= 0 && p->due_ms == 0)
+		p->due_ms = answer;
+	return (int)p->sizes[0];
 }
 
 static int take_answer(struct push *p)
@@ -88,7 +92,8 @@ static void send_batch(struct push *p, const struct queue_bytes *messages)
 		queue_push_unique(r, &p->a->keys, o->unique, o->dry_run ? 0 : o->for_ms, o->urgent,
 		    p->id, messages);
 	else if (o->delay_ms >= 0)
-		queue_push_delayed(r, &p->a->keys, o->delay_ms, p->sent, messages, p->n);
+		queue_push_delayed(r, &p->a->keys, o->at == NULL ? 0 : p->server_ms, o->delay_ms, p->sent, messages,
+		    p->n);
 	else
 		queue_push(r, &p->a->keys, o->urgent, messages, p->n);
 }
@@ -279,7 +284,7 @@ static int check_unique(struct admin *a)
 		return 0;
 	if (!identifier_is(IDENTIFIER_ID, o->unique, strlen(o->unique)))
 		return admin_fail(a, EX_USAGE, "--unique: expected %s", identifier_form(IDENTIFIER_ID));
-	if (o->for_ms == 0 || o->for_ms > FOR_MAX_MS)
+	if (o->for_ms == 0 || o->for_ms > TIME_MAX_MS)
 		return admin_fail(a, EX_USAGE, "--for: expected a time of more than 0, and of at most 36500 days");
 	if (o->lines || o->nul)
 		return admin_fail(a, EX_USAGE, "--unique is for one message: no --lines, no --null");
@@ -310,6 +315,8 @@ static int check_options(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is not between 1ms and 1h");
 	if (o->at != NULL && o->delay_ms >= 0)
 		return admin_fail(a, EX_USAGE, "--at and --delay cannot be combined");
+	if (o->delay_ms > TIME_MAX_MS)
+		return admin_fail(a, EX_USAGE, "--delay: expected a time of at most 36500 days");
 	if ((o->at != NULL || o->delay_ms >= 0) && a->keys.shared)
 		return admin_fail(a, EX_USAGE,
 		    "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
@@ -348,7 +355,7 @@ static int wait_and_report(struct push *p)
 	    .count = p->acknowledged,
 	    .delay_ms = a->options.delay_ms,
 	    .now_ms = p->server_ms,
-	    .due_ms = a->options.delay_ms < 0 ? 0 : p->server_ms + a->options.delay_ms,
+	    .due_ms = a->options.delay_ms < 0 || p->due_ms != 0 ? p->due_ms : p->server_ms + a->options.delay_ms,
 	    .id = p->id[0] == '\0' ? NULL : p->id,
 	    .unique = a->options.unique == NULL ? NULL : &p->unique,
 	    .durability = waits ? &p->durable.reached : NULL });

@@ -37,17 +37,18 @@ void queue_push(struct redis *r, const struct queue_keys *k, bool urgent, const 
 	redis_append(r, n + 2, argv, lens);
 }
 
-void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
+void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t from_ms, int64_t delay_ms, int64_t first,
     const struct queue_bytes *messages, size_t n)
 {
-	struct script_arg args[QUEUE_BATCH + 2];
-	struct script_number delay, index;
+	struct script_arg args[QUEUE_BATCH + 3];
+	struct script_number from, delay, index;
 
-	args[0] = script_number(&delay, delay_ms);
-	args[1] = script_number(&index, first);
+	args[0] = script_number(&from, from_ms);
+	args[1] = script_number(&delay, delay_ms);
+	args[2] = script_number(&index, first);
 	for (size_t i = 0; i < n; i++)
-		args[i + 2] = (struct script_arg){ messages[i].data, messages[i].len };
-	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 2, args);
+		args[i + 3] = (struct script_arg){ messages[i].data, messages[i].len };
+	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 3, args);
 }
 
 void queue_push_unique(struct redis *r, const struct queue_keys *k, const char *key, int64_t for_ms, bool urgent,

@@ -17,8 +17,9 @@ struct queue_bytes {
  * them first */
 void queue_push(struct redis *r, const struct queue_keys *k, bool urgent, const struct queue_bytes *messages,
     size_t n);
-/* -> INTEGER n. messages are wrapped. first: how many messages this run has delayed before; it keeps their order */
-void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
+/* messages are wrapped. They are due delay_ms after from_ms, by the clock of Redis; from_ms 0: from now on. first: how
+ * many messages this run has delayed before; it keeps their order. -> INTEGER when the first of these is due */
+void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t from_ms, int64_t delay_ms, int64_t first,
     const struct queue_bytes *messages, size_t n);
 
 /*

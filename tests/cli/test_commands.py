@@ -450,6 +450,27 @@ def test_push_delayed(quredis, redis):
     assert not redis.client().exists(q.ingress)
 
 
+def test_push_says_when_a_message_is_due(quredis, redis):
+    """The same as Redis has it, and peek shows it."""
+    c = redis.client()
+    q = Queue(c)
+    for i in range(20):
+        said = json.loads(quredis("push", "mail", f"m{i}", "--delay", f"{i + 1}h", "--json").out)
+        shown = json.loads(quredis("peek", "mail", "delayed", "--json").out)[i]
+        assert (said["due"], said["id"]) == (shown["due"], shown["id"]) and said["due_ms"] == int(c.zrange(q.delayed, i, i, withscores=True)[0][1])
+    assert quredis("push", "mail", "x", "--delay", "36501d").code == 64 and c.zcard(q.delayed) == 20
+
+
+def test_push_at_a_time_is_due_then(quredis, redis):
+    """Also many, in their order; the last of 3000 some milliseconds later."""
+    c = redis.client()
+    q = Queue(c)
+    said = quredis("push", "mail", "--lines", "--at", "2040-01-02T03:04:05Z", "--json", input=b"\n".join(b"%d" % i for i in range(3000)))
+    assert json.loads(said.out)["due"] == "2040-01-02T03:04:05.000Z"
+    entries = c.zrange(q.delayed, 0, -1, withscores=True)
+    assert [strip(m) for m, _ in entries] == [b"%d" % i for i in range(3000)] and entries[0][1] == 2209086245000 and entries[-1][1] < 2209086245004
+
+
 def test_push_dry(quredis, redis):
     Queue(redis.client())
     before = dumps(redis.client())
