@@ -1,8 +1,8 @@
 /*
- * Scans the text for input that libconfig 1.5 accepts and misreads: integers beyond 31 bits (they wrap), an
- * unterminated comment (the rest of the file is ignored), unknown escapes and NULs in strings (dropped), and @include
- * (refused, since files are merged from conf.d). The scanner is not a parser: it knows only where comments, strings,
- * words and numbers begin and end.
+ * Scans the text for input that libconfig 1.5 refuses without naming the right form, or accepts and misreads: integers
+ * beyond 31 bits (they wrap), an unterminated comment (the rest of the file is ignored), unknown escapes and NULs in
+ * strings (dropped), and @include (refused, since files are merged from conf.d). The scanner is not a parser: it knows
+ * only where comments, strings, words and numbers begin and end.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -24,6 +24,8 @@ struct scan {
 	const char *word;	/* the last word: the key, if a value follows */
 	int word_len;
 	bool comma;		/* the last token was a comma */
+	bool array;		/* inside of [ ] */
+	char first;		/* array: its first value is a '"' string, '0' number, 'a' word; 0: none yet */
 	bool fatal;
 };
 
@@ -161,6 +163,31 @@ static void report_unit(struct scan *s, const char *start)
 	s->fatal = true;
 }
 
+/* Values of several types in [ ], such as rate = [5, "1s"]. */
+static void report_mixed(struct scan *s)
+{
+	const struct conf_origin where = at(s, s->line);
+	char *expected = s->word == NULL ? NULL : expected_of(s->word, s->word_len);
+
+	if (expected != NULL)
+		conf_error(s->l, &where, "%.*s: expected %s, not values of several types", s->word_len, s->word,
+		    expected);
+	else
+		conf_error(s->l, &where, "all values in [ ] must have one type: write them in quotes, or all without");
+	free(expected);
+	s->array = false;
+	s->fatal = true;
+}
+
+static void look_at_value(struct scan *s, char begins)
+{
+	if (!s->array)
+		return;
+	if (s->first != 0 && s->first != begins)
+		report_mixed(s);
+	s->first = begins;
+}
+
 static void skip_number(struct scan *s)
 {
 	const char *start = s->p;
@@ -186,10 +213,14 @@ static void skip_number(struct scan *s)
 
 static void skip_word(struct scan *s)
 {
-	s->word = s->p;
+	const char *start = s->p;
+
 	while (is_word(*s->p))
 		s->p++;
-	s->word_len = (int)(s->p - s->word);
+	if (s->array)
+		return;
+	s->word = start;
+	s->word_len = (int)(s->p - start);
 }
 
 static void skip_punctuation(struct scan *s)
@@ -199,16 +230,23 @@ static void skip_punctuation(struct scan *s)
 	if (strncmp(s->p, "@include", 8) == 0)
 		fatal(s, s->line, "@include is not supported: quredis reads the *.conf files in conf.d without it");
 	s->comma = *s->p == ',';
+	if (!s->comma) {	/* a [ without a ] is a syntax error, and no array */
+		s->array = *s->p == '[';
+		s->first = 0;
+	}
 	s->p++;
 }
 
 static void skip_token(struct scan *s)
 {
-	bool digit = isdigit((unsigned char)s->p[s->p[0] == '-' || s->p[0] == '+']);
+	bool digit = isdigit((unsigned char)s->p[s->p[0] == '-' || s->p[0] == '+']) ||
+	    (*s->p == '.' && isdigit((unsigned char)s->p[1]));
 
+	if (digit || *s->p == '"' || is_word(*s->p))
+		look_at_value(s, digit ? '0' : *s->p == '"' ? '"' : 'a');
 	if (*s->p == '"')
 		skip_string(s);
-	else if (digit || (*s->p == '.' && isdigit((unsigned char)s->p[1])))
+	else if (digit)
 		skip_number(s);
 	else if (is_word(*s->p))
 		skip_word(s);
