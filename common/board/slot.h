@@ -12,7 +12,7 @@
 struct board_queue;
 
 enum slot_state {
-	/* waiting: for its queue's recovery, a pause, the breaker, the end of a back-off */
+	/* waiting: it may request no message now (enum worker_hold) */
 	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,
 	SLOT_IDLE, SLOT_RUNNING, SLOT_SETTLING, SLOT_STOPPING
 };

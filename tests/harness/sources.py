@@ -269,6 +269,14 @@ def worker_states():
     return _table("common/board/slot.c", "slot_state_names")
 
 
+def what_workers_wait_for():
+    return _table("common/board/slot.c", "waits_for")
+
+
+def verbs_of_exec():
+    return re.findall(r"\[VERB_(\w+)\] = \{ \d+, true,", read("common")["common/handler/reply.c"])
+
+
 def error_classes():
     """Every CamelCase string that worker or sweeper puts into a record."""
     texts = [*read("worker", "sweeper").values(), read("common")["common/queue/purge.c"], (ROOT / "common/message/message.h").read_text()]

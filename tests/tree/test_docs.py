@@ -133,8 +133,18 @@ def states(pages):
     documented = [s for line in re.findall(r"^\.It Li (.*)$", queues, re.M) for s in line.split(" , ")]
     found += differences("state of a queue", documented, sources.queue_states())
     status = part(pages["quredis.1"], "COMMANDS", "Supervisor")
+    waits = re.search(r"^A worker waits for\n\.Bl (.*?)^\.El$", status, re.M | re.S)
+    found += differences("what a worker waits for:", re.findall(r"^\.It Li (.*)$", waits[1], re.M) if waits else [], sources.what_workers_wait_for())
     return found + [f"state of a worker {s}: not documented" for s in sources.worker_states()
                     if s != "free" and not re.search(rf"^\.Li {s}\b", status, re.M)]
+
+
+def verbs(pages):
+    """Wherever the channel for replies is described."""
+    replies = part(pages["quredis-handler.7"], "HANDLERS", "Replies")
+    key = re.search(r"^\.It Ic reply_fd .*?(?=^\.It )", pages["quredis.conf.5"], re.M | re.S)[0]
+    return [f"{where}: {verb} is not documented" for where, text in (("Replies", replies), ("reply_fd", key)) for verb in sources.verbs_of_exec()
+            if not re.search(rf"^\.(It )?Li (.* )?{verb}\b", text, re.M)]
 
 
 def json_keys(pages):
@@ -235,7 +245,7 @@ def numbers_are_as_compiled(pages):
 
 CHECKS = [exit_statuses, numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
-          error_classes, counters, metrics, health_codes, states, json_keys, environment, header_keys, pages_refer_to_each_other]
+          error_classes, counters, metrics, health_codes, states, verbs, json_keys, environment, header_keys, pages_refer_to_each_other]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
@@ -266,6 +276,8 @@ WRONG = [
     (health_codes, "quredis.1", r" , leftovers , aside", " , aside"),
     (states, "quredisd.8", r"\.It Li breaker\n", ".It Li broken\n"),
     (states, "quredis.1", r"\.Li settling", ".Li ending"),
+    (states, "quredis.1", r"\.It Li its lease", ".It Li nothing"),
+    (verbs, "quredis.conf.5", r"\.Li HOLD", ".Li HOLD_ON"),
     (json_keys, "quredis.1", r"waiting_since", "since_when"),
     (environment, "quredisd.8", r"\.It Ev JOURNAL_STREAM", ".It Ev JOURNAL"),
     (environment, "quredis-handler.7", r"QUREDIS_DEADLINE", "QUREDIS_TIMEOUT"),
