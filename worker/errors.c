@@ -60,6 +60,8 @@ void errors_report_connection(struct worker *w, int64_t now_ms)
 	const char *undelivered = w->errors.of_connection;
 	bool lasts = redis_error_needs_operator(r->error_class);
 
+	if (!lasts && scoreboard_redis_starts(w->env->child->board, w->env->child->conf->redis.embedded))
+		return;
 	slot_lose_redis(w->env->slot, undelivered == NULL ? redis_why(r) : undelivered, w->session.retry.at_ms);
 	show_error(w, "connection", undelivered == NULL ? r->error : undelivered,
 	    undelivered == NULL ? redis_why(r) : undelivered,

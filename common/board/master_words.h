@@ -40,7 +40,7 @@ struct board_master {
 	 * Readers: the judge (common/holds/), the sweeper */
 	_Atomic uint32_t reload_failed;
 	_Atomic uint32_t stopping;	/* 1: the supervisor stops; never 0 again. Reader: the judge (common/holds/) */
-	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
+	/* CLOCK_REALTIME, ms: when the master started; written once. Readers: the sweeper, the workers */
 	_Atomic int64_t started_ms;
 	/* USR1 raises it by one. It may wrap: children compare it by log_follow(). Readers: all children */
 	_Atomic uint32_t log_epoch;

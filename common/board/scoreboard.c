@@ -10,6 +10,8 @@
 #include "common/board/classes.h"
 #include "common/board/failed.h"
 
+#define REDIS_START_MS 10000	/* an empty one needs some 10 ms; if one loads for longer, that is worth a warning */
+
 struct scoreboard *scoreboard_new(void)
 {
 	void *p = mmap(NULL, sizeof(struct scoreboard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -136,6 +138,13 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->workers.breaker.failures, 0);
 	atomic_store(&q->workers.breaker.mute, 0);
 	atomic_store(&q->workers.breaker.failed_seen, 0);
+}
+
+bool scoreboard_redis_starts(const struct scoreboard *b, bool embedded)
+{
+	int64_t age_ms = clock_realtime_ms() - atomic_load(&b->master.started_ms);
+
+	return embedded && atomic_load(&b->workers.reached) == 0 && age_ms >= 0 && age_ms < REDIS_START_MS;
 }
 
 int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms)

@@ -61,6 +61,11 @@ bool scoreboard_names_other(struct scoreboard *b, uint64_t target_mark, uint64_t
     size_t *sentinel);
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
+/*
+ * No process has reached the embedded Redis since the start of the supervisor, and that is so young that it may still
+ * start: to fail to connect is no trouble yet.
+ */
+bool scoreboard_redis_starts(const struct scoreboard *b, bool embedded);
 /* ms since 1970: when this host loaded the limits of the queue last. own_ms: when the configuration of the caller was
  * read; a reload that did not change them keeps the process */
 int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms);

@@ -105,6 +105,9 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, local ? REDIS_LOCAL_BACKOFF_MS : RECONNECT_CAP_MS, 1,
 	    s->connection.failures, arc4random());
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
+	if (!redis_error_needs_operator(s->redis.error_class) &&
+	    scoreboard_redis_starts(s->child->board, s->conf->redis.embedded))
+		return;
 	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	core_publish_loss(s);
 	if (!core_lost_master() && !core_is_finishing(s))

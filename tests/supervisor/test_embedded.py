@@ -44,6 +44,31 @@ def push(tmp, *messages):
             c.lpush("ingress:mail", m)
 
 
+def test_no_warning_before_it_can_be_up(quredisd, tmp, ledger):
+    """Its first start takes a moment. If it does not come, a warning does."""
+    slow = tmp / "slow"
+    slow.write_text(f"#!/bin/sh\nsleep 1.5\nexec {shutil.which(SERVER)} \"$@\"\n")
+    slow.chmod(0o755)
+    d = quredisd(queues=[queue("mail", ledger.recorder())], redis={"embedded": True, "dir": tmp / "data", "server": slow})
+    push(tmp, "a")
+    wait_for(ledger.runs)
+    warnings = [e for e in d.events() if e["level"] != "info" and e["event"] in ("redis_down", "redis_error", "queue_state")]
+    assert warnings == []
+    os.kill(redis_pid(d), signal.SIGKILL)
+    d.wait_event("redis_exited")
+    d.wait_event("redis_down")
+
+
+def test_a_first_start_that_takes_too_long_is_a_warning(quredisd, tmp, ledger):
+    never = tmp / "never"
+    never.write_text(f"#!/bin/sh\nwhile [ ! -e {tmp}/go ]; do sleep 0.1; done\n")
+    never.chmod(0o755)
+    d = quredisd(queues=[queue("mail", ledger.recorder())], redis={"embedded": True, "dir": tmp / "data", "server": never})
+    d.wait_event("redis_down", 40)
+    d.wait_event("redis_error", 40)
+    (tmp / "go").touch()
+
+
 def test_it_starts_private_and_safe(quredisd, tmp, ledger):
     d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())])
     push(tmp, "a")
