@@ -93,12 +93,11 @@ void rights_of_sweeper(const struct conf *conf)
 		drop_or_exit(&p);
 }
 
+/* Finds and kills processes of any user, and removes their cgroups, which are root's. */
 void rights_of_search(const struct conf *conf)
 {
-	const gid_t group = getegid();
-	struct privileges p = { .uid = geteuid(), .gid = group, .groups = &group, .ngroups = 1, .sealed = true,
-		.keep = PRIVILEGES_BIT(CAP_KILL) | PRIVILEGES_BIT(CAP_SYS_PTRACE) |
-		    PRIVILEGES_BIT(CAP_DAC_READ_SEARCH) };
+	struct privileges p = as_user(conf, PRIVILEGES_BIT(CAP_KILL) | PRIVILEGES_BIT(CAP_SYS_PTRACE) |
+	    PRIVILEGES_BIT(CAP_DAC_OVERRIDE), true);
 
 	if (conf->supervisor.as.switch_user)
 		drop_or_exit(&p);

@@ -10,7 +10,7 @@
  */
 void rights_of_worker(const struct conf *conf, const struct conf_queue *q);
 void rights_of_sweeper(const struct conf *conf);
-/* stays root, to find and to kill processes of any user, and loses everything else */
+/* keeps what it needs to find and to kill processes of any user */
 void rights_of_search(const struct conf *conf);
 void rights_of_keeper(const struct conf *conf);
 
