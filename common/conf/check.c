@@ -406,7 +406,8 @@ static void check_totals(struct conf_loading *l)
 		conf_error(l, NULL, "%zu queues: expected at most %d", conf->nqueues, QUEUES_MAX);
 	if (conf->nqueues == 0 && conf->files[0] != NULL)
 		conf_warning(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[0] },
-		    "no queue is defined: nothing will run");
+		    "no queue is defined: nothing will run. Write one into conf.d/NAME.conf beside this file "
+		    "(quredis.conf(5), EXAMPLES), and reload");
 }
 
 void conf_check(struct conf_loading *l)

@@ -306,7 +306,8 @@ TEST(the_shipped_file_is_right, conf_fixture_setup, conf_fixture_teardown)
 	conf_read_text(f, text);
 	free(text);
 	assert_loaded(f);
-	assert_string_equal(f->report, "warning: quredis.conf: no queue is defined: nothing will run\n");
+	assert_string_equal(f->report, "warning: quredis.conf: no queue is defined: nothing will run. Write one into conf.d/NAME.conf "
+	    "beside this file (quredis.conf(5), EXAMPLES), and reload\n");
 	assert_round_trip(f);
 }
 
