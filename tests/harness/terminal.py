@@ -1,4 +1,4 @@
-"""quredis on a pseudo-terminal."""
+"""quredis, or another program, on a pseudo-terminal."""
 import fcntl
 import os
 import pty
@@ -13,14 +13,14 @@ from .paths import QUREDIS
 from .waiting import wait_for
 
 
-class Terminal:
-    """quredis on a pseudo-terminal of its own; stdin, stdout and stderr are that terminal."""
+class OnTerminal:
+    """A program on a pseudo-terminal of its own; stdin, stdout and stderr are that terminal."""
 
-    def __init__(self, url, *args, columns=80, env=None, stdout=None, stdin=None, under=()):
+    def __init__(self, command, columns=80, env=None, stdout=None, stdin=None):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-        self.process = subprocess.Popen([*under, QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
+        self.process = subprocess.Popen(command, stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
                                         start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", "TERM": "xterm", **(env or {})},
                                         preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
         self.name = os.ttyname(slave)
@@ -55,3 +55,10 @@ class Terminal:
         code = self.process.wait(timeout)
         os.close(self.master)
         return code
+
+
+class Terminal(OnTerminal):
+    """quredis on a pseudo-terminal."""
+
+    def __init__(self, url, *args, under=(), **options):
+        super().__init__([*under, QUREDIS, "-u", url, *args], **options)

@@ -9,13 +9,12 @@ import re
 import shutil
 import subprocess
 import time
-import uuid
 
 import pytest
 
 from harness import BUILD, ROOT, Authority, wait_for
+from harness.booted import NSPAWN, Booted
 from harness.config import render
-from harness.processes import WITH_US, children_of
 
 MACHINE = BUILD.parent / "systemd-root"
 CONF = "/etc/quredis/quredis.conf"
@@ -35,47 +34,16 @@ def unavailable(why):
     pytest.skip(why)
 
 
-class Container:
+class Container(Booted):
     """A booted root. What is written in it is forgotten with it; /test is shared."""
 
     def __init__(self, directory, stage):
         self.shared = directory
-        self.log = directory / "console"
-        command = ["systemd-nspawn", "-q", "-b", "-D", str(MACHINE), "--volatile=overlay", "--register=no", "--keep-unit",
-                   "--private-network", "--console=pipe", f"--machine=q{uuid.uuid4().hex[:12]}",
-                   f"--bind-ro={stage}/usr/local:/usr/local", f"--bind={directory}:/test"]
-        with open(self.log, "wb") as out:
-            self.process = subprocess.Popen([*WITH_US, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-
-    def leader(self):
-        """Its first process, once there is one."""
-        if self.process.poll() is not None:
-            unavailable("systemd-nspawn cannot boot here: " + self.log.read_text(errors="replace")[-500:])
-        return next(iter(children_of(self.process.pid)), None)
-
-    def booted(self):
-        leader = self.leader()
-        return leader and self.run("systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded")
-
-    def run(self, *command, check=True, stdin=None):
-        done = subprocess.run(["nsenter", "-t", str(self.leader()), "-a", *command], input=stdin, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=100)
-        assert done.returncode == 0 or not check, (command, done)
-        return done
-
-    def write(self, path, text, mode="644"):
-        self.run("sh", "-c", f"mkdir -p {os.path.dirname(path)} && cat >{path}.new && chmod {mode} {path}.new && mv {path}.new {path}", stdin=text)
+        super().__init__(directory / "console", [*NSPAWN, "-D", str(MACHINE), "--volatile=overlay", f"--bind-ro={stage}/usr/local:/usr/local",
+                                                 f"--bind={directory}:/test"])
 
     def redis(self, *command):
         return self.run("redis-cli", *command).stdout.strip()
-
-    def close(self):
-        self.process.terminate()                # to systemd-nspawn: an orderly power off
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +61,7 @@ def container(tmp_path_factory):
                    stdout=subprocess.DEVNULL)
     c = Container(directory, stage)
     try:
-        wait_for(c.booted, 60, "the container to boot")
+        c.wait_booted(unavailable)
         yield c
     finally:
         c.close()
@@ -371,7 +339,7 @@ def bits(*capabilities):
 def test_supervisor_user(own_user):
     """Only the master, and what ends processes of other users, keep something; secrets that only root reads, the log, the archive and /run work."""
     s = own_user
-    keeps = {"master": ("root", bits(KILL, SETGID, SETUID), "1"), "sweeper": (USER, 0, "1"), "sweeper search": ("root", bits(KILL), "1"),
+    keeps = {"master": ("root", bits(KILL, SETGID, SETUID), "1"), "sweeper": (USER, 0, "1"), "sweeper search": (USER, bits(KILL), "1"),
              "worker plain/0": (USER, 0, "1"), "worker other/0": (USER, bits(KILL, SETGID, SETUID), "1")}
     s.configure()
     s.systemctl("start", "quredisd")
