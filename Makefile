@@ -27,6 +27,7 @@
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make valgrind         unit programs, quredisd and quredis under valgrind (install it first)
 #   make fuzz             libFuzzer with both, FUZZ_S=180 seconds a target (ONLY=conf); docs/fuzzing.md
+#   make deb              Debian packages in build/deb/ (debhelper, dpkg-dev)
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
 # CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
@@ -46,6 +47,7 @@ sbindir    ?= $(prefix)/sbin
 mandir     ?= $(prefix)/share/man
 docdir     ?= $(prefix)/share/doc/quredis
 completions ?= $(prefix)/share
+zshdir     ?= $(completions)/zsh/site-functions
 libdir     ?= $(prefix)/lib
 libexecdir ?= $(prefix)/libexec
 unitdir    ?= $(libdir)/systemd/system
@@ -154,7 +156,7 @@ FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_
 endif
 
 # These need no compiler; promtool, servers and axe run beside a make that writes the file.
-ifeq ($(filter-out clean dist distcheck uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out clean deb deb-anew dist distcheck uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
@@ -338,7 +340,7 @@ systemd-root: all
 	tests/systemd/make-root $(abspath $(BUILD))/systemd-root $O/quredisd $O/quredis
 
 check-systemd: systemd-root
-	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/supervisor/test_systemd.py
+	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/supervisor/test_systemd.py tests/package/test_deb.py
 
 # The whole suite in a root of Debian 13, made by debootstrap, against its Redis and its Valkey. The root stays in build. RELEASE=bookworm: Debian 12.
 # MATRIXFLAGS=tests/promises: a part of it
@@ -448,7 +450,7 @@ DOCS  = README.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/qu
 DOCDIRS = docs etc etc/grafana etc/prometheus etc/systemd etc/handlers
 BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
-ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
+ZSH_COMPLETION  = $(zshdir)/_quredis
 
 # Of the paths in the manuals, those that an installation can move.
 MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysconfdir)/quredis/,g; s,/usr/local/share/doc/quredis,$(docdir),g; s,/usr/local/libexec/quredis,$(libexecdir)/quredis,g'
@@ -512,8 +514,25 @@ distcheck: dist
 	rm -rf $(BUILD)/distcheck
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
+# Debian packages in build/deb/, made from a copy of this tree. They are made again when a file is newer than they are.
+DEB        = $(BUILD)/deb
+DEB_SOURCE = $(DEB)/$(NAME)
+DEB_NOT    = $(sort build $(notdir $(BUILD))) .git .pytest_cache .hypothesis __pycache__
+deb:
+	@mkdir -p $(DEB)
+	@test -e $(DEB)/made -a -z "$$(find . \( -false $(DEB_NOT:%=-o -name %) \) -prune -o -type f -newer $(DEB)/made -print -quit)" || $(MAKE) -s deb-anew
+	@ls $(DEB)/*.deb
+
+deb-anew:
+	rm -rf $(DEB) && mkdir -p $(DEB_SOURCE) && touch $(DEB)/begun
+	tar -c $(DEB_NOT:%=--exclude=%) . | tar -x -C $(DEB_SOURCE)
+	tar -cz --exclude=$(NAME)/debian -f $(DEB)/quredis_$(VERSION).orig.tar.gz -C $(DEB) $(NAME)
+	cd $(DEB_SOURCE) && env -i PATH="$$PATH" HOME="$$HOME" $(if $(CCACHE_DIR),CCACHE_DIR='$(CCACHE_DIR)') \
+		DEB_BUILD_OPTIONS=nocheck DEB_BUILD_PROFILES=nocheck dpkg-buildpackage -us -uc >../log 2>&1 || { tail -n 30 ../log >&2; exit 1; }
+	mv $(DEB)/begun $(DEB)/made
+
 FORCE:
-.PHONY: all axe episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

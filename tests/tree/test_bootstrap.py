@@ -66,7 +66,7 @@ def test_downloads_run_beside_the_build(tree):
     done, calls = bootstrap(tree, "check")
     assert done.returncode == 0 and len(calls) == 2
     goals = [goal for call in calls for goal in call.split()[1:] if not goal.startswith("-")]
-    assert sorted(goals) == ["all", "axe", "crashpoint-programs", "promtool", "servers", "short-fuzz-programs", "unit-programs"]
+    assert sorted(goals) == ["all", "axe", "crashpoint-programs", "deb", "promtool", "servers", "short-fuzz-programs", "unit-programs"]
 
 
 def test_the_build_counts_and_the_downloads_do_not(tree):
@@ -132,6 +132,13 @@ def test_the_demo_needs_no_test_tools(tree):
     done, calls = bootstrap(tree, "demo", "--keep")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "demo --keep")
     assert not any("apt-get" in c for c in calls)
+
+
+def test_packages_are_built_with_what_they_need_only(tree):
+    forget(tree, "debhelper", *packages()["check"])
+    done, calls = bootstrap(tree, "deb")
+    assert (done.returncode, calls[-1]) == (0, "make deb")
+    assert [c for c in calls if " install " in c and c.startswith("apt-get")] == ["apt-get -q -y --no-install-recommends install debhelper"]
 
 
 @pytest.mark.parametrize("accident", ["broken", "no-network"])

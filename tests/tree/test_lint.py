@@ -11,7 +11,7 @@ import pytest
 
 from harness import ROOT
 
-SHELL = [p for p in [ROOT / "bootstrap", ROOT / ".ci/run", *sorted((ROOT / "etc").rglob("*"))]
+SHELL = [p for p in [ROOT / "bootstrap", ROOT / ".ci/run", *sorted((ROOT / "debian").rglob("*")), *sorted((ROOT / "etc").rglob("*"))]
          if p.is_file() and p.read_bytes()[:9] == b"#!/bin/sh"]
 PYTHON = [p for p in [*sorted((ROOT / "tests").rglob("*")), *sorted((ROOT / "etc").rglob("*"))]
           if p.is_file() and (p.suffix == ".py" or p.read_bytes()[:17] == b"#!/usr/bin/python")]

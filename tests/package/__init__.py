@@ -1,0 +1,1 @@
+"""What a distribution gets: packages, and what installs and runs them."""
