@@ -10,6 +10,12 @@
 #include "common/base/base.h"
 #include "common/conf/load.h"
 
+#define RATE "rate (of a queue, or of a group in throttles)"
+#define ATTEMPTS "max_attempts (of a queue; the first attempt counts)"
+#define QUEUE_TTL "ttl (of a queue; a duration such as \"5m\")"
+#define SCHEDULES "a group in schedules = ( ... ) beside the queues"
+#define CRON "cron (\"minute hour day month weekday\")"
+
 /*
  * Names of other systems. One without a group is known in any: some were global, others in groups of other names. One
  * with its group is known there.
@@ -38,25 +44,25 @@ static const struct {
 	{ "stuck_vm_age_threshold", "health.thresholds.stuck_age" },
 	{ "stuck_vm_max_warning", "health.thresholds.stuck_max_warning" },
 	{ "stuck_vm_max_critical", "health.thresholds.stuck_max_critical" },
-	{ "worker_queue_ttl_ms", "ttl (of a queue; a duration such as \"5m\")" },
-	{ "worker_queue_ttl", "ttl (of a queue; a duration such as \"5m\")" },
-	{ "max_retries", "max_attempts (of a queue; the first attempt counts)" },
-	{ "max_vm_retries", "max_attempts (of a queue; the first attempt counts)" },
-	{ "retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "worker_queue_ttl_ms", QUEUE_TTL },
+	{ "worker_queue_ttl", QUEUE_TTL },
+	{ "max_retries", ATTEMPTS },
+	{ "max_vm_retries", ATTEMPTS },
+	{ "retries", ATTEMPTS },
 	{ "concurrency", "workers (of a queue)" },
 	{ "command", "handler (of a queue)" },
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "password", "redis.password_file" },
 	{ "retry", "max_attempts and backoff (of a queue)" },
-	{ "cron", "a group in schedules = ( ... ) beside the queues" },
-	{ "schedule", "a group in schedules = ( ... ) beside the queues" },
-	{ "rate", "rate (of a queue, or of a group in throttles)" },
-	{ "limit", "rate (of a queue, or of a group in throttles); limits bound the resources of handlers" },
-	{ "limiter", "rate (of a queue, or of a group in throttles)" },
-	{ "rate_limiter", "rate (of a queue, or of a group in throttles)" },
-	{ "ratelimit", "rate (of a queue, or of a group in throttles)" },
-	{ "rate_limit", "rate (of a queue, or of a group in throttles); max_in_flight bounds how many run at a time" },
+	{ "cron", SCHEDULES },
+	{ "schedule", SCHEDULES },
+	{ "rate", RATE },
+	{ "limit", RATE "; limits bound the resources of handlers" },
+	{ "limiter", RATE },
+	{ "rate_limiter", RATE },
+	{ "ratelimit", RATE },
+	{ "rate_limit", RATE "; max_in_flight bounds how many run at a time" },
 	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },
@@ -72,11 +78,11 @@ static const struct {
 } renamed_in_list[] = {
 	{ &conf_schema_schedule, "tz", "timezone" },
 	{ &conf_schema_schedule, "zone", "timezone" },
-	{ &conf_schema_schedule, "crontab", "cron (\"minute hour day month weekday\")" },
-	{ &conf_schema_schedule, "at", "cron (\"minute hour day month weekday\")" },
-	{ &conf_schema_schedule, "time", "cron (\"minute hour day month weekday\")" },
-	{ &conf_schema_schedule, "times", "cron (\"minute hour day month weekday\")" },
-	{ &conf_schema_schedule, "schedule", "cron (\"minute hour day month weekday\") or every" },
+	{ &conf_schema_schedule, "crontab", CRON },
+	{ &conf_schema_schedule, "at", CRON },
+	{ &conf_schema_schedule, "time", CRON },
+	{ &conf_schema_schedule, "times", CRON },
+	{ &conf_schema_schedule, "schedule", CRON " or every" },
 	{ &conf_schema_schedule, "interval", "every" },
 	{ &conf_schema_schedule, "period", "every" },
 	{ &conf_schema_schedule, "payload", "message" },
