@@ -47,16 +47,7 @@ int queue_seats_parse(const struct redis_reply *reply, struct queue_seats_answer
 {
 	int64_t *const fields[] = { &out->has, &out->taken, &out->max, &out->quiet_ms, &out->waiting };
 
-	if (reply->type != REDIS_ARRAY || reply->n != nitems(fields))
-		return -1;
-	for (size_t i = 0; i < nitems(fields); i++) {
-		struct redis_reply field = redis_element(reply, i);
-
-		if (field.type != REDIS_INTEGER)
-			return -1;
-		*fields[i] = field.integer;
-	}
-	return 0;
+	return redis_integers(reply, fields, nitems(fields));
 }
 
 void queue_seats_await(struct redis *r, const struct queue_keys *k, int64_t timeout_ms)

@@ -42,16 +42,7 @@ int queue_throttle_parse(const struct redis_reply *reply, struct queue_throttle_
 {
 	int64_t *const fields[] = { &out->starts, &out->wait_us, &out->appointment, &out->now_us };
 
-	if (reply->type != REDIS_ARRAY || reply->n != nitems(fields))
-		return -1;
-	for (size_t i = 0; i < nitems(fields); i++) {
-		struct redis_reply field = redis_element(reply, i);
-
-		if (field.type != REDIS_INTEGER)
-			return -1;
-		*fields[i] = field.integer;
-	}
-	return 0;
+	return redis_integers(reply, fields, nitems(fields));
 }
 
 void queue_throttle_figures(struct redis *r, const struct queue_keys *k)

@@ -258,6 +258,8 @@ int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrive
 void *redis_keep(struct redis *r);
 void redis_let_go(void *kept);
 struct redis_reply redis_element(const struct redis_reply *array, size_t i);
+/* Reads an array of n integers. -1: the reply has another form */
+int redis_integers(const struct redis_reply *reply, int64_t *const fields[], size_t n);
 bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY in which every element is a STRING */
 
 /*

@@ -35,6 +35,20 @@ struct redis_reply redis_element(const struct redis_reply *array, size_t i)
 	return redis_reply_view(reply->element[i]);
 }
 
+int redis_integers(const struct redis_reply *reply, int64_t *const fields[], size_t n)
+{
+	if (reply->type != REDIS_ARRAY || reply->n != n)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		struct redis_reply field = redis_element(reply, i);
+
+		if (field.type != REDIS_INTEGER)
+			return -1;
+		*fields[i] = field.integer;
+	}
+	return 0;
+}
+
 bool redis_is_strings(const struct redis_reply *reply)
 {
 	for (size_t i = 0; reply->type == REDIS_ARRAY && i < reply->n; i++)
