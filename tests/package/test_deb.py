@@ -94,7 +94,7 @@ def test_lintian_has_nothing_to_say(debs):
 
 
 def test_libraries_have_their_security_fixes(debs):
-    """The dependencies that dpkg-shlibdeps finds name older versions."""
+    """dpkg-shlibdeps takes the versions of debian/control for libraries whose symbols name their -dev package; else it finds older ones."""
     depends = said("dpkg-deb", "-f", debs["quredis"], "Depends").strip().split(", ")
     for library, least in least_of().items():
         found = [d for d in depends if d.startswith(library)]
