@@ -14,6 +14,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include <bsd/stdlib.h>
+
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 #include "common/log/log.h"
@@ -26,11 +28,12 @@
 struct options {
 	struct conf_choice conf;
 	const char *pid_file;	/* NULL: none */
+	int ready_fd;		/* -1: none */
 	bool test, print;
 };
 
 static const char usage_text[] =
-    "usage: quredisd [-c FILE] [--pid-file FILE]\n"
+    "usage: quredisd [-c FILE] [--pid-file FILE] [--ready-fd N]\n"
     "       quredisd [-c FILE] -t | -T\n"
     "       quredisd -V | -h\n"
     "\n"
@@ -39,6 +42,7 @@ static const char usage_text[] =
     "  -t, --test          test the configuration and its handlers, and exit: 0 good, 78 not\n"
     "  -T, --print         print the configuration as it is in effect\n"
     "      --pid-file FILE write the pid to FILE, which stays locked\n"
+    "      --ready-fd N    write a newline to descriptor N when ready, and close it\n"
     "  -V, --version       print the version\n"
     "  -h, --help          print this\n";
 
@@ -48,6 +52,21 @@ static _Noreturn void usage(FILE *out, int status)
 	exit(status);
 }
 
+/* No child may keep it over an exec: its reader may wait for its end. */
+static int parse_ready_fd(const char *text)
+{
+	const char *error = NULL;
+	int fd = (int)strtonum(text, STDERR_FILENO + 1, INT_MAX, &error);
+	int flags = error == NULL ? fcntl(fd, F_GETFL) : -1;
+
+	if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY || fcntl(fd, F_SETFD, FD_CLOEXEC) == -1) {
+		fprintf(stderr, "quredisd: --ready-fd %s: expected a descriptor above 2 that is open for writing\n",
+		    text);
+		usage(stderr, EX_USAGE);
+	}
+	return fd;
+}
+
 static struct options parse_options(int argc, char *argv[])
 {
 	static const struct option names[] = {
@@ -55,11 +74,12 @@ static struct options parse_options(int argc, char *argv[])
 		{ "test", no_argument, NULL, 't' },
 		{ "print", no_argument, NULL, 'T' },
 		{ "pid-file", required_argument, NULL, 'p' },
+		{ "ready-fd", required_argument, NULL, 'r' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct options o = {0};
+	struct options o = { .ready_fd = -1 };
 	const char *conf_path = NULL;
 	int c;
 
@@ -76,6 +96,7 @@ static struct options parse_options(int argc, char *argv[])
 			usage(stderr, EX_USAGE);
 		conf_path = c == 'c' ? optarg : conf_path;
 		o.pid_file = c == 'p' ? optarg : o.pid_file;
+		o.ready_fd = c == 'r' ? parse_ready_fd(optarg) : o.ready_fd;
 		o.test = o.test || c == 't';
 		o.print = o.print || c == 'T';
 	}
@@ -249,6 +270,7 @@ static int serve(const struct options *o)
 
 	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
+	notify_ready_on(&m->notify, o->ready_fd);
 	if ((status = reload_start(&m->config, &o->conf)) == EX_OK && (status = check_start(m, o)) == EX_OK &&
 	    (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ void notify_open(struct notify *n)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 
-	*n = (struct notify){ .fd = -1 };
+	*n = (struct notify){ .fd = -1, .ready_fd = -1 };
 	if (path != NULL)
 		n->fd = open_socket(n, path);
 	if (n->fd != -1)
@@ -60,11 +61,18 @@ void notify_open(struct notify *n)
 	unsetenv("WATCHDOG_USEC");
 }
 
+void notify_ready_on(struct notify *n, int fd)
+{
+	n->ready_fd = fd;
+}
+
 void notify_close(struct notify *n)
 {
 	if (n->fd != -1)
 		close(n->fd);
-	n->fd = -1;
+	if (n->ready_fd != -1)
+		close(n->ready_fd);
+	n->fd = n->ready_fd = -1;
 }
 
 static void send_state(const struct notify *n, const char *text)
@@ -74,9 +82,18 @@ static void send_state(const struct notify *n, const char *text)
 		    (const struct sockaddr *)&n->address, n->address_len);
 }
 
-void notify_ready(const struct notify *n)
+void notify_ready(struct notify *n)
 {
+	struct pollfd p = { .fd = n->ready_fd, .events = POLLOUT };
+	ssize_t written;
+
 	send_state(n, "READY=1\n");
+	if (n->ready_fd == -1)
+		return;
+	written = poll(&p, 1, 0) == 1 ? write(n->ready_fd, "\n", 1) : 0;
+	(void)written;		/* the reader may have ended */
+	close(n->ready_fd);
+	n->ready_fd = -1;
 }
 
 void notify_stopping(const struct notify *n)

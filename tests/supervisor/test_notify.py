@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import QUREDIS, QUREDISD, ROOT, environment_of, queue, wait_for
+from harness import QUREDIS, QUREDISD, ROOT, children_of, environment_of, queue, title_of, wait_for
 from harness.control import ask
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done"
@@ -22,6 +22,31 @@ def test_ready_comes_once_and_after_the_workers(quredisd):
     assert "2 workers" in d.notify.wait_for("STATUS")["STATUS"]
     ask(d, "status")
     assert sum("READY" in m for m in d.notify.messages()) == 1
+
+
+def test_a_descriptor_gets_one_newline_and_its_end(quredisd):
+    """No child may hold the descriptor: its reader would wait for the end."""
+    pipe, write_end = os.pipe()
+    d = quredisd(queues=[queue("mail", "/bin/true", workers=2)], start=False)
+    process = subprocess.Popen(d.command("--ready-fd", str(write_end)), pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    try:
+        assert os.read(pipe, 10) == b"\n"
+        assert len([p for p in children_of(process.pid) if "worker" in title_of(p)]) == 2
+        assert os.read(pipe, 10) == b""
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+        os.close(pipe)
+
+
+@pytest.mark.parametrize("value", ["1", "x", "900", "for reading"])
+def test_a_descriptor_that_cannot_be_written_is_wrong(value):
+    with open("/dev/null", "rb") as null:
+        value = str(null.fileno()) if value == "for reading" else value
+        done = subprocess.run([QUREDISD, "-t", "--ready-fd", value], pass_fds=[null.fileno()], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 64 and f"--ready-fd {value}: expected a descriptor above 2" in done.stderr
 
 
 def test_reload_says_so_with_its_time(quredisd):

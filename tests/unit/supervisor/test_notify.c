@@ -1,6 +1,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,35 @@ TEST(a_listener_that_is_gone_does_no_harm, setup, teardown)
 	listener = -1;
 	notify_ready(&n);
 	notify_tick(&n, true, 0);
+}
+
+TEST(a_descriptor_gets_one_newline_and_its_end, setup, teardown)
+{
+	char text[8];
+	int fds[2];
+
+	notify_open(&n);
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	notify_ready_on(&n, fds[1]);
+	notify_ready(&n);
+	notify_ready(&n);		/* the end of a reload */
+	assert_int_equal(read(fds[0], text, sizeof(text)), 1);
+	assert_int_equal(text[0], '\n');
+	assert_int_equal(read(fds[0], text, sizeof(text)), 0);
+	close(fds[0]);
+}
+
+TEST(a_child_closes_the_descriptor_without_a_word, setup, teardown)
+{
+	char text[8];
+	int fds[2];
+
+	notify_open(&n);
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	notify_ready_on(&n, fds[1]);
+	notify_close(&n);
+	assert_int_equal(read(fds[0], text, sizeof(text)), 0);
+	close(fds[0]);
 }
 
 TEST(the_watchdog_hears_twice_in_its_time, setup, teardown)
