@@ -275,6 +275,7 @@ static void claim_lost(struct worker *w, int tray, int n)
 
 void mover_gone(struct worker *w, struct place p)
 {
+	settle_hold_answered(w, tray_item(&w->trays, p)->outcome);
 	tray_gone(&w->trays, p);
 	emit_forget(w, p);
 	refusals_changed(w);
@@ -397,11 +398,9 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 		cancel_moved(w, p);
 		if (item->move == MOVE_DONE && emit_any(item))
 			settle_pushed(w, p);
-		if (item->move == MOVE_HOLD)
+		else if (item->move == MOVE_HOLD)
 			hold_began(w, item, reply);
 	}
-	if (item->outcome != NULL && item->outcome->hold_until_ms != 0)
-		board_hold_answered(w->env->board, item->outcome->hold_until_ms);
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
 	/* if Redis undoes the push of what it emitted, a message that is done must run again, too */

@@ -378,6 +378,13 @@ void settle_emitted(struct worker *w, struct place p, const struct handler_resul
 	tray_move(&w->trays, p, MOVE_DONE);
 }
 
+/* However its move ended: Redis has it, or another process has the message. */
+void settle_hold_answered(struct worker *w, const struct outcome *o)
+{
+	if (o != NULL && o->hold_until_ms != 0)
+		board_hold_answered(w->env->board, o->hold_until_ms);
+}
+
 void settle_pushed(struct worker *w, struct place p)
 {
 	succeeded(w, p, tray_item(&w->trays, p)->duration_ms);

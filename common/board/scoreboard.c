@@ -179,6 +179,11 @@ void board_hold_answered(struct board_queue *q, int64_t asked_until_ms)
 	atomic_compare_exchange_strong(&q->workers.unanswered_hold_ms, &asked_until_ms, 0);
 }
 
+void board_hold_forgotten(struct board_queue *q)
+{
+	atomic_store(&q->workers.unanswered_hold_ms, 0);
+}
+
 static int64_t unanswered_hold_ms(struct board_queue *q, int64_t now_ms)
 {
 	int64_t asked_ms = atomic_load(&q->workers.unanswered_hold_ms);

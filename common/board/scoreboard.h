@@ -83,6 +83,10 @@ int64_t board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms, in
 
 /* ---- the master calls these ---- */
 
+/* A worker of the queue has died, perhaps with a move that Redis has not answered: its message runs again, and its
+ * handler may ask again. */
+void board_hold_forgotten(struct board_queue *q);
+
 /* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is
  * then new with the heir. */
 void scoreboard_inherit(struct board_queue *heir, struct board_queue *q);

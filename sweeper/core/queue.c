@@ -210,15 +210,16 @@ static void show_hold(struct sweeper_queue *q, const struct queue_hold *hold)
 	q->hold = *hold;
 }
 
-/* An earlier sweeper may have left its text on the scoreboard. */
-static void end_hold(struct sweeper_queue *q)
+/* An earlier sweeper may have left its text on the scoreboard. goes_on: by a hold whose words Redis does not know. */
+static void end_hold(struct sweeper_queue *q, bool goes_on)
 {
+	bool was_shown = q->hold.until[0] != '\0';
+
 	if (slot_text_read(&q->board->sweeper.held).number != -1)
 		slot_text_clear(&q->board->sweeper.held);
-	if (q->hold.until[0] == '\0')
-		return;
 	q->hold.until[0] = '\0';
-	log_info("queue_resumed", log_str("queue", q->keys.name));
+	if (was_shown && !goes_on)
+		log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
 /* A worker whose handler has asked for a hold since the question, or whose move has no answer, knows better. */
@@ -231,8 +232,8 @@ void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int
 		return;
 	if (counts_ms == until_ms && hold != NULL)
 		show_hold(q, hold);
-	else if (counts_ms == 0)
-		end_hold(q);
+	else
+		end_hold(q, counts_ms != 0);
 	if (counts_ms < seen)
 		wake_workers(s, q);	/* they sleep until the end that they know */
 }

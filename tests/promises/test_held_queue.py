@@ -1,5 +1,7 @@
 """HOLD: a handler that is told "too many requests" holds its queue on all hosts. Its message is retried at the end, and no attempt is charged."""
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -232,6 +234,42 @@ def test_a_hold_that_redis_does_not_know_holds_its_host(redis, redis_proxy, hand
     wait_for(lambda: status(d, "mail")["state"] == "running", 30)
     proxy.tap.request = lambda pair, words: None
     held_until(c)
+
+
+def test_a_hold_ends_with_its_worker_if_redis_does_not_know_it(redis, redis_proxy, handler, quredisd, ledger):
+    c, proxy = redis.client(), redis_proxy(redis, CutHolds())
+    d = quredisd(redis=proxy, queues=[queue("mail", handler(EXEC, "python"), workers=2, reply_fd=3)])
+    c.lpush("ingress:mail", "HOLD 1h busy")
+    wait_for(lambda: proxy.tap.cut > 0, 30)
+    for pid in d.workers("mail").values():
+        os.kill(pid, signal.SIGKILL)
+    proxy.tap.request = lambda pair, words: None
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: starts(ledger, "m"), 30)
+
+
+class CutAnswers(Tap):
+    """Redis holds the queue, and its answer is lost."""
+
+    cut = 0
+
+    def reply(self, pair, words, reply):
+        if words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "retry" and DELAYED in words and self.cut == 0:
+            self.cut = 1
+            return 0
+        return None
+
+
+def test_resume_ends_a_hold_whose_answer_was_lost(redis, redis_proxy, handler, quredisd, ledger):
+    c, proxy = redis.client(), redis_proxy(redis, CutAnswers())
+    d = quredisd(redis=proxy, queues=[queue("mail", handler(EXEC, "python"), workers=1, reply_fd=3)])
+    c.lpush("ingress:mail", "HOLD 1h busy")
+    held_until(c)
+    assert proxy.tap.cut == 1
+    wait_for(lambda: c.zcard("quredis:of:ingress:mail:delayed") == 1 and status(d, "mail")["state"] == "held", 30)
+    assert d.quredis("resume", "mail").code == 0
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: starts(ledger, "m"), 30)
 
 
 def test_a_shared_queue_has_no_holds(redis, serve, ledger):

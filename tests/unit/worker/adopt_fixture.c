@@ -107,6 +107,11 @@ void emit_send(struct worker *worker, struct place p, const struct queue_entry *
 	(void)worker, (void)p, (void)entry;
 }
 
+void settle_hold_answered(struct worker *worker, const struct outcome *o)
+{
+	(void)worker, (void)o;
+}
+
 void settle_pushed(struct worker *worker, struct place p)
 {
 	(void)worker, (void)p;
