@@ -227,6 +227,7 @@ bool lead_wanted(const struct sweeper *s, const struct sweeper_queue *q);	/* the
 bool lead_is_ours(const struct sweeper_queue *q);
 /* by the last answer, even if the lease has expired since; status uses it */
 bool lead_was_ours(const struct sweeper_queue *q);
+uint64_t lead_term(const struct sweeper_queue *q);	/* another one: another sweeper may have led meanwhile */
 #define LEAD_NAME_SIZE (QUEUE_NAME_MAX + 160)	/* node, boot, identity of the lock */
 void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE]);	/* the name of this sweeper in the lease */
 

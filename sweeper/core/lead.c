@@ -21,11 +21,17 @@ struct lead {
 	int64_t until_ms;		/* CLOCK_BOOTTIME: the end of our lease; 0: we have none */
 	int64_t asked_ms;		/* CLOCK_BOOTTIME: the request under way */
 	bool ours;			/* by the last answer, as logged */
+	uint64_t term;			/* increases when it gets the lead without having had it until then */
 };
 
 static struct lead *lead_of(const struct sweeper_queue *q)
 {
 	return task_state(q, &lead_task);
+}
+
+uint64_t lead_term(const struct sweeper_queue *q)
+{
+	return lead_of(q)->term;
 }
 
 bool lead_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -71,6 +77,7 @@ static enum task_end take_lead(struct sweeper *s, struct sweeper_queue *q, int64
 	(void)now_ms;
 	if (connection_integer(s, &ours) == -1)
 		return TASK_FAILED;
+	l->term += ours == 1 && clock_boottime_ms() >= l->until_ms;	/* 0, too */
 	l->until_ms = ours == 1 ? l->asked_ms + s->conf->supervisor.lease_ms : 0;
 	if (l->ours != (ours == 1))
 		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));

@@ -94,7 +94,6 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
 static void resume_from(const struct sweeper_queue *q, const struct queue_health *last)
 {
 	struct health *h = health_of(q);
-	int notified = queue_health_level_of(json_string_value(json_object_get(last->document, "notified")));
 	const json_t *reasons = json_object_get(last->document, "reasons"), *reason;
 	const char *code, *status;
 	size_t i;
@@ -108,25 +107,37 @@ static void resume_from(const struct sweeper_queue *q, const struct queue_health
 			    queue_health_level_of(status) > QUEUE_HEALTHY)
 				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
 	}
-	if (notified >= QUEUE_HEALTHY)
-		h->notified = (enum queue_health_level)notified;
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)
 		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
 }
 
-/* This sweeper has not judged the queue yet: another host, or this one before a reload, may have reported it. */
+/* Whoever wrote it, and however long ago, health.on_change has succeeded for this status. */
+static void resume_notified(struct health *h, const struct queue_health *last)
+{
+	int notified = queue_health_level_of(json_string_value(json_object_get(last->document, "notified")));
+
+	if (notified >= QUEUE_HEALTHY)
+		h->notified = (enum queue_health_level)notified;
+}
+
+/* This sweeper has not judged the queue in this term: another one may have reported it. */
 static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct queue_health last;
 	struct redis_reply reply;
 
 	queue_health_read_one(&s->redis, q->keys.name);
-	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
-	    queue_health_parse(&last, reply.str, reply.len) == -1)
+	if (connection_answer(s, &reply) == -1)
+		return;			/* the next look asks again */
+	health_of(q)->term = lead_term(q);
+	if (reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
 		return;
-	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
-		resume_from(q, &last);
+	if (strcmp(last.queue, q->keys.name) == 0) {
+		resume_notified(health_of(q), &last);
+		if (!queue_health_is_stale(&last, gauge_of(q)->at_ms))
+			resume_from(q, &last);
+	}
 	queue_health_free(&last);
 }
 
@@ -135,7 +146,7 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 	struct health *h = health_of(q);
 	enum queue_health_level before;
 
-	if (h->since_ms == 0)
+	if (h->term != lead_term(q))
 		recall_report(s, q);
 	before = h->status;
 	note_holds(s, q, clock_monotonic_ms());

@@ -42,6 +42,7 @@ struct health {
 	enum queue_health_level status;
 	enum queue_health_level notified;	/* the status that health.on_change last succeeded for */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
+	uint64_t term;			/* of the lead in which the report of another sweeper was read; 0: never */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */
 	struct health_news seen;	/* at the last look */
 	int64_t judged_ms;		/* CLOCK_MONOTONIC of the last look that was judged */

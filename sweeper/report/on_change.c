@@ -15,7 +15,8 @@
 
 #define LOOK_MS 1000		/* health has judged meanwhile, or another command ended */
 #define AGAIN_MS 30000		/* after a command that failed, for the same status */
-#define CHILDREN_MOST 4		/* of the sweeper: with more no command starts, however many queues change */
+/* Of the sweeper: with more no command starts, however many queues change. One that failed runs again only alone. */
+#define CHILDREN_MOST 4
 #define FACTS 2
 
 /* Of one queue. */
@@ -84,7 +85,7 @@ static enum task_end run_on_change(struct sweeper *s, struct sweeper_queue *q, i
 	if (subprocess_runs(&n->subprocess))
 		return end_command(s, q, now_ms);
 	if (h->status != h->notified && (h->status != n->told || now_ms >= n->not_before_ms) &&
-	    subprocess_under_way() < CHILDREN_MOST)
+	    subprocess_under_way() < (h->status == n->told ? 1 : CHILDREN_MOST))
 		start_command(s, q, now_ms);
 	return TASK_DONE;
 }

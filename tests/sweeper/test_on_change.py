@@ -55,6 +55,23 @@ def test_each_change_runs_it_once_whichever_host_leads(redis, quredisd, handler,
     assert hosts["b"].stop() == 0
 
 
+def test_a_sweeper_that_leads_again_knows_what_was_notified_meanwhile(redis, redis_proxy, quredisd, handler, tmp):
+    c, note, proxy = redis.client(), handler(NOTE, name="note"), redis_proxy(redis)
+    quredisd(redis=proxy, queues=[queue("mail", handler("cat"), workers=0)], health=watched(note), supervisor={"node": "a", "lease": "2s"})
+    assert next_report(c, n=2)["node"] == "a"
+    proxy.refuse()
+    proxy.cut()
+    b = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=watched(note), supervisor={"node": "b", "lease": "2s"})
+    wait_for(lambda: report(c)["node"] == "b", 30)
+    dead_letters(c, 11)
+    wait_for(lambda: report(c)["notified"] == "degraded")
+    proxy.refuse(False)
+    assert b.stop() == 0
+    dead_letters(c, 0)
+    wait_for(lambda: lines(tmp / "changes") == ["mail healthy degraded", "mail degraded healthy"], 30)
+    assert report(c)["node"] == "a"
+
+
 def test_a_leader_that_ends_while_it_runs_leaves_it_to_the_next(redis, quredisd, handler, tmp):
     c = redis.client()
     hang = handler('echo "$QUREDIS_STATUS" >>@TMP@/begun; exec sleep 600', name="hang")
