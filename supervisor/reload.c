@@ -336,6 +336,7 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 		    log_str("reason", "the running configuration is kept"));
 	else
 		commit(m, new, now_ms);
-	notify_ready(&m->notify);
+	if (m->ready)
+		notify_ready(&m->notify);
 	return new == NULL ? -1 : 0;
 }

@@ -32,7 +32,7 @@ def test_a_descriptor_gets_one_newline_and_its_end(quredisd):
     os.close(write_end)
     try:
         assert os.read(pipe, 10) == b"\n"
-        assert len([p for p in children_of(process.pid) if "worker" in title_of(p)]) == 2
+        wait_for(lambda: len([p for p in children_of(process.pid) if "worker" in title_of(p)]) == 2)
         assert os.read(pipe, 10) == b""
         assert process.poll() is None
     finally:
