@@ -44,7 +44,7 @@ TEST(password_files, conf_fixture_setup, conf_fixture_teardown)
 	conf_write(f, "pass", "\n");
 	conf_read_with_password_file(f, path, 0);
 	assert_refused(f, "redis.password_file: pass is empty");
-	conf_write(f, "pass", "one\ntwo\n");
+	conf_write(f, "pass", "s3cret\ntwo\n");
 	conf_read_with_password_file(f, path, 0);
 	assert_refused(f, "redis.password_file: pass holds more than one line of text");
 	conf_write_bytes(f, "pass", "a\0b", 3, 0600);
@@ -53,7 +53,7 @@ TEST(password_files, conf_fixture_setup, conf_fixture_teardown)
 	assert_int_equal(unlink(path), 0);
 	conf_read_with_password_file(f, path, 0);
 	assert_refused(f, "redis.password_file: pass does not exist");
-	assert_false(conf_said(f, "one"));
+	assert_false(conf_said(f, "s3cret"));
 }
 
 /* The command line, run by root, may read what belongs to the daemon's user; the daemon itself may not. */
