@@ -57,6 +57,7 @@ def test_each_move_happens_once(redis, redis_proxy, quredisd, handler, ledger, v
         queue("split", handler(FOUR.replace("@VERB@", verb), "python"), mode="persistent", window=16, batch={"max": 8}, emit={"queues": ["thumbs"]}),
         queue("thumbs", handler("cat"), workers=0)])
     wait_for(lambda: tap.lost, 30)
+    wait_for(lambda: c.llen("ingress:thumbs") >= 3, 30)
     wait_for(lambda: not c.llen("ingress:split") and not in_transit(c, "split"), 30)
     assert [unwrap(raw)[1] for raw in c.lrange("ingress:thumbs", 0, -1)] == [b"leaf"] * 3
     assert (c.zcard("quredis:of:ingress:split:delayed"), c.lrange("escape:split", 0, -1)) == (delayed, [b"equal"] * escaped)
