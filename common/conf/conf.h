@@ -221,7 +221,7 @@ struct conf {
 		bool enabled;
 		int64_t interval_ms;
 		struct conf_thresholds thresholds;
-		char **on_change;		/* the command that hears of a change of a queue's status; NULL: none */
+		char **on_change;	/* the command that runs when a queue's status changes; NULL: none */
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
 	/* hosts: NULL: none */

@@ -827,7 +827,7 @@ def test_a_change_of_equal_size_and_time_is_loaded(language, tmp):
         assert runner.close() == (0, b"")
 
 
-# What a function does, and the answer.
+# Calls of a function, each with the answer of its runner.
 ARGUMENTS = {
     "python": [("job.reject('no path', 'Bad')", "REJECT class=Bad no path"), ("job.reject(reason='no path')", "REJECT class=Rejected no path"),
                ("job.retry(3, 'busy')", "RETRY 3000ms class=HandlerRetry busy"), ("job.hold(3, 'busy')", "HOLD 3000ms busy"),

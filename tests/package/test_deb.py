@@ -206,7 +206,7 @@ def test_from_the_first_start_to_the_purge(debian, debs, tmp):
     assert done.returncode == 0 and done.stdout.endswith("---- good\n"), done.stdout + done.stderr
 
 
-# What begins the shell without a user's files, as Debian's own files set it up.
+# Each shell starts without a user's files, as Debian's own files set it up.
 SHELLS = {"bash": ["bash", "--rcfile", "/usr/share/bash-completion/bash_completion", "-i"],
           "zsh": ["env", "ZDOTDIR=/test/zsh", "zsh", "-i"], "fish": ["fish", "-i"]}
 
