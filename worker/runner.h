@@ -56,8 +56,14 @@ struct runner_persistent {
 	/* undecided: of the process that has ended; no other starts until it is settled */
 	struct persistent_end end;
 	bool undecided;			/* whether that end was a stop's: exit_judge_end() */
-	/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
-	struct place *given;
+	/*
+	 * Each unanswered job is at its serial modulo given_size, a power of two: with more entries than the window
+	 * has jobs. A serial whose entry is taken by an older job is not used.
+	 */
+	struct given {
+		uint64_t serial;
+		struct place place;	/* tray -1: no job */
+	} *given;
 	unsigned given_size;
 	uint64_t next_serial;
 	uint64_t progress_serial;	/* the job whose progress the slot shows; 0: none */

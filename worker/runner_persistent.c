@@ -31,7 +31,7 @@ static void init(struct worker *w)
 	w->persistent.next_serial = 1;	/* not 0: a handler that prints "OK 0" while idle must acknowledge nothing */
 	w->persistent.given = alloc_zero(w->persistent.given_size, sizeof(*w->persistent.given));
 	for (unsigned i = 0; i < w->persistent.given_size; i++)
-		w->persistent.given[i].tray = -1;
+		w->persistent.given[i].place.tray = -1;
 }
 
 static void free_persistent(struct worker *w)
@@ -40,11 +40,21 @@ static void free_persistent(struct worker *w)
 	free(w->persistent.given);
 }
 
-/* The place of the message with this serial. Unanswered serials are less than given_size apart, so each has an entry of
- * its own. */
-static struct place *place_of_serial(struct worker *w, uint64_t serial)
+static struct given *entry_of_serial(struct worker *w, uint64_t serial)
 {
 	return &w->persistent.given[serial & (w->persistent.given_size - 1)];
+}
+
+/* The place of the message of an unanswered job; from then on the job is answered. tray -1: there is no such job. */
+static struct place take_given(struct worker *w, uint64_t serial)
+{
+	struct given *g = entry_of_serial(w, serial);
+	struct place p = g->place;
+
+	if (p.tray == -1 || g->serial != serial)
+		return (struct place){ -1, -1 };
+	g->place.tray = -1;
+	return p;
 }
 
 static void note_process(struct worker *w)
@@ -88,18 +98,17 @@ static int room_for_jobs(const struct worker *w)
 
 static bool give(struct worker *w, struct place p, int64_t now_ms)
 {
-	struct place *place = place_of_serial(w, w->persistent.next_serial);
+	struct given *g;
 
-	if (place->tray != -1)
-		return false;		/* the job that had this entry before is still unanswered */
+	while ((g = entry_of_serial(w, w->persistent.next_serial))->place.tray != -1)
+		w->persistent.next_serial++;	/* an older job, still unanswered, has this entry */
 	starter_describe(w, p);
 	if (settle_unreadable(w, p) || too_large_escapes(w, p))
 		return true;
 	if (expiry_holds(w, p, now_ms))
 		return !w->expiry.asking;
 	persistent_give(w->persistent.process, w->persistent.next_serial, &w->starter.job, now_ms);
-	*place = p;
-	w->persistent.next_serial++;
+	*g = (struct given){ w->persistent.next_serial++, p };
 	starter_started(w, p);
 	/*
 	 * Most answers are OK, and settling them does not need the parsed message. A window of parsed messages would
@@ -140,11 +149,10 @@ static void recall_unwritten(struct worker *w)
 	if (serial == UINT64_MAX)
 		return;
 	for (w->persistent.next_serial = serial; serial < end; serial++) {
-		struct place *place = place_of_serial(w, serial), p = *place;
+		struct place p = take_given(w, serial);
 
-		place->tray = -1;
 		if (p.tray == -1)
-			continue;	/* answered before the job was written */
+			continue;	/* answered before the job was written, or a serial that was not used */
 		starter_solo_ended(&w->starter);
 		if (tray_item(&w->trays, p)->lost)
 			mover_gone(w, p);
@@ -178,8 +186,9 @@ static void note_progress(struct worker *w)
 {
 	const struct handler_reply *progress = persistent_progress(w->persistent.process);
 
-	if (progress == NULL || w->persistent.next_serial - progress->serial > w->persistent.given_size ||
-	    place_of_serial(w, progress->serial)->tray == -1)
+	const struct given *g = progress == NULL ? NULL : entry_of_serial(w, progress->serial);
+
+	if (g == NULL || g->place.tray == -1 || g->serial != progress->serial)
 		return;
 	w->persistent.progress_serial = progress->serial;
 	slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len,
@@ -188,9 +197,8 @@ static void note_progress(struct worker *w)
 
 static void answered(struct worker *w, const struct handler_reply *r, int64_t now_ms)
 {
-	struct place *place = place_of_serial(w, r->serial), p = *place;
+	struct place p = take_given(w, r->serial);
 
-	place->tray = -1;
 	if (r->serial == w->persistent.progress_serial)
 		forget_progress(w);
 	slot_observe(w->env->slot, r->duration_ms);
@@ -280,13 +288,13 @@ static void settle_end(struct worker *w, const struct persistent_end *e, int64_t
 {
 	verdict_note_end(w, e, now_ms);
 	loader_ended(w, e, now_ms);
-	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size;
-	    serial != w->persistent.next_serial; serial++) {
-		struct place *place = place_of_serial(w, serial), p = *place;
+	for (unsigned i = 0; i < w->persistent.given_size; i++) {	/* almost the order of the jobs */
+		struct given *entry = entry_of_serial(w, w->persistent.next_serial + i);
+		const struct given g = *entry;
 
-		place->tray = -1;
-		if (p.tray != -1)
-			unanswered(w, serial, p, e, now_ms);
+		entry->place.tray = -1;
+		if (g.place.tray != -1)
+			unanswered(w, g.serial, g.place, e, now_ms);
 	}
 	starter_solo_ended(&w->starter);
 }
