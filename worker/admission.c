@@ -108,11 +108,12 @@ int admission_count(const struct worker *w)
 	/* a probe, or a handler that starts up */
 	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);
 	int n = one ? 1 : pacing_size(&w->pacing), waiting, room;
+	bool runs = tray_count(&w->trays, ITEM_RUNNING) > 0;
 
 	if (tray_none_in_flight(&w->trays))
 		return n;
 	waiting = tray_count(&w->trays, ITEM_WAITING);
-	if (n > 1 && waiting < n && !pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us))
+	if (n > 1 && waiting < n && tray_some_empty(&w->trays) && !pacing_is_slow(&w->pacing, runs, w->now_us))
 		return n;
 	room = w->starter.runner->room(w) - waiting;
 	return room < w->pacing.batch ? room : w->pacing.batch;
@@ -128,13 +129,9 @@ static int64_t after_too_few(const struct worker *w)
 	return tray_none_in_flight(&w->trays) ? NO_HOLD : until(w, w->pacing.ahead_at_ms);
 }
 
-static int64_t while_no_tray_is_empty(const struct worker *w)
+static int64_t while_no_tray_takes_more(const struct worker *w)
 {
-	bool full = true;
-
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		full = full && w->trays.tray[i].state != TRAY_EMPTY;
-	return by_event(full);
+	return by_event(!tray_some_empty(&w->trays) && tray_find_open(&w->trays, admission_count(w)) == -1);
 }
 
 /*
@@ -158,7 +155,7 @@ static int64_t while_throttled(const struct worker *w)
 	if (throttle_fetches(w) > 0)
 		return NO_HOLD;
 	if (tray_count(&w->trays, ITEM_WAITING) == 0 && (while_it_has_enough(w) != NO_HOLD ||
-	    after_too_few(w) != NO_HOLD || while_no_tray_is_empty(w) != NO_HOLD ||
+	    after_too_few(w) != NO_HOLD || while_no_tray_takes_more(w) != NO_HOLD ||
 	    admission_may_block(w, admission_count(w))))
 		return NO_HOLD;
 	return throttle_next_ms(w, w->now_us / 1000);
@@ -188,7 +185,7 @@ static const struct {
 	[WORKER_THROTTLED] = { while_throttled, SLOT_WAITING, false },
 	[WORKER_ENOUGH] = { while_it_has_enough, SLOT_SETTLING, false },
 	[WORKER_TOO_FEW] = { after_too_few, SLOT_SETTLING, false },
-	[WORKER_NO_TRAY] = { while_no_tray_is_empty, SLOT_SETTLING, false },
+	[WORKER_NO_TRAY] = { while_no_tray_takes_more, SLOT_SETTLING, false },
 };
 
 _Static_assert(WORKER_HOLDS - WORKER_ADMITTED - 1 <= 17, "a longer walk would stay rolled, and nothing would tell");

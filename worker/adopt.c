@@ -17,6 +17,10 @@
  *	not		it is in the tray	has lost its claim: another owner has the message
  *	it		no record of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
+ * If a fetch went into a tray whose messages ran, it may have brought a message that is equal to one of these, which a
+ * sweeper had taken meanwhile. So the worker believes nothing of such a tray unless Redis says that the lease was there
+ * until now, and so no sweeper took anything.
+ *
  * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the
  * same script, and then the reads, all on one connection. Only this worker writes to trays of the new name, and it
  * starts, moves and deletes nothing before session_adopted(), which follows the last list: so each list still holds
@@ -44,6 +48,7 @@ struct listed {
 	const struct adopted *all;
 	size_t n;
 	bool matched[BATCH_MAX];
+	bool distrusted;		/* any of the entries may have run before */
 };
 
 /* Matches the oldest equal entry that is not matched yet. false: there is none. */
@@ -140,6 +145,21 @@ static bool is_same_server(const struct worker *w)
 	return redis_identity_known(&w->session.server) && redis_identity_same(&w->adoption.server, &w->session.server);
 }
 
+/* The worker's own messages may be gone, and equal ones have come. */
+static bool is_distrusted(const struct worker *w, const struct tray *t)
+{
+	return t->refilled && !w->session.unrobbed;
+}
+
+static void lose_all_claims(struct worker *w, int tray)
+{
+	struct tray *t = &w->trays.tray[tray];
+
+	for (int i = 0; i < t->n; i++)
+		if (t->items[i].state != ITEM_GONE && !t->items[i].lost)
+			claim_lost(w, (struct place){ tray, i });
+}
+
 /*
  * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All
  * others (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have
@@ -158,7 +178,8 @@ static void add_unknown(struct worker *w, int tray, const struct listed *list)
 
 		if (list->matched[i])
 			continue;
-		tray_add(&w->trays, tray, entry->raw, entry->len, added++ < again || !is_same_server(w));
+		tray_add(&w->trays, tray, entry->raw, entry->len,
+		    added++ < again || list->distrusted || !is_same_server(w));
 		fetcher_received(w, tray, entry->len);
 	}
 	if (again > 0)
@@ -172,11 +193,13 @@ static void add_unknown(struct worker *w, int tray, const struct listed *list)
 
 void adopt_tray(struct worker *w, int tray, const struct adopted *all, size_t n)
 {
-	struct listed list = { .all = all, .n = n };
 	struct tray *t = &w->trays.tray[tray];
+	struct listed list = { .all = all, .n = n, .distrusted = is_distrusted(w, t) };
 
 	if (n > BATCH_MAX)
 		unexpected(w, tray);
+	if (list.distrusted)
+		lose_all_claims(w, tray);
 	match_certain(w, tray, &list);
 	match_in_doubt(w, tray, &list);
 	add_unknown(w, tray, &list);

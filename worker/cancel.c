@@ -80,7 +80,7 @@ static void add_executing(struct worker *w, struct place p, const char *field, c
 	struct cancels *c = &w->cancels;
 
 	c->all = alloc_resize(c->all, c->n + 1, sizeof(*c->all));
-	c->all[c->n] = (struct cancel){ .place = p, .serial = w->trays.tray[p.tray].serial, .order = *order };
+	c->all[c->n] = (struct cancel){ .place = p, .serial = tray_item(&w->trays, p)->serial, .order = *order };
 	strlcpy(c->all[c->n++].field, field, sizeof(c->all->field));
 }
 
@@ -92,7 +92,7 @@ static void drop_executing(struct cancels *c, struct cancel *e)
 struct cancel *cancel_of(struct worker *w, struct place p)
 {
 	for (struct cancel *e = w->cancels.all; e < w->cancels.all + w->cancels.n; e++)
-		if (e->place.tray == p.tray && e->place.item == p.item && e->serial == w->trays.tray[p.tray].serial)
+		if (e->serial == tray_item(&w->trays, p)->serial)
 			return e;
 	return NULL;
 }
@@ -211,7 +211,7 @@ static bool is_unfinished(struct worker *w, const struct cancel *e)
 	const struct tray *t = &w->trays.tray[e->place.tray];
 	const struct item *item = &t->items[e->place.item];
 
-	return t->serial == e->serial && e->place.item < t->n && !item->lost &&
+	return e->place.item < t->n && item->serial == e->serial && !item->lost &&
 	    (item->state == ITEM_RUNNING || item->state == ITEM_MOVING);
 }
 

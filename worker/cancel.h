@@ -16,7 +16,7 @@ struct worker;
 struct cancel {
 	char field[ENCODE_SHA1_SIZE];
 	struct place place;			/* of its message, */
-	uint64_t serial;			/* in this filling of its tray */
+	uint64_t serial;			/* and its serial: another message may be there later */
 	struct queue_cancel order;
 	bool settled;				/* its run has ended by this order, and a move is chosen */
 	bool undone;				/* that move did not happen, and another one was chosen */

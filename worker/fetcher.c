@@ -1,7 +1,8 @@
 /*
  * How many messages the worker fetches, into which tray, and how it ends a fetch that blocks; admission.c says when. A
  * fetch blocks only if the worker owns nothing; else it fetches into the next tray while the messages of the last one
- * run. Messages in a tray that may not start now (quiet, paused, a stop) are handed back by starter.c.
+ * run. If messages run in all trays, and the handler takes more, it fetches into one of these. Messages in a tray that
+ * may not start now (quiet, paused, a stop) are handed back by starter.c.
  */
 #include <limits.h>
 #include <poll.h>
@@ -60,7 +61,8 @@ static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 {
 	bool probe = breaker_until_ms(w->env->board) != 0;
 	enum worker_hold hold = admission_judge(w).hold;
-	int n, starts = throttle_fetches(w);	/* 0: it may block without one, and asks when a message has come */
+	/* 0: it may block without one, and asks when a message has come */
+	int starts = throttle_fetches(w), n, tray;
 
 	if (hold == WORKER_THROTTLED && tray_count(&w->trays, ITEM_WAITING) == 0)
 		throttle_ask(w, admission_count(w), true, now_ms);
@@ -74,7 +76,8 @@ static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 		n = starts;
 	if (n > throttle_seats(w))
 		n = throttle_seats(w);
-	send_fetch(w, tray_find_empty(&w->trays), n, now_ms);
+	tray = tray_some_empty(&w->trays) ? tray_find_empty(&w->trays) : tray_find_open(&w->trays, n);
+	send_fetch(w, tray, n, now_ms);
 }
 
 void fetcher_init(struct worker *w)
@@ -147,23 +150,24 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	bool given = throttle_fetches(w) > 0 && throttle_fetches(w) < INT_MAX,
 	    at_once = given || w->now_us - w->fetcher.asked_us < AT_ONCE_US,
 	    waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
-	int asked = t->asked;
+	int asked = t->asked, arrived = t->arrived;
 
-	w->fetcher.busy = at_once && t->n > 0;
-	pacing_full(&w->pacing, t->n == asked && (asked > 1 || at_once || w->pacing.batch > 1));
-	if (t->n < asked && !tray_none_in_flight(&w->trays))
+	w->fetcher.busy = at_once && arrived > 0;
+	pacing_full(&w->pacing, arrived == asked && (asked > 1 || at_once || w->pacing.batch > 1));
+	if (arrived < asked && !tray_none_in_flight(&w->trays))
 		pacing_pause_ahead(&w->pacing, now_ms + AHEAD_MS);
-	if (t->n == 0 && now_ms < w->fetcher.oom_until_ms)
+	if (arrived == 0 && now_ms < w->fetcher.oom_until_ms)
 		pacing_not_before(&w->pacing, now_ms + OOM_LOOK_MS);
-	else if (t->n > 0 && now_ms < w->fetcher.oom_until_ms)
+	else if (arrived > 0 && now_ms < w->fetcher.oom_until_ms)
 		w->fetcher.oom_until_ms = now_ms + 1000;
-	if (t->n > 0 && !w->fetcher.asking_paused && (waited_long || w->fetcher.paused_until_us != 0))
+	if (arrived > 0 && !w->fetcher.asking_paused && (waited_long || w->fetcher.paused_until_us != 0))
 		ask_paused(w, now_ms + REDIS_TIMEOUT_MS);
-	if (t->n > 0) {
+	if (arrived > 0) {
 		w->fetcher.fetched_us = w->now_us;
 		w->fetcher.memory_freed = false;
 	}
 	tray_filled(&w->trays, tray);		/* empties it if nothing came */
+	tray_close(&w->trays, tray);		/* what it had before may have ended meanwhile */
 	if (!at_once && tray_all_empty(&w->trays))
 		free_memory(w);
 }

@@ -81,8 +81,12 @@ void history_done_one(struct worker *w, struct place p, const struct queue_entry
 {
 	struct queue_history *h;
 
-	/* Only the script finds a large message by its place. */
-	if (w->env->conf->done.keep <= 0 && tray_item(&w->trays, p)->note == NULL && entry->at == QUEUE_ANYWHERE) {
+	/*
+	 * Only the script finds a large message by its place, and looks at the lease: in a refilled tray an equal
+	 * message may lie, which is not done.
+	 */
+	if (w->env->conf->done.keep <= 0 && tray_item(&w->trays, p)->note == NULL && entry->at == QUEUE_ANYWHERE &&
+	    !w->trays.tray[p.tray].refilled) {
 		queue_done_one(&w->session.redis, &w->session.owner, p.tray, entry);
 		return;
 	}

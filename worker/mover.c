@@ -164,6 +164,8 @@ static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now
 	struct tray *t = &w->trays.tray[tray];
 	bool one_by_one;
 
+	if (t->refilled)
+		tray_let_done_leave(&w->trays, tray);	/* its DEL may be far away */
 	if (t->count[ITEM_MOVING] == 0)
 		return;
 	one_by_one = holds_large(t);
@@ -414,9 +416,7 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 
 void mover_delete_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
-	int tray = of.tray;
-	struct tray *t = &w->trays.tray[tray];
-	int n = t->count[ITEM_DONE];
+	int tray = of.tray, n = w->trays.tray[tray].count[ITEM_DONE];
 
 	if (reply->type != REDIS_INTEGER) {
 		tray_delete_refused(&w->trays, tray, true);

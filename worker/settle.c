@@ -77,14 +77,10 @@ void settle_relieve(struct worker *w, struct place but)
 
 		if (t->state != TRAY_FILLED || t->count[ITEM_DONE] + t->count[ITEM_WAITING] == 0)
 			continue;
-		for (int i = 0; i < t->n; i++) {
-			struct place p = { tray, i };
-
-			if (t->items[i].state == ITEM_DONE)
-				tray_move(&w->trays, p, MOVE_DONE);
-			else if (t->items[i].state == ITEM_WAITING && !(tray == but.tray && i == but.item))
-				settle_hand_back(w, p, SETTLE_AS_IT_WAS);
-		}
+		tray_let_done_leave(&w->trays, tray);
+		for (int i = 0; i < t->n; i++)
+			if (t->items[i].state == ITEM_WAITING && !(tray == but.tray && i == but.item))
+				settle_hand_back(w, (struct place){ tray, i }, SETTLE_AS_IT_WAS);
 	}
 }
 

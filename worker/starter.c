@@ -134,7 +134,7 @@ static void await_trial(struct worker *w, struct place p)
 struct place starter_next(struct worker *w)
 {
 	const struct place none = { -1, -1 };
-	struct place p = tray_next(&w->trays);
+	struct place p = tray_find_next(&w->trays);
 
 	if (p.tray == -1 || w->starter.solo_running || throttle_starts(w) <= 0)
 		return none;
@@ -222,7 +222,7 @@ static bool handler_lets_start(struct worker *w)
 
 	if (!w->env->conf->ready || w->starter.runner->ready(w))
 		return true;
-	p = tray_next(&w->trays);
+	p = tray_find_next(&w->trays);
 	return p.tray != -1 && tray_item(&w->trays, p)->fresh;
 }
 
@@ -252,7 +252,7 @@ void starter_tick(struct worker *w, int64_t now_ms)
 		w->starter.runner->start(w, now_ms);
 	}
 	if (waiting > 1 && throttle_keeps_one(w) && is_relievable(w))
-		settle_relieve(w, tray_next(&w->trays));	/* other workers may have a seat sooner */
+		settle_relieve(w, tray_find_next(&w->trays));	/* other workers may have a seat sooner */
 	if (pacing_is_slow(&w->pacing, tray_count(&w->trays, ITEM_RUNNING) > 0, w->now_us) && is_relievable(w))
 		relieve_slow(w, now_ms);
 }

@@ -29,13 +29,14 @@ void tray_init(struct trays *ts, const struct queue_keys *keys)
 
 /* ---- states ---- */
 
-/* FILLED -> EMPTY: all its messages left it one by one. DELETING -> FILLED: its list was read after a doubt. */
+/* FILLED -> EMPTY: all its messages left it one by one. -> FETCHING: it takes more. DELETING -> FILLED: its list was
+ * read after a doubt. */
 static void change_tray(struct tray *t, enum tray_state to)
 {
 	static const unsigned legal[TRAY_STATES] = {
 		[TRAY_EMPTY] = TO(TRAY_FETCHING) | TO(TRAY_FILLED),
 		[TRAY_FETCHING] = TO(TRAY_FILLED),
-		[TRAY_FILLED] = TO(TRAY_DELETING) | TO(TRAY_EMPTY),
+		[TRAY_FILLED] = TO(TRAY_DELETING) | TO(TRAY_EMPTY) | TO(TRAY_FETCHING),
 		[TRAY_DELETING] = TO(TRAY_EMPTY) | TO(TRAY_FILLED),
 	};
 
@@ -43,8 +44,7 @@ static void change_tray(struct tray *t, enum tray_state to)
 	t->state = to;
 }
 
-/* Keeps the counts. WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was
- * chosen. */
+/* WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was chosen. */
 static void change_item(struct tray *t, struct item *item, enum item_state to)
 {
 	static const unsigned legal[ITEM_STATES] = {
@@ -112,88 +112,6 @@ static void read_wrapper(struct trays *ts, struct tray *t, struct item *item)
 
 /* ---- adding ---- */
 
-/* A handler reads its message from these bytes until it ends (common/handler/handler.h). So they must not move: keep
- * them, and let a copy grow. */
-static void keep_for_running(struct tray *t, size_t more)
-{
-	struct buffer copy = {0};
-
-	if (t->count[ITEM_RUNNING] == 0 || t->bytes.cap - t->bytes.len >= more)
-		return;
-	buffer_append(&copy, t->bytes.data, t->bytes.len);
-	t->outgrown = alloc_resize(t->outgrown, t->noutgrown + 1, sizeof(*t->outgrown));
-	t->outgrown[t->noutgrown++] = t->bytes;
-	t->bytes = copy;
-}
-
-static struct item *append_item(struct tray *t, size_t len, bool again)
-{
-	struct item *item;
-
-	if (t->n == t->cap) {
-		t->cap = t->cap == 0 ? 4 : t->cap * 2;
-		t->items = alloc_resize(t->items, (size_t)t->cap, sizeof(*t->items));
-	}
-	item = &t->items[t->n++];
-	*item = (struct item){ .at = t->bytes.len, .len = len, .state = ITEM_WAITING, .again = again };
-	t->count[ITEM_WAITING]++;
-	return item;
-}
-
-void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again)
-{
-	struct tray *t = &ts->tray[tray];
-	struct item *item = append_item(t, len, again);
-
-	keep_for_running(t, len + 1);
-	/* Adds a NUL behind the message, for functions that read text. */
-	buffer_append(&t->bytes, raw, len);
-	buffer_append(&t->bytes, "", 1);
-	read_wrapper(ts, t, item);
-}
-
-void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply)
-{
-	struct tray *t = &ts->tray[tray];
-	struct item *item;
-
-	if (reply->len <= COPIED_MAX) {
-		tray_add(ts, tray, reply->str, reply->len, false);
-		return;
-	}
-	item = append_item(t, reply->len, false);
-	item->kept_raw = reply->str;
-	item->kept = redis_keep(r);
-	read_wrapper(ts, t, item);
-}
-
-/* ---- a tray ---- */
-
-void tray_ask(struct trays *ts, int tray, int n)
-{
-	struct tray *t = &ts->tray[tray];
-
-	change_tray(t, TRAY_FETCHING);
-	t->asked = n;
-}
-
-bool tray_answered(struct trays *ts, int tray)
-{
-	struct tray *t = &ts->tray[tray];
-
-	assert(t->state == TRAY_FETCHING && t->answered < t->asked);
-	return ++t->answered == t->asked;
-}
-
-static void free_outgrown(struct tray *t)
-{
-	for (size_t i = 0; i < t->noutgrown; i++)
-		buffer_free(&t->outgrown[i]);
-	free(t->outgrown);
-	t->outgrown = NULL;
-	t->noutgrown = 0;
-}
-
 static void mark_refused(struct trays *ts, bool *mark, bool refused)
 {
 	ts->refusals += refused - *mark;
@@ -215,6 +133,111 @@ static void free_item(struct trays *ts, struct item *item)
 	free(item->outcome);
 }
 
+/* A handler reads its message from these bytes until it ends (common/handler/handler.h). So they must not move: keep
+ * them, and let a copy grow. */
+static void keep_for_running(struct tray *t, size_t more)
+{
+	struct buffer copy = {0};
+
+	if (t->count[ITEM_RUNNING] == 0 || t->bytes.cap - t->bytes.len >= more)
+		return;
+	buffer_append(&copy, t->bytes.data, t->bytes.len);
+	t->outgrown = alloc_resize(t->outgrown, t->noutgrown + 1, sizeof(*t->outgrown));
+	t->outgrown[t->noutgrown++] = t->bytes;
+	t->bytes = copy;
+}
+
+static struct item *append_item(struct tray *t)
+{
+	if (t->n == t->cap) {
+		t->cap = t->cap == 0 ? 4 : t->cap * 2;
+		t->items = alloc_resize(t->items, (size_t)t->cap, sizeof(*t->items));
+	}
+	return &t->items[t->n++];
+}
+
+/* A tray that takes one fetch after the other, and is never empty, must not grow with each message. */
+static struct item *reuse_gone_item(struct trays *ts, struct tray *t)
+{
+	struct item *item = t->items;
+
+	while (item->state != ITEM_GONE)
+		item++;			/* the count says that there is one */
+	free_item(ts, item);
+	t->count[ITEM_GONE]--;
+	t->mixed = true;
+	if (item - t->items < t->next)
+		t->next = (int)(item - t->items);
+	return item;
+}
+
+static struct item *new_item(struct trays *ts, struct tray *t, size_t len, bool again)
+{
+	struct item *item = t->refilled && t->count[ITEM_GONE] > 0 ? reuse_gone_item(ts, t) : append_item(t);
+
+	*item = (struct item){ .at = t->bytes.len, .len = len, .state = ITEM_WAITING, .again = again,
+		.serial = ++ts->messages };
+	t->count[ITEM_WAITING]++;
+	return item;
+}
+
+void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again)
+{
+	struct tray *t = &ts->tray[tray];
+	struct item *item = new_item(ts, t, len, again);
+
+	keep_for_running(t, len + 1);
+	/* Adds a NUL behind the message, for functions that read text. */
+	buffer_append(&t->bytes, raw, len);
+	buffer_append(&t->bytes, "", 1);
+	read_wrapper(ts, t, item);
+}
+
+void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply)
+{
+	struct tray *t = &ts->tray[tray];
+	struct item *item;
+
+	t->arrived++;
+	/* bytes would grow with each message while the tray is never empty */
+	if (reply->len <= COPIED_MAX && !t->refilled) {
+		tray_add(ts, tray, reply->str, reply->len, false);
+		return;
+	}
+	item = new_item(ts, t, reply->len, false);
+	item->kept_raw = reply->str;
+	item->kept = redis_keep(r);
+	read_wrapper(ts, t, item);
+}
+
+/* ---- a tray ---- */
+
+void tray_ask(struct trays *ts, int tray, int n)
+{
+	struct tray *t = &ts->tray[tray];
+
+	t->refilled = t->state == TRAY_FILLED;
+	change_tray(t, TRAY_FETCHING);
+	t->asked = n;
+}
+
+bool tray_answered(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	assert(t->state == TRAY_FETCHING && t->answered < t->asked);
+	return ++t->answered == t->asked;
+}
+
+static void free_outgrown(struct tray *t)
+{
+	for (size_t i = 0; i < t->noutgrown; i++)
+		buffer_free(&t->outgrown[i]);
+	free(t->outgrown);
+	t->outgrown = NULL;
+	t->noutgrown = 0;
+}
+
 /* Resets all but the state. */
 static void clear_tray(struct trays *ts, struct tray *t)
 {
@@ -223,9 +246,9 @@ static void clear_tray(struct trays *ts, struct tray *t)
 	free_outgrown(t);
 	mark_refused(ts, &t->refused, false);
 	t->notes = NOTES_KNOWN;
-	t->n = t->next = t->solos = t->asked = t->answered = 0;
+	t->n = t->next = t->solos = t->asked = t->answered = t->arrived = 0;
 	memset(t->count, 0, sizeof(t->count));
-	t->sent = t->mixed = t->doubtful = false;
+	t->sent = t->mixed = t->doubtful = t->refilled = false;
 	if (t->bytes.cap > KEPT_MAX)
 		buffer_free(&t->bytes);
 	buffer_clear(&t->bytes);
@@ -242,9 +265,10 @@ void tray_filled(struct trays *ts, int tray)
 	struct tray *t = &ts->tray[tray];
 
 	change_tray(t, TRAY_FILLED);
-	t->asked = t->answered = 0;
+	t->asked = t->answered = t->arrived = 0;
 	t->notes = ts->keys->shared || t->doubtful ? NOTES_WANTED : NOTES_KNOWN;
-	t->serial = ++ts->fillings;
+	if (!t->refilled)
+		t->serial = ++ts->fillings;
 	if (t->count[ITEM_GONE] == t->n)
 		tray_empty(ts, tray);
 }
@@ -261,6 +285,15 @@ void tray_close(struct trays *ts, int tray)
 		change_tray(t, TRAY_DELETING);
 		t->sent = false;
 	}
+}
+
+void tray_let_done_leave(struct trays *ts, int tray)
+{
+	const struct tray *t = &ts->tray[tray];
+
+	for (int i = 0; i < t->n && t->count[ITEM_DONE] > 0; i++)
+		if (t->items[i].state == ITEM_DONE)
+			tray_move(ts, (struct place){ tray, i }, MOVE_DONE);
 }
 
 void tray_reopen(struct trays *ts, int tray)
@@ -394,39 +427,6 @@ struct outcome *tray_outcome(struct trays *ts, struct place p)
 	if (item->outcome == NULL)
 		item->outcome = alloc_zero(1, sizeof(*item->outcome));
 	return item->outcome;
-}
-
-/* ---- looking ---- */
-
-struct place tray_next(struct trays *ts)
-{
-	struct tray *oldest = NULL;
-
-	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		struct tray *t = &ts->tray[i];
-
-		if (t->state == TRAY_FILLED && t->count[ITEM_WAITING] > 0 &&
-		    (oldest == NULL || t->serial < oldest->serial))
-			oldest = t;
-	}
-	if (oldest == NULL || oldest->notes != NOTES_KNOWN)
-		return (struct place){ -1, -1 };
-	while (oldest->items[oldest->next].state != ITEM_WAITING)
-		oldest->next++;		/* the count says that there is a WAITING item */
-	return (struct place){ (int)(oldest - ts->tray), oldest->next };
-}
-
-int tray_find_empty(struct trays *ts)
-{
-	for (int n = 0; n < QUEUE_TRAYS; n++) {
-		int i = (ts->next + n) % QUEUE_TRAYS;
-
-		if (ts->tray[i].state == TRAY_EMPTY) {
-			ts->next = (i + 1) % QUEUE_TRAYS;
-			return i;
-		}
-	}
-	return -1;
 }
 
 /* ---- memory ---- */

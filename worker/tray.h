@@ -19,6 +19,7 @@ struct outcome;
  *
  * Life of a tray, and of each message in it:
  *	EMPTY -asked-> FETCHING -all answered-> FILLED -all done or gone-> DELETING -answered-> EMPTY
+ *			└<-------asked for more------┘
  *	WAITING -start-> RUNNING -success-> DONE (goes with its tray)
  *	   └─hand back─┐    └─failure─> MOVING -answered-> GONE
  *	               └───────────────^
@@ -45,6 +46,7 @@ struct item {
 	bool again;			/* the message reappeared in its tray (adopt.c), so it may have run before */
 	/* RUNNING: another process took the message; its end changes nothing in Redis */
 	bool lost;
+	uint64_t serial;		/* no other message of this worker has it */
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
 	bool sent;			/* MOVING: the move is unanswered; after a lost connection, in doubt */
@@ -69,6 +71,9 @@ struct tray {
 	int solos;			/* WAITING items that must run alone */
 	/* FETCHING: messages requested, and answers so far; answered < asked. In other states 0 */
 	int asked, answered;
+	int arrived;			/* FETCHING: of the answers, those that were a message */
+	/* more was fetched into it while its messages ran: each leaves when it is done, and another takes its item */
+	bool refilled;
 	bool sent, refused;		/* DELETING: as for an item */
 	bool mixed;			/* the items are in another order than the list, since some reappeared */
 	/* no message of the tray starts before its notes are known */
@@ -87,6 +92,7 @@ struct trays {
 	struct tray tray[QUEUE_TRAYS];
 	int next;			/* trays are used in rotation */
 	uint64_t fillings;		/* number of fillings so far, which is the serial of the last one */
+	uint64_t messages;		/* number of messages so far, which is the serial of the last one */
 	int refusals;			/* items and trays marked as refused; never negative */
 	struct parsed_pool pool;
 };
@@ -111,9 +117,6 @@ static inline const char *tray_raw(const struct tray *t, const struct item *item
  */
 struct message *tray_message(struct trays *ts, struct place p);
 void tray_forget_message(struct trays *ts, struct place p);	/* tray_message() parses it again */
-/* the oldest WAITING message; tray -1: none, or its notes are not known */
-struct place tray_next(struct trays *ts);
-int tray_find_empty(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
 
 static inline int tray_count(const struct trays *ts, enum item_state state)
 {
@@ -129,6 +132,14 @@ static inline bool tray_fetching(const struct trays *ts)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		if (ts->tray[i].state == TRAY_FETCHING)
+			return true;
+	return false;
+}
+
+static inline bool tray_some_empty(const struct trays *ts)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (ts->tray[i].state == TRAY_EMPTY)
 			return true;
 	return false;
 }
@@ -156,13 +167,15 @@ static inline bool tray_hold_nothing(const struct trays *ts)
 }
 
 /* ---- a tray ---- */
-void tray_ask(struct trays *ts, int tray, int n);		/* EMPTY: n messages were requested */
+void tray_ask(struct trays *ts, int tray, int n);		/* EMPTY or open: n messages were requested */
 /* FETCHING: one more answer arrived. true: it was the last */
 bool tray_answered(struct trays *ts, int tray);
 /* no more answers come: FILLED, or EMPTY if no message arrived */
 void tray_filled(struct trays *ts, int tray);
 /* FILLED: becomes DELETING, or EMPTY, if no message of it waits, runs or moves */
 void tray_close(struct trays *ts, int tray);
+/* Those that are done get a move each, instead of one DEL when all are done. */
+void tray_let_done_leave(struct trays *ts, int tray);
 void tray_reopen(struct trays *ts, int tray);			/* a DELETING one, after its list was read: FILLED */
 /* DELETING: the acknowledgement is under way; false: it must be sent again */
 void tray_delete_sent(struct trays *ts, int tray, bool sent);

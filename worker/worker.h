@@ -27,6 +27,7 @@
 #include "worker/throttle.h"
 #include "worker/too_large.h"
 #include "worker/tray.h"
+#include "worker/tray_find.h"
 #include "worker/undeliverable.h"
 
 /*

@@ -28,8 +28,8 @@ void queue_history_forget(struct queue_history *h, const struct message *m);
 /*
  * As queue_done(); or, for `one` only, as queue_done_one(). h may be empty. Redis acknowledges a whole tray only if the
  * lease has counted o->moved[tray] moves, too: after Redis returned to an earlier state the tray may hold messages that
- * are not done. -> INTEGER as theirs; 2: done, but the history could not be written; -1: the counts differ, and nothing
- * was done
+ * are not done. It acknowledges `one` only while the lease is there. -> INTEGER as theirs; 2: done, but the history
+ * could not be written; QUEUE_CANNOT_TELL: nothing was done
  */
 void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
     const struct queue_history *h, int64_t keep, const char *node);

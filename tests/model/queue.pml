@@ -14,6 +14,7 @@ typedef bounds {
 	unsigned batch : 2;	/* and at most */
 	unsigned messages : 2;
 	unsigned window : 2;	/* of handlers */
+	unsigned open : 1;	/* a tray whose messages run takes more of them */
 	unsigned kills : 1;	/* fence = "kill" */
 	unsigned workers : 2;	/* 1: the other one does nothing */
 	unsigned victims : 2;	/* how many workers may be struck */
@@ -34,6 +35,7 @@ bounds bound;
 #define EAGER bound.eager
 #define POOL bound.pool
 #define OTHERS bound.others
+#define OPEN bound.open
 #define KILLS bound.kills
 #define OUTAGES bound.outages
 #define POISON bound.poison
@@ -64,6 +66,9 @@ bounds bound;
 #define TRIALS_TOGETHER 22
 #define DELETES_BY_BELIEF 23
 #define COUNTS_NOTHING 24
+#define CLOSES_WHILE_FETCHING 25
+#define TRUSTS_ITS_ITEMS 26
+#define ACKNOWLEDGES_ANY 27
 
 /* How often each may happen still. */
 typedef faults {
@@ -280,6 +285,7 @@ init {
 			now.bound.least = of_environment("least", 1);
 			now.bound.batch = of_environment("batch", 2);
 			now.bound.window = of_environment("window", 1);
+			now.bound.open = of_environment("open", 0);
 			now.bound.kills = of_environment("kills", 0);
 			now.bound.workers = of_environment("workers", WORKERS);
 			now.bound.messages = of_environment("messages", MESSAGES);
@@ -328,7 +334,7 @@ init {
 		for (x : 0 .. WORKERS - 1) {
 			inc[x].used = 1; inc[x].lease = 1; inc[x].registered = 1;
 			wk[x].up = 1; wk[x].named = 1; wk[x].previous = NOBODY;
-			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1; wk[x].asks = POOL
+			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1; wk[x].asks = POOL; wk[x].unrobbed = OPEN
 		}
 		if
 		:: POOL -> pushes = 0

@@ -279,7 +279,7 @@ inline end_message(which, where)
 
 inline acknowledge(which)
 {
-	must(msg[which].succeeded, acknowledged_not_done);
+	must(msg[which].succeeded || (returned && DID(which, msg[which].says)), acknowledged_not_done);
 	end_message(which, DONE)
 }
 
@@ -338,7 +338,7 @@ inline rename(from, to)
 	fi
 }
 
-/* renew.lua; res: 0: this name is used up. */
+/* renew.lua, whose answers are one less; res: 0: this name is used up. */
 inline renew(new, old)
 {
 	if
@@ -348,7 +348,7 @@ inline renew(new, old)
 		inc[new].died = 0;
 		inc[new].lease = 1;
 		inc[new].moved[0] = 0; inc[new].moved[1] = 0; inc[new].moved[2] = 0;
-		res = 1;
+		res = 1;	/* 2: the old name had its lease until now, and no rescue had begun */
 		if
 		:: (old) != NOBODY ->
 			n = MUTANT(TAKES_FROM_RESCUE) || inc[old].size == 0;
@@ -358,6 +358,7 @@ inline renew(new, old)
 				:: else -> rename(TRAY(old, z), TRAY(new, z))
 				fi
 			}
+			res = 1 + (n && inc[old].lease);
 			inc[old].lease = 0;
 			inc[old].died = inc[old].registered
 		:: else
@@ -385,7 +386,7 @@ inline push_escape()
 	}
 }
 
-#define COUNTED_ELSE 7	/* an answer to C_DEL: nothing was deleted */
+#define COUNTED_ELSE 7	/* an answer to C_DEL, and to C_LREM: nothing was deleted */
 
 /* A command of i; got: what a FETCH brings. res: the answer. */
 inline perform(i, command, bytes, old, got)
@@ -410,6 +411,7 @@ inline perform(i, command, bytes, old, got)
 	:: OP(command) == C_PUSH_ESCAPE -> push_escape()
 	:: OP(command) == C_STOPPING -> inc[i].stopping = inc[i].registered && !inc[i].died
 	:: OP(command) == C_TRIAL -> inc[i].tried = (inc[i].registered && !inc[i].died -> 1 + (bytes) : 0)
+	:: OP(command) == C_LREM && OPEN && !inc[i].lease && !MUTANT(ACKNOWLEDGES_ANY) -> res = COUNTED_ELSE	/* done.lua */
 	:: else ->
 		move_one(TRAY(i, TRAY_OF(command)), OP(command), bytes);
 		if

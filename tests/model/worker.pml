@@ -30,6 +30,7 @@ typedef tray {
 	unsigned state : 2;
 	unsigned asked : 2;	/* FETCHING: answers to come */
 	unsigned sent : 1;	/* DELETING */
+	unsigned more : 1;	/* refilled: it took more while its messages ran */
 	unsigned serial : 2;	/* 1: the oldest */
 	byte moved		/* how many left it alive, by the answers */
 };
@@ -39,6 +40,7 @@ typedef worker {
 	unsigned confirmed : 1;
 	unsigned previous : 3;	/* the last confirmed name, until that is; NOBODY: none */
 	unsigned registered : 1;	/* its renewal was answered on this connection, and its trays read */
+	unsigned unrobbed : 1;	/* nothing can have been taken since it read its trays last */
 	unsigned renewing : 2;	/* 1: sent, 2: answered, and the trays are to be read */
 	unsigned fresh : 1;	/* by its own clock the lease cannot have run out */
 	unsigned asking : 1;	/* a PEXPIRE was sent in time, and is not answered */
@@ -76,7 +78,7 @@ inline add(w, k, which)
 {
 	a = (it[I(k, 0)].state == GONE -> I(k, 0) : I(k, 1));
 	if	/* a lost one makes room: the end of its handler changes nothing */
-	:: it[a].state != GONE && returned ->
+	:: it[a].state != GONE && (returned || OPEN) ->
 		a = (it[I(k, 0)].lost -> I(k, 0) : I(k, 1));
 		assert(it[a].lost);
 		if
@@ -96,7 +98,7 @@ inline fill(k)
 {
 	tr[k].state = FILLED;
 	tr[k].asked = 0;
-	tr[k].serial = 1 + (tr[0].serial > 0) + (tr[1].serial > 0) + (tr[2].serial > 0)
+	tr[k].serial = (tr[k].serial > 0 -> tr[k].serial : 1 + (tr[0].serial > 0) + (tr[1].serial > 0) + (tr[2].serial > 0))
 }
 
 inline empty_tray(k)
@@ -109,14 +111,14 @@ inline empty_tray(k)
 		:: else
 		fi
 	}
-	tr[k].state = EMPTY; tr[k].sent = 0; tr[k].asked = 0; tr[k].serial = 0
+	tr[k].state = EMPTY; tr[k].sent = 0; tr[k].asked = 0; tr[k].serial = 0; tr[k].more = 0
 }
 
 /* mover_close_tray() */
 inline close(k)
 {
 	if
-	:: tr[k].state != FILLED || IN_TRAY(k, WAITING) || IN_TRAY(k, RUNNING) || IN_TRAY(k, MOVING)
+	:: (tr[k].state != FILLED && !(MUTANT(CLOSES_WHILE_FETCHING) && tr[k].more)) || IN_TRAY(k, WAITING) || IN_TRAY(k, RUNNING) || IN_TRAY(k, MOVING)
 	:: else ->
 		if
 		:: IN_TRAY(k, SUCCEEDED) -> tr[k].state = DELETING; tr[k].sent = 0
@@ -188,11 +190,31 @@ inline send_move(w, k, j)
 	fi
 }
 
+inline choose(w, which, how)
+{
+	it[which].state = MOVING;
+	it[which].move = how;
+	it[which].sent = 0;
+	it[which].nonce = ((how) == C_RETRY -> 1 + it[which].id + 3 * (w) : 0)
+}
+
+/* tray_let_done_leave() */
+inline let_done_leave(w)
+{
+	for (a : 0 .. 5) {
+		if
+		:: it[a].state == SUCCEEDED && tr[a / 2].more && tr[a / 2].state == FILLED -> choose(w, a, C_LREM)
+		:: else
+		fi
+	}
+}
+
 /* mover_tick(): in each tray the newest first. */
 inline send_moves(w)
 {
 	if
 	:: wk[w].registered && !wk[w].refused ->
+		let_done_leave(w);
 		for (k1 : 0 .. 2) {
 			send_move(w, k1, 1);
 			send_move(w, k1, 0)
@@ -207,14 +229,6 @@ inline send_moves(w)
 	fi
 }
 
-inline choose(w, which, how)
-{
-	it[which].state = MOVING;
-	it[which].move = how;
-	it[which].sent = 0;
-	it[which].nonce = ((how) == C_RETRY -> 1 + it[which].id + 3 * (w) : 0)
-}
-
 /* settle_relieve() */
 inline relieve(w, but)
 {
@@ -222,7 +236,7 @@ inline relieve(w, but)
 		for (a : I(k1, 0) .. I(k1, 1)) {
 			if
 			:: tr[k1].state == FILLED && it[a].state == SUCCEEDED -> choose(w, a, C_LREM)
-			:: tr[k1].state == FILLED && it[a].state == WAITING && a != (but) -> choose(w, a, C_BACK)
+			:: tr[k1].state == FILLED && it[a].state == WAITING && a != (but) -> choose(w, a, (it[a].again -> C_BACK_REDELIVERED : C_BACK))
 			:: else
 			fi
 		}
@@ -334,6 +348,10 @@ inline turn(w)
 
 #define MAY_ASK(w) (w < bound.workers && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && TRAYS(EMPTY) > 0 && \
 	!SOLO_IS(WAITING) && !SOLO_IS(RUNNING) && ITEMS(WAITING) < BATCH)
+/* The worker does so only while no tray is empty: what may happen then, happens here at any time. */
+#define OPEN_TRAY(k) (tr[k].state == FILLED && IN_TRAY(k, RUNNING) && IN_TRAY(k, GONE))
+#define MAY_ASK_FOR_MORE(w) (OPEN && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && \
+	(OPEN_TRAY(0) || OPEN_TRAY(1) || OPEN_TRAY(2)) && !SOLO_IS(RUNNING) && ITEMS(WAITING) == 0 && ITEMS(RUNNING) < WINDOW)
 /* In pool, what it does next is to take something. */
 #define TAKES_NEXT(w) (wire[w]?[8, 0] || wire[w]?[10, 0] || wire[w]?[12, 0])	/* COMMAND(C_FETCH, 0 .. 2, 0) */
 
@@ -463,7 +481,7 @@ inline renewed(w)
 	wk[w].confirmed = 1;
 	wk[w].previous = NOBODY;
 	if
-	:: res -> wk[w].fresh = 1; wk[w].renewing = 2
+	:: res -> wk[w].fresh = 1; wk[w].renewing = 2; wk[w].unrobbed = wk[w].unrobbed && res == 2
 	:: else -> let_go(w, 0)		/* another name, on another connection */
 	fi;
 	tidy()
@@ -565,12 +583,14 @@ inline match_doubtful(w, k)
 	fi
 }
 
+#define DISTRUSTED(w, k) (tr[k].more && !wk[w].unrobbed && !MUTANT(TRUSTS_ITS_ITEMS))
+
 inline add_unknown(w, k)
 {
 	for (m : 0 .. MESSAGES - 1) {
 		if
 		:: AT(m, TRAY(w, k)) && !taken[m] ->
-			must(returned || tr[k].state == FETCHING || tr[k].state == EMPTY, somebody_else_wrote);
+			must(returned || tr[k].state == FETCHING || tr[k].state == EMPTY || DISTRUSTED(w, k), somebody_else_wrote);
 			add(w, k, m);
 			it[a].again = (tr[k].state != FETCHING || n == 0);
 			n = n - (n > 0)
@@ -579,9 +599,27 @@ inline add_unknown(w, k)
 	}
 }
 
+/* What runs goes on, and its end changes nothing. */
+inline lose_all_claims(w, k)
+{
+	for (b : I(k, 0) .. I(k, 1)) {
+		if
+		:: it[b].state == RUNNING -> it[b].lost = 1
+		:: it[b].state != RUNNING && it[b].state != GONE -> clear(b)
+		:: else
+		fi
+	}
+}
+
 inline adopt_filled(w, k)
 {
 	taken[0] = 0; taken[1] = 0; taken[2] = 0;
+	n = tr[k].asked;
+	if
+	:: DISTRUSTED(w, k) -> lose_all_claims(w, k); n = 0
+	:: else
+	fi;
+	tr[k].asked = n;
 	if
 	:: MUTANT(DOUBTFUL_FIRST) -> match_doubtful(w, k); match_certain(w, k)
 	:: else -> match_certain(w, k); match_doubtful(w, k)
@@ -622,6 +660,7 @@ inline adopt(w)
 	}
 	wk[w].renewing = 0;
 	wk[w].registered = 1;
+	wk[w].unrobbed = OPEN;
 	wk[w].robbed = (wk[w].robbed == 2)
 }
 
@@ -667,7 +706,7 @@ inline end_worker(w, why, so_many)
 	:: wk[w].named && !UNKNOWN(w) -> put_name_away(w); inc[y].dead = why
 	:: else
 	fi;
-	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].noted = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].holds = 0;
+	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].noted = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].unrobbed = 0; wk[w].holds = 0;
 	for (k1 : 0 .. 2) {
 		for (a : I(k1, 0) .. I(k1, 1)) {
 			if
@@ -756,7 +795,8 @@ inline answer(w, command, got)
 		:: else
 		fi
 	:: OP(command) == C_TRIAL -> wk[w].tried = (wk[w].tried == 1 -> 2 : wk[w].tried)
-	:: IS_MOVE(command) ->
+	:: IS_MOVE(command) && res == COUNTED_ELSE -> it[I(TRAY_OF(command), ITEM_OF(command))].sent = 0; renew_name(w)
+	:: IS_MOVE(command) && res != COUNTED_ELSE ->
 		clear(I(TRAY_OF(command), ITEM_OF(command)));
 		tr[TRAY_OF(command)].moved = tr[TRAY_OF(command)].moved + (COUNTS && res && OP(command) >= C_RETRY);
 		close(TRAY_OF(command));

@@ -84,6 +84,14 @@ end:	do
 			note_busy(w);
 			way = 0
 		} }
+	:: d_step { OUR_TURN(w) && MAY_ASK_FOR_MORE(w) && SOME_AT(INGRESS) && !SETTLES_DOWN(w) ->
+		e = (OPEN_TRAY(0) -> 0 : (OPEN_TRAY(1) -> 1 : 2));
+		printf("-- worker %d: asks for one more into tray %d\n", w, e);
+		tr[e].state = FETCHING;
+		tr[e].asked = 1;
+		tr[e].more = 1;
+		send(w, C_FETCH, e, 0, 0);
+		note_busy(w) }
 	:: atomic { OUR_TURN(w) && !POOL && MAY_FETCH(w) && SETTLES_DOWN(w) && TRAYS(EMPTY) == 3 && len(wire[w]) == 0 ->
 		if
 		:: MAY_GET(0) -> got = 0

@@ -226,6 +226,7 @@ TEST(what_is_over_is_forgotten, setup)
 {
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		setup(NULL);
+		REDIS(&server, "HSET %s %s 0", owner.lease, TRAY);
 		REDIS(&server, "HSET " NOTES " %s crashes=1", note.field);
 		put(ends[i].from);
 		assert_int_equal(run(&ends[i]).integer, 1);
@@ -240,6 +241,7 @@ TEST(what_was_another_s_is_not_forgotten, setup)
 {
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		setup(NULL);
+		REDIS(&server, "HSET %s %s 0", owner.lease, TRAY);
 		REDIS(&server, "HSET " NOTES " %s crashes=1", note.field);
 		assert_int_equal(run(&ends[i]).integer, 0);
 		assert_note("crashes=1");

@@ -48,7 +48,7 @@ TEST(a_new_incarnation_takes_the_trays_over, moves_setup)
 	REDIS(&server, "RPUSH %s a", owner.trays[0]);
 	REDIS(&server, "RPUSH %s c", owner.trays[2]);
 	renew(&next, &owner);
-	assert_int_equal(private_redis_answer(&server).integer, 2);
+	assert_int_equal(private_redis_answer(&server).integer, 1);	/* nobody has taken anything */
 	moves_assert_holds("renew", next.trays[0], "a", 1);
 	moves_assert_holds("renew", next.trays[2], "c", 1);
 	assert_int_equal(REDIS_INT(&server, "EXISTS %s %s %s", owner.trays[0], owner.trays[2], owner.lease), 0);
@@ -77,6 +77,18 @@ TEST(a_late_arrival_does_not_hide_what_was_taken_over, moves_setup)
 	assert_int_equal(REDIS_INT(&server, "EXISTS %s", next.trays[1]), 0);	/* the worker may have begun to fill it */
 	moves_assert_holds("renew", owner.trays[0], "late", 4);	/* for the watch of the dead */
 	moves_assert_holds("renew", owner.trays[1], "late", 4);
+}
+
+/* Its trays may hold anything by now. */
+TEST(trays_of_a_lease_that_ran_out_are_taken_over_without_a_promise, moves_setup)
+{
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	REDIS(&server, "RPUSH %s a", owner.trays[1]);
+	REDIS(&server, "DEL %s", owner.lease);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	moves_assert_holds("renew", next.trays[1], "a", 1);
 }
 
 /* While nobody renewed it, another host may have begun to rescue what it holds. */

@@ -18,29 +18,36 @@ static const struct {
 	const char *before, *there, *after;
 	enum tray_state then;
 	uint64_t lost;
+	bool refilled, robbed;		/* robbed: a sweeper may have taken messages meanwhile */
 } cases[] = {
-	{ "nothing happened", TRAY_FILLED, false, 0, "adbrcw", "abc", "adbrcw", TRAY_FILLED, 0 },
-	{ "another took all", TRAY_FILLED, false, 0, "adbrcw", "", "agblcg", TRAY_FILLED, 3 },
-	{ "a move worked", TRAY_FILLED, false, 0, "ambr", "b", "agbr", TRAY_FILLED, 0 },
-	{ "a move did not", TRAY_FILLED, false, 0, "ambr", "ab", "aubr", TRAY_FILLED, 0 },
-	{ "all of it was acknowledged", TRAY_DELETING, true, 0, "adbd", "", "", TRAY_EMPTY, 0 },
-	{ "it was not", TRAY_DELETING, true, 0, "adbd", "ab", "adbd", TRAY_DELETING, 0 },
-	{ "it was never asked to be", TRAY_DELETING, false, 0, "adbd", "ab", "adbd", TRAY_DELETING, 0 },
-	{ "another took it", TRAY_DELETING, false, 0, "adbd", "", "", TRAY_EMPTY, 2 },
-	{ "a move was undone, with an acknowledgement under way", TRAY_DELETING, true, 0, "agbd", "ab", "agbdaW", TRAY_FILLED, 0 },
-	{ "the same, and what was done is not there any more", TRAY_DELETING, true, 0, "agbd", "a", "agbgaW", TRAY_FILLED, 0 },
-	{ "the same, with the acknowledgement not sent", TRAY_DELETING, false, 0, "agbd", "a", "agbgaW", TRAY_FILLED, 1 },
-	{ "one of an earlier filling, with an acknowledgement under way", TRAY_DELETING, true, 0, "bd", "ab", "bdaW", TRAY_FILLED, 0 },
-	{ "only that", TRAY_DELETING, true, 0, "bd", "a", "bgaW", TRAY_FILLED, 0 },
-	{ "its equal", TRAY_DELETING, true, 0, "agad", "aa", "agadaW", TRAY_FILLED, 0 },
-	{ "a move was undone beside what runs", TRAY_FILLED, false, 0, "agbrcw", "abc", "agbrcwaW", TRAY_FILLED, 0 },
-	{ "of two that are equal", TRAY_FILLED, false, 0, "agar", "aa", "agaraW", TRAY_FILLED, 0 },
-	{ "a move is in doubt, and one of its equal was undone", TRAY_FILLED, false, 0, "agam", "aa", "agauaW", TRAY_FILLED, 0 },
-	{ "what was fetched, answer lost", TRAY_FETCHING, false, 2, "", "ab", "awbw", TRAY_FILLED, 0 },
-	{ "some answers were not lost", TRAY_FETCHING, false, 1, "aw", "ab", "awbw", TRAY_FILLED, 0 },
-	{ "an older one came back, too", TRAY_FETCHING, false, 1, "", "ab", "aWbw", TRAY_FILLED, 0 },
-	{ "one came back where nothing was asked for", TRAY_EMPTY, false, 0, "", "a", "aW", TRAY_FILLED, 0 },
-	{ "nothing did", TRAY_EMPTY, false, 0, "", "", "", TRAY_EMPTY, 0 },
+	{ "nothing happened", TRAY_FILLED, false, 0, "adbrcw", "abc", "adbrcw", TRAY_FILLED, 0, false, false },
+	{ "another took all", TRAY_FILLED, false, 0, "adbrcw", "", "agblcg", TRAY_FILLED, 3, false, false },
+	{ "a move worked", TRAY_FILLED, false, 0, "ambr", "b", "agbr", TRAY_FILLED, 0, false, false },
+	{ "a move did not", TRAY_FILLED, false, 0, "ambr", "ab", "aubr", TRAY_FILLED, 0, false, false },
+	{ "all of it was acknowledged", TRAY_DELETING, true, 0, "adbd", "", "", TRAY_EMPTY, 0, false, false },
+	{ "it was not", TRAY_DELETING, true, 0, "adbd", "ab", "adbd", TRAY_DELETING, 0, false, false },
+	{ "it was never asked to be", TRAY_DELETING, false, 0, "adbd", "ab", "adbd", TRAY_DELETING, 0, false, false },
+	{ "another took it", TRAY_DELETING, false, 0, "adbd", "", "", TRAY_EMPTY, 2, false, false },
+	{ "a move was undone, with an acknowledgement under way", TRAY_DELETING, true, 0, "agbd", "ab", "agbdaW", TRAY_FILLED, 0, false, false },
+	{ "the same, and what was done is not there any more", TRAY_DELETING, true, 0, "agbd", "a", "agbgaW", TRAY_FILLED, 0, false, false },
+	{ "the same, with the acknowledgement not sent", TRAY_DELETING, false, 0, "agbd", "a", "agbgaW", TRAY_FILLED, 1, false, false },
+	{ "one of an earlier filling, with an acknowledgement under way", TRAY_DELETING, true, 0, "bd", "ab", "bdaW", TRAY_FILLED, 0, false, false },
+	{ "only that", TRAY_DELETING, true, 0, "bd", "a", "bgaW", TRAY_FILLED, 0, false, false },
+	{ "its equal", TRAY_DELETING, true, 0, "agad", "aa", "agadaW", TRAY_FILLED, 0, false, false },
+	{ "a move was undone beside what runs", TRAY_FILLED, false, 0, "agbrcw", "abc", "agbrcwaW", TRAY_FILLED, 0, false, false },
+	{ "of two that are equal", TRAY_FILLED, false, 0, "agar", "aa", "agaraW", TRAY_FILLED, 0, false, false },
+	{ "a move is in doubt, and one of its equal was undone", TRAY_FILLED, false, 0, "agam", "aa", "agauaW", TRAY_FILLED, 0, false, false },
+	{ "what was fetched, answer lost", TRAY_FETCHING, false, 2, "", "ab", "awbw", TRAY_FILLED, 0, false, false },
+	{ "some answers were not lost", TRAY_FETCHING, false, 1, "aw", "ab", "awbw", TRAY_FILLED, 0, false, false },
+	{ "an older one came back, too", TRAY_FETCHING, false, 1, "", "ab", "aWbw", TRAY_FILLED, 0, false, false },
+	{ "the same beside what runs", TRAY_FETCHING, false, 2, "ar", "acd", "arcwdw", TRAY_FILLED, 0, true, false },
+	{ "the same, and nothing was fetched", TRAY_FETCHING, false, 2, "adbm", "a", "adbg", TRAY_DELETING, 0, true, false },
+	{ "an equal one was fetched, and a sweeper took the one that is done", TRAY_FETCHING, false, 1, "ad", "a", "aW", TRAY_FILLED, 1, true, true },
+	{ "and the one that runs", TRAY_FETCHING, false, 1, "arbm", "a", "alaW", TRAY_FILLED, 2, true, true },
+	{ "the fetch was answered before", TRAY_FILLED, false, 0, "adaw", "a", "aWag", TRAY_FILLED, 2, true, true },
+	{ "a sweeper took what runs, with nothing asked for", TRAY_FILLED, false, 0, "arbd", "", "albg", TRAY_FILLED, 2, false, true },
+	{ "one came back where nothing was asked for", TRAY_EMPTY, false, 0, "", "a", "aW", TRAY_FILLED, 0, false, false },
+	{ "nothing did", TRAY_EMPTY, false, 0, "", "", "", TRAY_EMPTY, 0, false, false },
 };
 
 TEST(a_tray_is_held_against_what_is_there, adopt_fixture_setup, adopt_fixture_teardown)
@@ -50,6 +57,8 @@ TEST(a_tray_is_held_against_what_is_there, adopt_fixture_setup, adopt_fixture_te
 		adopt_fixture_believe(cases[i].state, cases[i].before);
 		w->trays.tray[0].sent = cases[i].sent;
 		w->trays.tray[0].asked = cases[i].unanswered;
+		w->trays.tray[0].refilled = cases[i].refilled;
+		w->session.unrobbed = !cases[i].robbed;
 		adopt_fixture_compare(cases[i].there);
 		assert_string_equal(adopt_fixture_believed(), cases[i].after);
 		assert_int_equal(w->trays.tray[0].state, cases[i].then);

@@ -78,7 +78,7 @@ static const struct wrapper *remembered(int tray, int item)
 
 static bool may_start(void)
 {
-	return tray_next(&lone.w->trays).tray != -1;
+	return tray_find_next(&lone.w->trays).tray != -1;
 }
 
 /* ---- notes ---- */

@@ -93,7 +93,7 @@ TEST(a_cancelled_job_ends_its_process_and_charges_no_other, setup, teardown)
 	w->starter.may_start_us = w->now_us;
 	runner_persistent.start(w, fixture_now_ms());
 	w->cancels.all = alloc_zero(1, sizeof(*w->cancels.all));
-	w->cancels.all[0] = (struct cancel){ .place = PLACE(0, 1), .serial = w->trays.tray[0].serial, .order = { .by = "ada@web1" } };
+	w->cancels.all[0] = (struct cancel){ .place = PLACE(0, 1), .serial = fixture_item(0, 1)->serial, .order = { .by = "ada@web1" } };
 	w->cancels.n = 1;
 	runner_persistent.cancel(w, fixture_now_ms());
 	assert_int_equal(process.cancels, 1);

@@ -11,6 +11,7 @@
 #include "tests/unit/sealed.h"
 #include "tests/unit/unit.h"
 #include "worker/tray.h"
+#include "worker/tray_find.h"
 
 #define P(i) ((struct place){ 0, i })
 
@@ -167,7 +168,7 @@ static void bring_tray_to(enum tray_state state)
 TEST(an_illegal_change_of_a_tray_aborts, setup, teardown)
 {
 	/* EMPTY FETCHING FILLED; DELETING comes from tray_close(), which does nothing in other states */
-	static const char *const legal[TRAY_STATES] = { ".xx", "..x", "x..", "x.x" };
+	static const char *const legal[TRAY_STATES] = { ".xx", "..x", "xx.", "x.x" };
 
 	for (int from = 0; from < TRAY_STATES; from++)
 		for (int to = 0; to < TRAY_DELETING; to++) {
@@ -211,6 +212,66 @@ TEST(a_fetch_that_brought_nothing_empties_its_tray, setup, teardown)
 	assert_true(tray_all_empty(ts) && !tray_fetching(ts));
 }
 
+/* ---- trays that take more while their messages run ---- */
+
+static void fill_and_run(int tray, int n)
+{
+	tray_ask(ts, tray, n);
+	for (int i = 0; i < n; i++)
+		tray_add(ts, tray, "m", 1, false);
+	tray_filled(ts, tray);
+	for (int i = 0; i < n; i++)
+		tray_start(ts, (struct place){ tray, i });
+}
+
+TEST(a_tray_is_open_only_while_messages_run_in_all_and_none_waits, setup, teardown)
+{
+	fill_and_run(0, 3);
+	fill_and_run(1, 2);
+	assert_int_equal(tray_find_open(ts, 1), -1);		/* one is empty */
+	fill_and_run(2, 4);
+	assert_int_equal(tray_find_open(ts, 1), 1);
+	assert_int_equal(tray_find_open(ts, BATCH_MAX - 2), 1);
+	assert_int_equal(tray_find_open(ts, BATCH_MAX - 1), -1);
+	tray_unstart(ts, (struct place){ 2, 3 });
+	assert_int_equal(tray_find_open(ts, 1), -1);		/* one waits */
+	tray_start(ts, (struct place){ 2, 3 });
+	for (int i = 0; i < 2; i++)
+		tray_move(ts, (struct place){ 1, i }, MOVE_DONE);
+	assert_int_equal(tray_find_open(ts, 1), 0);		/* nothing runs in it: it will be empty soon */
+	tray_gone(ts, (struct place){ 1, 0 });
+	tray_gone(ts, (struct place){ 1, 1 });
+	tray_close(ts, 1);
+	assert_int_equal(tray_find_open(ts, 1), -1);
+}
+
+TEST(a_tray_that_is_never_empty_keeps_its_size, setup, teardown)
+{
+	struct place last = P(0);
+	uint64_t filling;
+
+	fill_and_run(0, 2);
+	filling = ts->tray[0].serial;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t serial = ts->messages;
+
+		tray_ask(ts, 0, 1);
+		tray_move(ts, last, MOVE_DONE);
+		tray_gone(ts, last);
+		add("another");
+		tray_answered(ts, 0);
+		tray_filled(ts, 0);
+		last = tray_find_next(ts);
+		tray_start(ts, last);
+		assert_true(tray_item(ts, last)->serial > serial);
+	}
+	assert_int_equal(ts->tray[0].n, 2);
+	assert_int_equal(ts->tray[0].count[ITEM_RUNNING], 2);
+	assert_int_equal(ts->tray[0].serial, filling);		/* the first message is the oldest of all still */
+	assert_string_equal(tray_raw(&ts->tray[0], tray_item(ts, last)), "another");
+	assert_string_equal(tray_raw(&ts->tray[0], tray_item(ts, P(1))), "m");
+}
+
 /* ---- counts ---- */
 
 TEST(refusals_are_counted_once_each, setup, teardown)
@@ -239,11 +300,11 @@ TEST(a_message_that_did_not_start_is_the_next_again, setup, teardown)
 	add("a");
 	add("b");
 	tray_filled(ts, 0);
-	assert_int_equal(tray_next(ts).item, 0);
+	assert_int_equal(tray_find_next(ts).item, 0);
 	tray_start(ts, P(0));
-	assert_int_equal(tray_next(ts).item, 1);
+	assert_int_equal(tray_find_next(ts).item, 1);
 	tray_unstart(ts, P(0));
-	assert_int_equal(tray_next(ts).item, 0);
+	assert_int_equal(tray_find_next(ts).item, 0);
 	assert_int_equal(tray_count(ts, ITEM_WAITING), 2);
 }
 

@@ -1,0 +1,106 @@
+"""A handler with a window, and messages that come one by one: as many run at once as the window allows, however long the others take."""
+import collections
+
+import pytest
+
+from harness import queue, wait_for
+from harness.messages import anywhere
+from harness.processes import kill_and_wait
+
+# One thread for each message. Notes each start; a message that begins with "slow" runs until the file RELEASE is there.
+HANDLER = """
+import os, sys, threading, time
+i, o, lock = sys.stdin.buffer, sys.stdout.buffer, threading.Lock()
+def job(serial, message):
+    with lock, open("@LEDGER@", "a") as f:
+        f.write(message + "\\n")
+    while message.startswith("slow") and not os.path.exists("RELEASE"):
+        time.sleep(0.02)
+    with lock:
+        o.write(b"OK %s\\n" % serial)
+        o.flush()
+while head := i.readline().split():
+    threading.Thread(target=job, args=(head[1], i.read(int(head[3]) + 1)[:-1].decode())).start()
+"""
+
+
+class Trickle:
+    def __init__(self, redis, handler, ledger, tmp):
+        self.c, self.ledger, self.release = redis.client(), ledger, tmp / "release"
+        path = handler(HANDLER.replace("RELEASE", str(self.release)), lang="python")
+        self.queue = queue("mail", path, mode="persistent", workers=1, window=8, timeout="5m", kill_grace="1s")
+
+    def push_one_by_one(self, *names):
+        """Each one when the handler has the one before."""
+        for name in names:
+            self.c.lpush("ingress:mail", name)
+            wait_for(lambda: name in self.ledger.lines(), 60, f"{name}, of {self.ledger.lines()}")
+
+    def push(self, n):
+        names = [f"fast {i}" for i in range(n)]
+        self.c.lpush("ingress:mail", *names)
+        wait_for(lambda: set(names) <= set(self.ledger.lines()), 60)
+        return names
+
+    def trays(self):
+        """The messages that the worker owns."""
+        return sorted(m.decode() for key in self.c.keys("transit:mail:*:[012]") for m in self.c.lrange(key, 0, -1))
+
+    def end(self):
+        self.release.touch()
+        wait_for(lambda: not anywhere(self.c, "mail"), 60)
+
+
+@pytest.fixture
+def trickle(redis, handler, ledger, tmp):
+    return Trickle(redis, handler, ledger, tmp)
+
+
+SLOW = [f"slow {i}" for i in range(8)]
+
+
+def test_messages_that_come_one_by_one_run_at_once(trickle, quredisd):
+    d = quredisd(queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW)
+    trickle.c.lpush("ingress:mail", "slow 8")
+    assert trickle.trays() == SLOW                  # the window is full
+    assert trickle.c.lrange("ingress:mail", 0, -1) == [b"slow 8"]
+    trickle.end()
+    assert sorted(trickle.ledger.lines()) == [*SLOW, "slow 8"] and d.stop() == 0
+
+
+def test_few_slow_ones_hold_up_no_others(trickle, quredisd):
+    """More than all trays could take at once; each that is done leaves Redis although its tray is never empty."""
+    d = quredisd(queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW[:6])
+    fast = trickle.push(4000)
+    wait_for(lambda: trickle.trays() == SLOW[:6], 60)
+    trickle.end()
+    assert collections.Counter(trickle.ledger.lines()) == collections.Counter([*SLOW[:6], *fast]) and d.stop() == 0
+
+
+def test_a_killed_worker_repeats_only_what_ran(trickle, quredisd):
+    d = quredisd(queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW[:6])
+    fast = trickle.push(200)
+    wait_for(lambda: trickle.trays() == SLOW[:6], 60)
+    kill_and_wait(list(d.workers("mail").values()))
+    trickle.end()
+    assert {name: trickle.ledger.count(name) for name in [*SLOW[:6], *fast]} == {**dict.fromkeys(SLOW[:6], 2), **dict.fromkeys(fast, 1)}
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("lose", ["lose_request", "lose_reply"])
+def test_a_lost_fetch_loses_nothing(trickle, redis, redis_proxy, quredisd, lose):
+    """The connection ends with a fetch into a tray whose messages run."""
+    proxy = redis_proxy(redis)
+    d = quredisd(redis=proxy, queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW[:4])
+    for i in range(3):
+        getattr(proxy, lose)(b"RPOPLPUSH")
+        trickle.push_one_by_one(f"fast {i}")
+    trickle.push_one_by_one(*SLOW[4:])
+    assert proxy.lost == 3
+    wait_for(lambda: trickle.trays() == SLOW, 60)
+    trickle.end()
+    assert sorted(trickle.ledger.lines()) == [*(f"fast {i}" for i in range(3)), *SLOW] and d.stop() == 0
