@@ -2,17 +2,15 @@
 
 The other version has the same sources, with another number and another layout: `make other-version`, seconds."""
 import json
-import os
-import subprocess
 import time
 
 import pytest
 import redis as redis_py
 
-from harness import BUILD, ROOT, SANITIZED, queue, wait_for
+from harness import queue, wait_for
 from harness.control import status
-from harness.daemon import Quredisd
 from harness.messages import anywhere, sealed
+from harness.other_version import OtherQuredisd, Version
 from harness.program import run_quredis
 from harness.queues import dumps
 from harness.redis_proxy import script_text
@@ -23,32 +21,6 @@ NOTE = """read -r m
 echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT" >>@LEDGER@
 case $m in fails*) [ $QUREDIS_ATTEMPT -gt 1 ] || exit 75;; esac
 echo "end $m @HOST@" >>@LEDGER@"""
-
-
-class Version:
-    """Both programs with this version and layout."""
-
-    def __init__(self, directory, version, schema, lowest, reads=1):
-        if SANITIZED:
-            pytest.skip("the second version has no sanitizer of its own")
-        self.dir, self.version = directory, version
-        flags = f"-DQUREDIS_VERSION='\"{version}\"' -DQUREDIS_SCHEMA={schema} -DQUREDIS_SCHEMA_LOWEST={lowest} -DQUREDIS_SCHEMA_READS={reads}"
-        env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
-        subprocess.run(["make", "-s", "other-version", f"O={BUILD}", f"OTHER={directory}", f"OTHER_FLAGS={flags}", "CFLAGS=-O1 -g"], cwd=ROOT,
-                       check=True, env=env, stdin=subprocess.DEVNULL, timeout=100)
-
-    def run(self, *args):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("QUREDIS_")}
-        return subprocess.run([self.dir / "quredis", *args], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-
-
-class OtherQuredisd(Quredisd):
-    def __init__(self, version, *args, **options):
-        self.version = version
-        super().__init__(*args, **options)
-
-    def command(self, *args):
-        return [str(self.version.dir / "quredisd"), *super().command(*args)[1:]]
 
 
 @pytest.fixture
