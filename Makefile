@@ -28,6 +28,8 @@
 #   make valgrind         unit programs, quredisd and quredis under valgrind (install it first)
 #   make fuzz             libFuzzer with both, FUZZ_S=180 seconds a target (ONLY=conf); docs/fuzzing.md
 #   make deb              Debian packages in build/deb/ (debhelper, dpkg-dev)
+#   make release-check    may this commit be released? Tests, distcheck, packages, and everything that is built twice is the same (STEPS="versions binaries")
+#   make sbom             what the programs link and what is bundled, as SPDX, in build/
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
 # CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
@@ -35,6 +37,7 @@
 # Without the rules that make knows by itself: it would try each of them for each of the 600 files of dependencies.
 MAKEFLAGS += -r
 
+# The only place that sets it. tests/release/versions says which texts must agree.
 VERSION = 0.1.0
 
 CFLAGS  ?= $(if $(filter short,$(FUZZ)),-O0,-O2) -g
@@ -156,7 +159,7 @@ FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_
 endif
 
 # These need no compiler; promtool, servers and axe run beside a make that writes the file.
-ifeq ($(filter-out clean deb deb-anew dist distcheck uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out clean deb deb-anew dist distcheck release-check uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
@@ -177,6 +180,10 @@ LINK    = $(CC) $(CFLAGS) -pie $(PROBED_LINK) -Wl,--as-needed $(SANITIZE) $(LDFL
 # A change of a library links all unit programs again; gold, which knows not all options of HARDENING_LINK, takes a third of the time.
 UNIT_LINK = $(CC) $(CFLAGS) -pie $(FAST_LINKER) -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
 
+# The same sources give the same bytes in each folder. Apart from COMPILE, so that a tree which moved is not compiled again. With a sanitizer,
+# or for a coverage, files keep their place.
+ANYWHERE = $(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
+
 # Objects are made again when the command changes, not only when a source does.
 $O/command: FORCE
 	@mkdir -p $O
@@ -193,7 +200,7 @@ say  = @printf '%-5s %s\n' $1 $2
 $O/%.o: %.c $O/command
 	@mkdir -p $(@D)
 	$(call say,cc,$<)
-	$Q$(COMPILE) -c -o $@ $<
+	$Q$(COMPILE) $(ANYWHERE) -c -o $@ $<
 
 # A unit test itself runs for milliseconds; what it tests is in the libraries, compiled as for everybody. private: $O/command needs it too.
 $O/tests/unit/%.o: private COMPILE += -U_FORTIFY_SOURCE -O0
@@ -225,9 +232,9 @@ $O/quredis: $O/admin/main.o $(call library,admin $(BELOW_admin))
 	$Q$(LINK) -o $@ $^ $(CLI_LIBS) $(LDLIBS)
 
 # Both programs as another version, for tests/promises/test_versions.py: make other-version OTHER=dir OTHER_FLAGS='-DQUREDIS_VERSION=...'. Only the files that
-# name the version or the layout of the keys are compiled; they stand before the libraries, which have the others.
+# name the version, the layout of the keys or the deprecated names are compiled; they stand before the libraries, which have the others.
 OTHER ?= $O/other
-VERSIONED = $(shell grep -lE 'QUREDIS_(VERSION|SCHEMA)' $(foreach f,common worker sweeper supervisor admin,$(wildcard $f/*.c $f/*/*.c $f/*/*/*.c)))
+VERSIONED = $(shell grep -lE 'QUREDIS_(VERSION|SCHEMA)|DEPRECATED_TABLE' $(foreach f,common worker sweeper supervisor admin,$(wildcard $f/*.c $f/*/*.c $f/*/*/*.c)))
 OTHER_OBJECTS = $(foreach f,$1,$(OTHER)/$(subst /,.,$(f:.c=.o)))
 other-version:
 	@mkdir -p $(OTHER)
@@ -446,7 +453,7 @@ MAN   = $(wildcard man/*.[1-9])
 RUNTIMES = $(wildcard etc/runtimes/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
-DOCS  = README.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml etc/grafana/*.json docs/*.md docs/*.svg docs/*.png etc/handlers/*)
+DOCS  = README.md SECURITY.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml etc/grafana/*.json docs/*.md docs/*.svg docs/*.png etc/handlers/*)
 DOCDIRS = docs etc etc/grafana etc/prometheus etc/systemd etc/handlers
 BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
@@ -500,7 +507,7 @@ NAME = quredis-$(VERSION)
 # What is committed, nothing else; the same commit gives the same bytes.
 dist:
 	@mkdir -p $(BUILD)
-	git archive --format=tar --prefix=$(NAME)/ HEAD | gzip -9n >$(BUILD)/$(NAME).tar.gz
+	git -c tar.umask=0022 archive --format=tar --prefix=$(NAME)/ HEAD | gzip -9n >$(BUILD)/$(NAME).tar.gz
 	@echo $(BUILD)/$(NAME).tar.gz
 
 # The tarball builds, tests, installs and uninstalls without leaving a file.
@@ -531,8 +538,16 @@ deb-anew:
 		DEB_BUILD_OPTIONS=nocheck DEB_BUILD_PROFILES=nocheck dpkg-buildpackage -us -uc >../log 2>&1 || { tail -n 30 ../log >&2; exit 1; }
 	mv $(DEB)/begun $(DEB)/made
 
+release-check:
+	tests/release/check $(BUILD)/release-check $(STEPS)
+
+# The libraries are those of this machine.
+sbom: $O/quredisd $O/quredis
+	tests/release/sbom $^ >$(BUILD)/$(NAME).spdx.json
+	@echo $(BUILD)/$(NAME).spdx.json
+
 FORCE:
-.PHONY: all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: release-check sbom all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
