@@ -67,6 +67,21 @@ static int parse_ready_fd(const char *text)
 	return fd;
 }
 
+static void warn_if_deprecated(const struct option *names, int letter)
+{
+	const struct deprecated *d;
+	char *advice;
+
+	while (names->name != NULL && names->val != letter)
+		names++;
+	d = names->name == NULL ? NULL : deprecated_find(DEPRECATED_OPTION, "quredisd --", names->name);
+	if (d == NULL)
+		return;
+	advice = deprecated_advice(d);
+	warnx("warning: --%s is %s", names->name, advice);
+	free(advice);
+}
+
 static struct options parse_options(int argc, char *argv[])
 {
 	static const struct option names[] = {
@@ -94,6 +109,7 @@ static struct options parse_options(int argc, char *argv[])
 			usage(stdout, EX_OK);
 		if (c == '?')
 			usage(stderr, EX_USAGE);
+		warn_if_deprecated(names, c);
 		conf_path = c == 'c' ? optarg : conf_path;
 		o.pid_file = c == 'p' ? optarg : o.pid_file;
 		o.ready_fd = c == 'r' ? parse_ready_fd(optarg) : o.ready_fd;

@@ -254,12 +254,27 @@ static int check_line(struct admin *a, const struct command *c)
 	return a->noperands < c->min ? wrong_usage(a, c, NULL) : 0;
 }
 
+static void warn_of_deprecated(const struct admin *a)
+{
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const struct deprecated *d = deprecated_find(DEPRECATED_OPTION, "quredis --", option_specs[i].name);
+		char *advice;
+
+		if (d == NULL || !a->options.named[i])
+			continue;
+		advice = deprecated_advice(d);
+		notice_print("quredis: warning: ", "--%s is %s", option_specs[i].name, advice);
+		free(advice);
+	}
+}
+
 int command_run(struct admin *a, const struct command *c)
 {
 	if (a->options.help) {
 		command_help(c, stdout);
 		return 0;
 	}
+	warn_of_deprecated(a);
 	a->writes = c->effect == COMMAND_CHANGES || a->options.fix;
 	if (check_ids(a, c) == -1 || check_line(a, c) == -1 || admin_prepare(a, c->need) == -1)
 		return -1;

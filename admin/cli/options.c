@@ -117,6 +117,7 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 	int64_t number;
 
 	o->given |= s->bit;
+	o->named[s - option_specs] = true;
 	switch (s->kind) {
 	case OPTION_IS_FLAG:
 		*(bool *)field = true;

@@ -66,6 +66,8 @@
 /* a push that needs more than LPUSH */
 #define OPTION_NOT_LPUSH (OPTION_DELAY | OPTION_AT | OPTION_TTL | OPTION_WAIT | OPTION_URGENT | OPTION_UNIQUE)
 
+#define OPTIONS_MAX 64		/* rows of option_specs */
+
 struct options {			/* strings point into argv */
 	const char *conf_path, *socket, *host, *url;
 	int64_t port;			/* 0: not given */
@@ -84,6 +86,7 @@ struct options {			/* strings point into argv */
 
 	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */
+	bool named[OPTIONS_MAX];	/* of each row of option_specs: it is on the line */
 	const char *last;		/* the word of the last option; NULL: there is none */
 	size_t before_last;		/* operands that stand before it */
 	char **operands;		/* the words that are not options; owned, NULL at the end */
@@ -105,7 +108,6 @@ struct option_spec {
 	int64_t min, max;		/* numbers */
 	const char *wanted;		/* strings: what the value is, with an example */
 };
-#define OPTIONS_MAX 64
 extern const struct option_spec option_specs[];
 extern const size_t option_specs_count;
 

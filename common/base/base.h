@@ -7,6 +7,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cgroup.h"
 #include "common/base/clock.h"
+#include "common/base/deprecated.h"
 #include "common/base/encode.h"
 #include "common/base/hash.h"
 #include "common/base/identifier.h"

@@ -215,6 +215,18 @@ static bool is_first(const struct target *t, const struct conf_key *key, const s
 	return false;
 }
 
+static void warn_if_deprecated(const struct target *t, const struct conf_key *key, const struct conf_origin *where)
+{
+	const struct deprecated *d = deprecated_find(DEPRECATED_KEY, t->schema->prefix, key->path);
+	char *advice;
+
+	if (d == NULL)
+		return;
+	advice = deprecated_advice(d);
+	conf_warning(t->l, where, "%s is %s", key->path, advice);
+	free(advice);
+}
+
 static void read_key(const struct target *t, const struct conf_key *key, const config_setting_t *s)
 {
 	struct conf_origin where = place(t, s), *origin = &t->origins[key - t->schema->keys];
@@ -225,6 +237,7 @@ static void read_key(const struct target *t, const struct conf_key *key, const c
 	}
 	if (!is_first(t, key, &where))
 		return;
+	warn_if_deprecated(t, key, &where);
 	*origin = where;
 	if (store_value(t, key, s, &where) == -1)
 		origin->kind = CONF_ORIGIN_BAD;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/facts/exposition.h"
 
@@ -17,12 +18,25 @@ static const struct {
 #undef X
 };
 
+static void append_deprecation(struct buffer *b, const char *name)
+{
+	const struct deprecated *d = deprecated_find(DEPRECATED_METRIC, "", name);
+	char *advice;
+
+	if (d == NULL)
+		return;
+	advice = deprecated_advice(d);
+	buffer_format(b, " This metric is %s.", advice);
+	free(advice);
+}
+
 bool exposition_metric(struct buffer *b, enum metric_page page, enum metric m)
 {
 	if ((metrics[m].pages & page) == 0)
 		return false;
-	buffer_format(b, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,
-	    metrics[m].type);
+	buffer_format(b, "# HELP %s %s", metrics[m].name, metrics[m].help);
+	append_deprecation(b, metrics[m].name);
+	buffer_format(b, "\n# TYPE %s %s\n", metrics[m].name, metrics[m].type);
 	return true;
 }
 
