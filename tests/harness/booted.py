@@ -35,8 +35,8 @@ class Booted:
         """A command that runs another one in it."""
         return ["nsenter", "-t", str(self.leader()), "-a", *command]
 
-    def run(self, *command, check=True, stdin=None):
-        done = subprocess.run(self.inside(*command), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+    def run(self, *command, check=True, stdin=None, timeout=100):
+        done = subprocess.run(self.inside(*command), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout)
         assert done.returncode == 0 or not check, (command, done)
         return done
 
