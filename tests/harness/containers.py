@@ -64,11 +64,16 @@ class Container:
 
     def __init__(self, middle, number):
         self._middle, self._link, self.net = middle, f"c{number}", _Net()
-        self._there, here = f"10.77.{number}.1", f"10.77.{number}.2"
+        self._there, self.address = f"10.77.{number}.1", f"10.77.{number}.2"
         middle.ip("link", "add", "name", self._link, "type", "veth", "peer", "name", "eth0", "netns", self.net.pid)
-        for net, link, address in ((middle, self._link, self._there), (self.net, "eth0", here)):
+        for net, link, address in ((middle, self._link, self._there), (self.net, "eth0", self.address)):
             net.ip("address", "add", f"{address}/24", "dev", link)
             net.ip("link", "set", link, "up")
+
+    @property
+    def middle_address(self):
+        """Of the middle, as seen from here."""
+        return self._there
 
     def redis_url(self, server):
         url = f"redis://{self._there}:{server.port}/0"
