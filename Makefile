@@ -453,8 +453,8 @@ MAN   = $(wildcard man/*.[1-9])
 RUNTIMES = $(wildcard etc/runtimes/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
-DOCS  = README.md SECURITY.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml etc/grafana/*.json docs/*.md docs/*.svg docs/*.png etc/handlers/*)
-DOCDIRS = docs etc etc/grafana etc/prometheus etc/systemd etc/handlers
+DOCS  = README.md SECURITY.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml etc/grafana/*.json etc/kubernetes/*.yaml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
+DOCDIRS = docs etc etc/grafana etc/kubernetes etc/prometheus etc/systemd etc/handlers
 BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(zshdir)/_quredis
