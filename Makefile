@@ -30,6 +30,7 @@
 #   make deb              Debian packages in build/deb/ (debhelper, dpkg-dev)
 #   make release-check    may this commit be released? Tests, distcheck, packages, and everything that is built twice is the same (STEPS="versions binaries")
 #   make sbom             what the programs link and what is bundled, as SPDX, in build/
+#   make rpm-check        builds the RPM spec and reads the result, which is no package on Debian (rpm)
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
 # CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
@@ -159,7 +160,7 @@ FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_
 endif
 
 # These need no compiler; promtool, servers and axe run beside a make that writes the file.
-ifeq ($(filter-out clean deb deb-anew dist distcheck release-check uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
@@ -546,8 +547,14 @@ sbom: $O/quredisd $O/quredis
 	tests/release/sbom $^ >$(BUILD)/$(NAME).spdx.json
 	@echo $(BUILD)/$(NAME).spdx.json
 
+# The spec of RPM packages, built and read with the rpm of this machine. On Debian that makes no package: tests/package/rpm-check says why. Again only when a file is newer.
+RPM = $(BUILD)/rpm
+rpm-check:
+	@if test -e $(RPM)/verdict -a -z "$$(find . -mindepth 1 \( -false $(DEB_NOT:%=-o -name %) \) -prune -o -newer $(RPM)/verdict -type f -print -quit)"; \
+		then cat $(RPM)/verdict; else tests/package/rpm-check $(RPM); fi
+
 FORCE:
-.PHONY: release-check sbom all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: release-check rpm-check sbom all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
