@@ -178,8 +178,8 @@ class Image:
 class Started:
     """A process on the image's root, which is read-only, in namespaces of its own.
 
-    inside: what its command begins with. mounts: pairs of a directory of the root and what makes it, a shell command in which $at is the directory. hosts: text of
-    /etc/hosts. command: in place of the entrypoint.
+    inside: what its command begins with. mounts: pairs of a directory of the root and what makes it, a shell command in which $at is the directory.
+    hosts: text of /etc/hosts. command: in place of the entrypoint.
     """
 
     def __init__(self, image, log, *, inside=(), mounts=(), hosts="127.0.0.1 localhost\n", env=None, hostname="quredis", command=None, tag=""):
@@ -191,8 +191,8 @@ class Started:
         with open(log, "ab") as out:
             self._process = subprocess.Popen(
                 [*processes.WITH_US, *inside, *unshared(self._script(mounts, hostname), "--mount", "--pid", "--ipc", "--uts", "--fork"),
-                 "chroot", image.root, "setpriv", "--pdeathsig=KILL", f"--reuid={uid}", f"--regid={gid}", f"--groups={gid}", "--no-new-privs", "--bounding-set=-all",
-                 *self._clean(QUREDIS_TEST_TAG=tag), *(command or image.entrypoint)], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                 "chroot", image.root, "setpriv", "--pdeathsig=KILL", f"--reuid={uid}", f"--regid={gid}", f"--groups={gid}", "--no-new-privs",
+                 "--bounding-set=-all", *self._clean(QUREDIS_TEST_TAG=tag), *(command or image.entrypoint)], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         self._pid = None
 
     def _script(self, mounts, hostname):
@@ -229,8 +229,9 @@ class Started:
     def run(self, *command):
         """As the runtime executes a probe: a user, an environment and a root as the first process has."""
         uid, gid = self.image.user
-        return subprocess.run(["nsenter", f"--target={self.pid}", "--mount", "--pid", "--ipc", "--uts", "--net", "--root", "--wd", f"--setuid={uid}", f"--setgid={gid}",
-                               "--", *self._clean(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        enter = ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--ipc", "--uts", "--net", "--root", "--wd", f"--setuid={uid}", f"--setgid={gid}"]
+        return subprocess.run([*enter, "--", *self._clean(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
 
     def signal(self, sig):
         os.kill(self.pid, sig)

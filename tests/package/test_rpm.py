@@ -29,7 +29,8 @@ def verdict():
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     with open(BUILD.parent / "rpm.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(["make", "-s", "rpm-check", f"BUILD={os.path.relpath(BUILD.parent, ROOT)}"], cwd=ROOT, env={**env, "PATH": ccache + os.environ["PATH"]},
+        done = subprocess.run(["make", "-s", "rpm-check", f"BUILD={os.path.relpath(BUILD.parent, ROOT)}"], cwd=ROOT,
+                              env={**env, "PATH": ccache + os.environ["PATH"]},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -87,7 +88,8 @@ def of_debian(deb):
     """The same files as in an RPM, from where Debian puts them."""
     paths = [line.split()[5][1:] for line in said("dpkg-deb", "-c", deb).splitlines() if line[0] == "-"]
     own = re.compile(r"/usr/share/(?:lintian/|doc/[\w-]+/(?:changelog|copyright))")
-    moved = ((r"^/lib/", "/usr/lib/"), (r"/zsh/vendor-completions/", "/zsh/site-functions/"), (r"^(/usr/share/doc/quredis)/examples/", r"\1/etc/"), (r"\.gz$", ""))
+    moved = ((r"^/lib/", "/usr/lib/"), (r"/zsh/vendor-completions/", "/zsh/site-functions/"), (r"^(/usr/share/doc/quredis)/examples/", r"\1/etc/"),
+             (r"\.gz$", ""))
     for old, new in moved:
         paths = [re.sub(old, new, path) for path in paths if not own.match(path)]
     return set(paths)
