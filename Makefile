@@ -302,6 +302,10 @@ promtool:
 servers:
 	@tests/matrix/servers $(BUILD)/servers || :
 
+# Init systems and logrotate (tests/init), in the same way.
+inits:
+	@tests/init/fetch $(TOOLS)/init || :
+
 # What checks that everybody can use the pages (tests/web/test_axe.py).
 axe:
 	@test -e $(BUILD)/axe/node_modules/axe-core/axe.min.js || npm install --no-audit --no-fund --silent --prefix $(BUILD)/axe axe-core@4 || \
@@ -455,10 +459,14 @@ RUNTIMES = $(wildcard etc/runtimes/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
 DOCS  = README.md SECURITY.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml etc/grafana/*.json etc/kubernetes/*.yaml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
-DOCDIRS = docs etc etc/grafana etc/kubernetes etc/prometheus etc/systemd etc/handlers
+# Files for init systems and logrotate name paths of the installation.
+INITS = $(sort $(shell find etc/init etc/logrotate -type f))
+DOCDIRS = docs etc etc/grafana etc/kubernetes etc/prometheus etc/systemd etc/handlers $(sort $(patsubst %/,%,$(dir $(INITS))))
 BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(zshdir)/_quredis
+
+PROGRAM_PATHS = 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g'
 
 # Of the paths in the manuals, those that an installation can move.
 MANUAL_PATHS = 's,/etc/quredis$$,$(sysconfdir)/quredis,; s,/etc/quredis/,$(sysconfdir)/quredis/,g; s,/usr/local/share/doc/quredis,$(docdir),g; s,/usr/local/libexec/quredis,$(libexecdir)/quredis,g'
@@ -476,14 +484,16 @@ install: $O/quredisd $O/quredis
 		sed $(MANUAL_PATHS) $$m >$O/page.tmp && \
 		$(INSTALL) -m 644 $O/page.tmp $(DESTDIR)$(mandir)/man$$s/$${m##*/} || exit 1; done; rm -f $O/page.tmp
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
-	@for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
-		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
+	@for u in $(UNITS); do sed $(PROGRAM_PATHS) $$u >$O/unit.tmp && \
+		$(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
 	$(INSTALL) -d $(dir $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION))
 	$O/quredis completion bash >$(DESTDIR)$(BASH_COMPLETION)
 	$O/quredis completion fish >$(DESTDIR)$(FISH_COMPLETION)
 	$O/quredis completion zsh >$(DESTDIR)$(ZSH_COMPLETION)
 	@for d in $(DOCS); do test -x $$d && mode=755 || mode=644; \
 		$(INSTALL) -m $$mode $$d $(DESTDIR)$(docdir)/$$d || exit 1; done
+	@for d in $(INITS); do test -x $$d && mode=755 || mode=644; \
+		sed $(PROGRAM_PATHS) $$d >$O/init.tmp && $(INSTALL) -m $$mode $O/init.tmp $(DESTDIR)$(docdir)/$$d || exit 1; done; rm -f $O/init.tmp
 
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
 uninstall:
@@ -492,10 +502,10 @@ uninstall:
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
 	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
-	rm -f $(DOCS:%=$(DESTDIR)$(docdir)/%)
+	rm -f $(DOCS:%=$(DESTDIR)$(docdir)/%) $(INITS:%=$(DESTDIR)$(docdir)/%)
 	cmp -s etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf && \
 		rm -f $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || :
-	-rmdir $(DESTDIR)$(docdir)/etc/* $(DESTDIR)$(docdir)/* $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis \
+	-rmdir $(DESTDIR)$(docdir)/etc/init/*/* $(DESTDIR)$(docdir)/etc/init/* $(DESTDIR)$(docdir)/etc/* $(DESTDIR)$(docdir)/* $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis \
 		$(DESTDIR)$(libexecdir)/quredis 2>/dev/null
 
 clean:
@@ -554,7 +564,7 @@ rpm-check:
 		then cat $(RPM)/verdict; else tests/package/rpm-check $(RPM); fi
 
 FORCE:
-.PHONY: release-check rpm-check sbom all axe deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: release-check rpm-check sbom all axe inits deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
