@@ -1,7 +1,7 @@
 /*
  * Trays and the messages in them: memory, states and counts, nothing else. No function here sends anything. A tray
  * mirrors the list of the same number in Redis, except for GONE items. Only this file assigns the fields of trays and
- * items. It also owns the memory of an outcome, which settle.c fills.
+ * items, but for the indexes from which tray_find.c searches. It owns the memory of an outcome, which settle.c fills.
  */
 #include <assert.h>
 #include <stdlib.h>
