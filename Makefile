@@ -159,8 +159,8 @@ else
 FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 endif
 
-# These need no compiler; promtool, servers and axe run beside a make that writes the file.
-ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe,$(or $(MAKECMDGOALS),all)),)
+# These need no compiler; promtool, servers, axe and inits run beside a make that writes the file.
+ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe inits,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
