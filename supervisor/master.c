@@ -269,7 +269,8 @@ static int set_up(struct master *m, char *error, size_t size)
 	if (spawner_open(&m->spawner, m->config.conf->redis.embedded, &what) == -1)
 		return give_up(error, size, what, EX_OSERR);
 	reload_first(m);
-	return control_open(&m->control, m->config.conf->supervisor.control_socket, error, size);
+	return control_open(&m->control, m->config.conf->supervisor.control_socket,
+	    m->config.conf->supervisor.control_gid, error, size);
 }
 
 static void tear_down(struct master *m)

@@ -134,6 +134,8 @@ static void refuse_changes(const struct conf *a, const struct conf *b, struct co
 	refuse_change(report, "supervisor.lock_file", differ(a->supervisor.lock_file, b->supervisor.lock_file));
 	refuse_change(report, "supervisor.control_socket",
 	    differ(a->supervisor.control_socket, b->supervisor.control_socket));
+	refuse_change(report, "supervisor.control_group",
+	    differ(a->supervisor.control_group, b->supervisor.control_group));
 	refuse_change(report, "supervisor.user", differ(a->supervisor.as.user, b->supervisor.as.user));
 	refuse_change(report, "supervisor.node", differ(a->supervisor.node, b->supervisor.node));
 	refuse_change(report, "redis.prefix", differ(a->redis.prefix, b->redis.prefix));

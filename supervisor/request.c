@@ -248,17 +248,18 @@ static json_t *answer_resume(struct master *m, const json_t *request, int64_t no
 static const struct {
 	const char *name;
 	json_t *(*answer)(struct master *m, const json_t *request, int64_t now_ms);
+	bool reads;		/* members of supervisor.control_group may send it */
 } commands[] = {
-	{ "status", answer_status },
-	{ "reload", answer_reload },
-	{ "stop", answer_stop },
-	{ "restart", answer_restart },
-	{ "scale", answer_scale },
-	{ "quiet", answer_quiet },
-	{ "resume", answer_resume },
+	{ "status", answer_status, .reads = true },
+	{ "reload", answer_reload, .reads = false },
+	{ "stop", answer_stop, .reads = false },
+	{ "restart", answer_restart, .reads = false },
+	{ "scale", answer_scale, .reads = false },
+	{ "quiet", answer_quiet, .reads = false },
+	{ "resume", answer_resume, .reads = false },
 };
 
-static json_t *dispatch(struct master *m, const json_t *request, int64_t now_ms)
+static json_t *dispatch(struct master *m, const json_t *request, bool may_order, int64_t now_ms)
 {
 	const char *name = json_string_value(json_object_get(request, "command"));
 
@@ -266,14 +267,16 @@ static json_t *dispatch(struct master *m, const json_t *request, int64_t now_ms)
 		return refusal("a request must be an object with a \"command\"");
 	for (size_t i = 0; i < nitems(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
-			return commands[i].answer(m, request, now_ms);
+			return may_order || commands[i].reads ? commands[i].answer(m, request, now_ms) :
+			    refusal("a member of supervisor.control_group may read the status only: "
+			    "become root, or the user of quredisd");
 	return refusal("unknown command");
 }
 
-char *request_answer(void *master, const char *line, size_t len, int64_t now_ms)
+char *request_answer(void *master, const char *line, size_t len, bool may_order, int64_t now_ms)
 {
 	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
-	json_t *answer = dispatch(master, request, now_ms);
+	json_t *answer = dispatch(master, request, may_order, now_ms);
 	char *text = answer == NULL ? NULL : json_dumps(answer, JSON_COMPACT);
 
 	json_decref(answer);

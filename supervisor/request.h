@@ -1,6 +1,7 @@
 #ifndef SUPERVISOR_REQUEST_H
 #define SUPERVISOR_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,6 @@
  * Executes a line of the control socket; master is a struct master. Returns the answer, a line that the caller frees;
  * NULL: no memory.
  */
-char *request_answer(void *master, const char *line, size_t len, int64_t now_ms);
+char *request_answer(void *master, const char *line, size_t len, bool may_order, int64_t now_ms);
 
 #endif

@@ -90,18 +90,20 @@ bool unix_socket_answers(const char *path)
 	return answers;
 }
 
-/* A member of our group has it as its first or as a supplementary one. */
-static bool is_in_group(int fd, gid_t first)
+bool unix_socket_peer_is_member(int fd, gid_t group)
 {
-	gid_t groups[GROUPS_MAX];
+	gid_t groups[GROUPS_MAX], first;
 	socklen_t size = sizeof(groups);
+	uid_t uid;
 
-	if (first == getegid())
+	if (getpeereid(fd, &uid, &first) == -1)
+		return false;
+	if (first == group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == -1)
 		return false;
 	for (size_t i = 0; i < size / sizeof(groups[0]); i++)
-		if (groups[i] == getegid())
+		if (groups[i] == group)
 			return true;
 	return false;
 }
@@ -111,5 +113,6 @@ bool unix_socket_peer_is_allowed(int fd)
 	uid_t uid;
 	gid_t gid;
 
-	return getpeereid(fd, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || is_in_group(fd, gid));
+	return getpeereid(fd, &uid, &gid) == 0 &&
+	    (uid == 0 || uid == geteuid() || unix_socket_peer_is_member(fd, getegid()));
 }

@@ -27,4 +27,7 @@ bool unix_socket_answers(const char *path);
 /* The peer of a connection is root, this process's user, or a member of this process's group. */
 bool unix_socket_peer_is_allowed(int fd);
 
+/* The group is the first or a supplementary one of the peer. */
+bool unix_socket_peer_is_member(int fd, gid_t group);
+
 #endif

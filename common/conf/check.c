@@ -416,8 +416,10 @@ void conf_check(struct conf_loading *l)
 	check_server(l);
 	check_prefix(l);
 	check_supervisor_and_log(l);
-	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
 		conf_check_own_user(l);
+		conf_check_control_group(l);
+	}
 	conf_check_commands(l, NULL);
 	conf_check_thresholds(l, NULL, &l->conf->health.thresholds);
 	check_metrics(l);

@@ -148,6 +148,32 @@ void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 		r->switch_user = l->only != NULL || !own->switch_user || !conf_run_as_same_ids(r, own);
 }
 
+/* Only root, or a member, can give the socket to a group. */
+static bool is_own_group(gid_t group)
+{
+	gid_t groups[NGROUPS_MAX];
+	int n = getgroups(NGROUPS_MAX, groups);
+
+	for (int i = 0; i < n; i++)
+		if (groups[i] == group)
+			return true;
+	return group == getegid();
+}
+
+void conf_check_control_group(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "supervisor.control_group");
+	const char *name = l->conf->supervisor.control_group;
+	const struct group *group = name == NULL ? NULL : getgrnam(name);
+
+	l->conf->supervisor.control_gid = group == NULL ? (gid_t)-1 : group->gr_gid;
+	if (name != NULL && group == NULL)
+		conf_error(l, where, "supervisor.control_group: group \"%s\" does not exist", name);
+	else if (name != NULL && geteuid() != 0 && !is_own_group(group->gr_gid))
+		conf_error(l, where,
+		    "supervisor.control_group: only root or a member can give the socket to \"%s\"", name);
+}
+
 void conf_check_own_user(struct conf_loading *l)
 {
 	const struct conf_origin *where = conf_origin(l->conf, "supervisor.user");

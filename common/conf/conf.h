@@ -207,7 +207,8 @@ struct conf {
 	} redis;
 	struct {
 		char *node;		/* default: the host name, unusable bytes replaced by '-' */
-		char *lock_file, *control_socket;
+		char *lock_file, *control_socket, *control_group;
+		gid_t control_gid;	/* of control_group; (gid_t)-1: none */
 		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
 		/* its user: sweeper, workers, keeper and embedded Redis become it if as.switch_user; otherwise the
 		 * caller's */

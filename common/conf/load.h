@@ -195,6 +195,7 @@ bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
 void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as */
 /* check_programs.c: the same; and checks directory and programs */
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q);
+void conf_check_control_group(struct conf_loading *l);	/* resolves supervisor.control_group */
 void conf_check_own_user(struct conf_loading *l);	/* resolves supervisor.user, before the queues are checked */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
 void conf_check_places(struct conf_loading *l);	/* checks the paths that the daemon itself uses */

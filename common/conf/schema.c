@@ -86,6 +86,7 @@ static const struct conf_key global_keys[] = {
 	    .written = CONF_WRITTEN_BY_MASTER),
 	KEY("supervisor.control_socket", PATH, supervisor.control_socket, .fallback = "/run/quredis/control.sock",
 	    .written = CONF_WRITTEN_BY_MASTER),
+	KEY("supervisor.control_group", STRING, supervisor.control_group),
 	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
 	KEY("supervisor.kill_grace", DURATION, supervisor.kill_grace_ms, .fallback = "5s", RANGE(0, HOUR)),
 	KEY("supervisor.lease", DURATION, supervisor.lease_ms, .fallback = "30s", RANGE(SECOND, HOUR)),

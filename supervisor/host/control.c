@@ -27,12 +27,13 @@
 
 static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
 
-void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms),
-    void *arg)
+void control_init(struct control *c,
+    char *(*answer)(void *arg, const char *line, size_t len, bool may_order, int64_t now_ms), void *arg)
 {
 	c->answer = answer;
 	c->arg = arg;
 	c->fd = -1;
+	c->readers = (gid_t)-1;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		c->clients[i].fd = -1;
 }
@@ -43,7 +44,21 @@ static int open_failed(char *error, size_t size, const char *path)
 	return EX_CANTCREAT;
 }
 
-int control_open(struct control *c, const char *path, char *error, size_t size)
+/* Until the socket has its group, only the members of the master's own can connect. */
+static int listen_for(const char *path, gid_t readers, struct unix_socket_file *file)
+{
+	int fd = unix_socket_listen(path, BACKLOG, file), error;
+
+	if (fd == -1 || readers == (gid_t)-1 || lchown(path, (uid_t)-1, readers) == 0)
+		return fd;
+	error = errno;
+	unix_socket_remove(path, file);
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+int control_open(struct control *c, const char *path, gid_t readers, char *error, size_t size)
 {
 	char *link = file_link_flaw(path, geteuid());
 
@@ -56,9 +71,10 @@ int control_open(struct control *c, const char *path, char *error, size_t size)
 		snprintf(error, size, "control socket %s: another process answers there", path);
 		return EX_TEMPFAIL;
 	}
-	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
+	c->fd = listen_for(path, readers, &c->file);
 	if (c->fd == -1)
 		return open_failed(error, size, path);
+	c->readers = readers;
 	strlcpy(c->path, path, sizeof(c->path));
 	return EX_OK;
 }
@@ -70,7 +86,7 @@ bool control_restore(struct control *c)
 	int fd;
 
 	if (c->fd == -1 || lstat(c->path, &st) == 0 || errno != ENOENT ||
-	    (fd = unix_socket_listen(c->path, BACKLOG, &file)) == -1)
+	    (fd = listen_for(c->path, c->readers, &file)) == -1)
 		return false;
 	close(c->fd);
 	c->fd = fd;
@@ -120,6 +136,7 @@ static struct control_client *find_place(struct control *c, int64_t now_ms)
 static void accept_client(struct control *c, int64_t now_ms)
 {
 	struct control_client *client;
+	bool may_order;
 	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd == -1) {
@@ -128,7 +145,8 @@ static void accept_client(struct control *c, int64_t now_ms)
 			c->accept_at_ms = now_ms + RETRY_ACCEPT_MS;
 		return;
 	}
-	if (!unix_socket_peer_is_allowed(fd)) {
+	may_order = unix_socket_peer_is_allowed(fd);
+	if (!may_order && !(c->readers != (gid_t)-1 && unix_socket_peer_is_member(fd, c->readers))) {
 		log_warning("control_denied", log_str("reason", "the client runs as neither the owner nor its group"));
 		close(fd);
 		return;
@@ -137,6 +155,7 @@ static void accept_client(struct control *c, int64_t now_ms)
 	if (client->fd != -1)
 		drop_client(client);
 	client->fd = fd;
+	client->may_order = may_order;
 	client->in_len = 0;
 	client->out = NULL;
 	client->closing = false;
@@ -184,7 +203,7 @@ static void serve(struct control *c, struct control_client *client, int64_t now_
 	    (newline = memchr(client->in, '\n', client->in_len)) != NULL) {
 		size_t len = (size_t)(newline - client->in);
 
-		start_answer(client, c->answer(c->arg, client->in, len, now_ms));
+		start_answer(client, c->answer(c->arg, client->in, len, client->may_order, now_ms));
 		client->in_len -= len + 1;
 		memmove(client->in, newline + 1, client->in_len);
 		if (client->fd != -1)

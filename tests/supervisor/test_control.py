@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import stat
+import subprocess
 import time
 
 import pytest
@@ -251,6 +252,35 @@ def test_whoever_gets_through_the_mode_is_asked_who_it_is(quredisd):
     d.wait_event("control_denied")
     assert b'"ok":false' in as_user(nobody, ours, [], path)
     assert b'"ok":false' in as_user(nobody, nogroup, [nogroup, ours], path)
+
+
+def send_as(uid, groups, path, request):
+    """The answer to a request of a process with this user and these groups."""
+    code = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); "
+            "s.sendall(sys.argv[2].encode() + b'\\n'); print(s.makefile().readline(), end='')")
+    done = subprocess.run(["/usr/bin/python3", "-c", code, path, json.dumps(request)], user=uid, group=groups[0], extra_groups=groups, cwd="/",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs to become others")
+def test_members_of_the_control_group_read_and_give_no_orders(quredisd):
+    nobody, nogroup, adm = pwd.getpwnam("nobody").pw_uid, grp.getgrnam("nogroup").gr_gid, grp.getgrnam("adm").gr_gid
+    d = quredisd(queues=[queue("mail", "/bin/cat")], supervisor={"control_group": "adm"})
+    path = d.sections["supervisor"]["control_socket"]
+
+    def holds():
+        assert path.stat().st_gid == adm and path.stat().st_mode & 0o777 == 0o660
+        assert "PermissionError" in send_as(nobody, [nogroup], str(path), {"command": "status"})
+        assert send_as(nobody, [nogroup, adm], str(path), {"command": "status"})["queues"][0]["name"] == "mail"
+        refused = send_as(nobody, [nogroup, adm], str(path), {"command": "stop"})
+        assert not refused["ok"] and "may read the status only" in refused["error"]
+    holds()
+    path.unlink()
+    d.wait_event("control_restored")
+    holds()
+    assert send_as(0, [0], str(path), {"command": "quiet"}) == {"ok": True}
+    assert d.stop() == 0
 
 
 def test_a_socket_left_behind_is_replaced_anything_else_is_not(quredisd):

@@ -30,11 +30,12 @@ int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	return -1;
 }
 
-static char *answer(void *arg, const char *line, size_t len, int64_t now_ms)
+static char *answer(void *arg, const char *line, size_t len, bool may_order, int64_t now_ms)
 {
 	char *text;
 
 	(void)now_ms;
+	assert_true(may_order);
 	assert_ptr_equal(arg, &c);
 	answered++;
 	if (len == 4 && memcmp(line, "none", 4) == 0)
@@ -57,7 +58,7 @@ static int setup(void **state)
 	answer_size = 0;
 	snprintf(path, sizeof(path), "/tmp/quredis-control.%d", (int)getpid());
 	control_init(&c, answer, &c);
-	return control_open(&c, path, error, sizeof(error));
+	return control_open(&c, path, (gid_t)-1, error, sizeof(error));
 }
 
 static int teardown(void **state)
@@ -329,10 +330,10 @@ TEST(the_master_removes_its_own_socket_only, setup, teardown)
 	char error[256];
 
 	control_init(&other, answer, &other);
-	assert_int_equal(control_open(&other, path, error, sizeof(error)), EX_TEMPFAIL);
+	assert_int_equal(control_open(&other, path, (gid_t)-1, error, sizeof(error)), EX_TEMPFAIL);
 	assert_non_null(strstr(error, "another process answers there"));
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(control_open(&other, path, error, sizeof(error)), EX_OK);
+	assert_int_equal(control_open(&other, path, (gid_t)-1, error, sizeof(error)), EX_OK);
 	control_close(&c);
 	assert_int_equal(access(path, F_OK), 0);
 	control_close(&other);

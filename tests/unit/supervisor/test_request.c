@@ -12,11 +12,13 @@
 #define OK "{\"ok\":true}"
 #define REFUSED(why) "{\"ok\":false,\"error\":\"" why "\"}"
 
+static bool may_order = true;
+
 /* Good until the next call. */
 static const char *answer(const char *line)
 {
 	static char text[65536];
-	char *a = request_answer(&m, line, strlen(line), 1000);
+	char *a = request_answer(&m, line, strlen(line), may_order, 1000);
 
 	assert_non_null(a);
 	snprintf(text, sizeof(text), "%s", a);
@@ -199,6 +201,21 @@ TEST(a_reload_that_fails_names_its_problems, master_setup, master_teardown)
 static bool reload_awaits_mail(void)
 {
 	return strstr(answer("{\"command\":\"reload\"}"), "\"renewals\":[{\"queue\":\"mail\"") != NULL;
+}
+
+TEST(who_may_only_read_gives_no_order, master_setup, master_teardown)
+{
+	static const char *const orders[] = { "reload", "stop", "restart", "scale", "quiet", "resume" };
+	char line[64];
+
+	may_order = false;
+	for (size_t i = 0; i < nitems(orders); i++) {
+		snprintf(line, sizeof(line), "{\"command\":\"%s\",\"queue\":\"mail\"}", orders[i]);
+		assert_non_null(strstr(answer(line), "\"ok\":false,\"error\":\"a member of supervisor.control_group may read the status only"));
+	}
+	assert_int_equal(m.stop.phase, STOP_NOT);
+	assert_non_null(strstr(answer("{\"command\":\"status\"}"), "\"ok\":true"));
+	may_order = true;
 }
 
 /* The second reload finds nothing new. */
