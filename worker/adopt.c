@@ -178,11 +178,10 @@ static void add_unknown(struct worker *w, int tray, const struct listed *list)
 
 		if (list->matched[i])
 			continue;
-		tray_add(&w->trays, tray, entry->raw, entry->len,
-		    added++ < again || list->distrusted || !is_same_server(w));
-		fetcher_received(w, tray, entry->len);
+		fetcher_received(w, tray_add(&w->trays, tray, entry->raw, entry->len,
+		    added++ < again || list->distrusted || !is_same_server(w)));
 	}
-	if (again > 0)
+	if (again > 0 && !list->distrusted)
 		log_warning("messages_reappeared",
 		    log_str("tray", w->session.owner.trays[tray]), log_int("messages", again));
 	if (again > 0)

@@ -164,9 +164,9 @@ static bool is_of_this_process(const struct worker *w, const char *incarnation)
 
 /* The order was written after the message had arrived. Its age is at least age_ms at the moment at which the worker
  * asked for it. */
-static bool arrived_before(const struct worker *w, int tray, const struct seen_order *o)
+static bool arrived_before(const struct worker *w, const struct item *item, const struct seen_order *o)
 {
-	return o->age_ms >= 0 && w->fetcher.received_us[tray] / 1000 <= w->cancels.sent_ms - o->age_ms;
+	return o->age_ms >= 0 && item->received_us / 1000 <= w->cancels.sent_ms - o->age_ms;
 }
 
 static enum meant is_meant(struct worker *w, struct place p, const struct seen_order *o)
@@ -182,7 +182,7 @@ static enum meant is_meant(struct worker *w, struct place p, const struct seen_o
 	message_digest(m, field);
 	if (strcmp(field, o->field) != 0)
 		return MEANT_NO;
-	return moved || item->again || arrived_before(w, p.tray, o) ? MEANT_YES : MEANT_PERHAPS;
+	return moved || item->again || arrived_before(w, item, o) ? MEANT_YES : MEANT_PERHAPS;
 }
 
 /* Returns MEANT_YES with its place, or the best that it finds. */

@@ -31,7 +31,7 @@ static void ask_time(struct worker *w, int64_t now_ms)
 	queue_time(&w->session.redis);
 	session_expect(w, ANSWER_TIME, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	w->expiry.sent_ms = clock_boottime_ms();
-	w->expiry.asked_serial = w->trays.fillings;
+	w->expiry.asked_serial = w->trays.messages;
 	w->expiry.asking = true;
 }
 
@@ -46,7 +46,7 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 		return false;		/* it has neither wrapper nor header: it says nothing about its age */
 	if (!is_late(w, &excess))
 		return false;
-	if (w->trays.tray[p.tray].serial > w->expiry.known_serial) {
+	if (tray_item(&w->trays, p)->serial > w->expiry.known_serial) {
 		ask_time(w, now_ms);
 		return true;
 	}

@@ -14,8 +14,8 @@ struct worker;
 struct expiry {
 	bool asking;			/* the question is unanswered: no message starts */
 	int64_t sent_ms;		/* CLOCK_BOOTTIME when the question was sent */
-	uint64_t asked_serial;		/* serial of the last filling before the question */
-	uint64_t known_serial;		/* serial of the last filling before the last question that was answered */
+	uint64_t asked_serial;		/* serial of the last message before the question */
+	uint64_t known_serial;		/* serial of the last message before the last question that was answered */
 	bool agrees;			/* the last answer agreed with the server clock on the scoreboard */
 };
 

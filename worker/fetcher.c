@@ -172,11 +172,11 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 		free_memory(w);
 }
 
-void fetcher_received(struct worker *w, int tray, size_t len)
+void fetcher_received(struct worker *w, struct item *item)
 {
-	w->fetcher.received_us[tray] = w->now_us;
+	item->received_us = w->now_us;
 	env_count(w->env, COUNT_FETCHED, 1);
-	pacing_learn_size(&w->pacing, len);
+	pacing_learn_size(&w->pacing, item->len);
 }
 
 void fetcher_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
@@ -184,8 +184,7 @@ void fetcher_answer(struct worker *w, struct place of, const struct redis_reply 
 	int tray = of.tray;
 
 	if (reply->type == REDIS_STRING) {
-		tray_add_reply(&w->trays, tray, &w->session.redis, reply);
-		fetcher_received(w, tray, reply->len);
+		fetcher_received(w, tray_add_reply(&w->trays, tray, &w->session.redis, reply));
 	} else if (reply->type != REDIS_NIL) {
 		fetch_failed(w, reply, now_ms);
 	}

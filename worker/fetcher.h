@@ -17,7 +17,6 @@ struct fetcher {
 	int64_t fetched_us;		/* when messages arrived last; 0: never */
 	/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
 	bool busy;
-	int64_t received_us[QUEUE_TRAYS];	/* when the newest message of each tray arrived; 0: never */
 	bool memory_freed;		/* unused memory was freed since fetched_us */
 	bool asking_paused;		/* no message starts before Redis answers whether the queue is paused */
 	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */
@@ -30,7 +29,7 @@ void fetcher_init(struct worker *w);
 void fetcher_free(struct worker *w);
 void fetcher_lost(struct worker *w);
 void fetcher_adopted(struct worker *w);
-void fetcher_received(struct worker *w, int tray, size_t len);	/* counts a message that arrived in a tray */
+void fetcher_received(struct worker *w, struct item *item);	/* counts a message that arrived */
 /* fetches, unless admission.c knows a hold; ends a fetch that must not block any more */
 void fetcher_tick(struct worker *w, int64_t now_ms);
 void fetcher_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms);

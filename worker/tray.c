@@ -181,7 +181,7 @@ static struct item *new_item(struct trays *ts, struct tray *t, size_t len, bool 
 	return item;
 }
 
-void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again)
+struct item *tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again)
 {
 	struct tray *t = &ts->tray[tray];
 	struct item *item = new_item(ts, t, len, again);
@@ -191,23 +191,23 @@ void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool agai
 	buffer_append(&t->bytes, raw, len);
 	buffer_append(&t->bytes, "", 1);
 	read_wrapper(ts, t, item);
+	return item;
 }
 
-void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply)
+struct item *tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply)
 {
 	struct tray *t = &ts->tray[tray];
 	struct item *item;
 
 	t->arrived++;
 	/* bytes would grow with each message while the tray is never empty */
-	if (reply->len <= COPIED_MAX && !t->refilled) {
-		tray_add(ts, tray, reply->str, reply->len, false);
-		return;
-	}
+	if (reply->len <= COPIED_MAX && !t->refilled)
+		return tray_add(ts, tray, reply->str, reply->len, false);
 	item = new_item(ts, t, reply->len, false);
 	item->kept_raw = reply->str;
 	item->kept = redis_keep(r);
 	read_wrapper(ts, t, item);
+	return item;
 }
 
 /* ---- a tray ---- */
@@ -266,7 +266,7 @@ void tray_filled(struct trays *ts, int tray)
 
 	change_tray(t, TRAY_FILLED);
 	t->asked = t->answered = t->arrived = 0;
-	t->notes = ts->keys->shared || t->doubtful ? NOTES_WANTED : NOTES_KNOWN;
+	t->notes = t->count[ITEM_WAITING] > 0 && (ts->keys->shared || t->doubtful) ? NOTES_WANTED : NOTES_KNOWN;
 	if (!t->refilled)
 		t->serial = ++ts->fillings;
 	if (t->count[ITEM_GONE] == t->n)

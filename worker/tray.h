@@ -46,7 +46,8 @@ struct item {
 	bool again;			/* the message reappeared in its tray (adopt.c), so it may have run before */
 	/* RUNNING: another process took the message; its end changes nothing in Redis */
 	bool lost;
-	uint64_t serial;		/* no other message of this worker has it */
+	uint64_t serial;		/* 1, 2, ... in the order in which the worker got its messages */
+	int64_t received_us;		/* CLOCK_MONOTONIC */
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
 	bool sent;			/* MOVING: the move is unanswered; after a lost connection, in doubt */
@@ -64,7 +65,7 @@ struct tray {
 	/* earlier buffers that running handlers still read; freed when the tray is empty */
 	struct buffer *outgrown;
 	size_t noutgrown;
-	struct item *items;		/* oldest first */
+	struct item *items;		/* oldest first, unless mixed */
 	int n, cap;
 	int count[ITEM_STATES];		/* items in each state; their sum is n */
 	int next;			/* no item before this index is WAITING */
@@ -75,7 +76,8 @@ struct tray {
 	/* more was fetched into it while its messages ran: each leaves when it is done, and another takes its item */
 	bool refilled;
 	bool sent, refused;		/* DELETING: as for an item */
-	bool mixed;			/* the items are in another order than the list, since some reappeared */
+	/* the items are in another order than the list: some reappeared, or took the place of one that was gone */
+	bool mixed;
 	/* no message of the tray starts before its notes are known */
 	enum tray_notes { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;
 	/* a message has a seal that cannot be verified: the secrets are read before any message of the tray starts */
@@ -188,9 +190,10 @@ void tray_secrets_learnt(struct trays *ts, int tray);		/* parses its waiting mes
 void tray_free_memory(struct trays *ts);
 
 /* ---- an item ---- */
-void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again);	/* as WAITING, the newest */
+/* as WAITING. In a refilled tray it takes the place of one that is gone; else it is the newest. Valid until the next */
+struct item *tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again);
 /* the same; takes the reply over if it is large */
-void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply);
+struct item *tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply);
 void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note);	/* WAITING: sets the note */
 void tray_start(struct trays *ts, struct place p);		/* WAITING: the message runs */
 /* RUNNING: its handler had not read it, so it waits again */

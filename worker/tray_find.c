@@ -41,7 +41,7 @@ int tray_find_open(const struct trays *ts, int n)
 
 		if (t->state != TRAY_FILLED || t->count[ITEM_WAITING] > 0)
 			return -1;
-		if (t->count[ITEM_RUNNING] > 0 && t->n - t->count[ITEM_GONE] < fewest) {
+		if (t->count[ITEM_RUNNING] > 0 && t->count[ITEM_MOVING] == 0 && t->n - t->count[ITEM_GONE] < fewest) {
 			fewest = t->n - t->count[ITEM_GONE];
 			found = i;
 		}

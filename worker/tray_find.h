@@ -7,8 +7,9 @@
 struct place tray_find_next(struct trays *ts);
 int tray_find_empty(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
 /*
- * While messages run in all trays, and none waits: the tray that takes n more, the one with the fewest; -1: none. Nor
- * is there one while a tray is DELETING, since it will be empty soon.
+ * If all trays are FILLED and no message waits: the tray with the fewest messages of those that take n more; -1: none.
+ * Messages run in it, and none moves: if the answers to both a move and the fetch were lost, nothing would tell an
+ * equal message that came from the one that left.
  */
 int tray_find_open(const struct trays *ts, int n);
 

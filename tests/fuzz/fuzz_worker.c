@@ -146,8 +146,8 @@ static int running(const struct worker *w)
 		return w->exec.running.tray != -1;
 	}
 	for (unsigned i = 0; i < w->persistent.given_size; i++)
-		if (w->persistent.given[i].tray != -1) {
-			FUZZ_ASSERT(w->trays.tray[w->persistent.given[i].tray].items[w->persistent.given[i].item].state == ITEM_RUNNING);
+		if (w->persistent.given[i].place.tray != -1) {
+			FUZZ_ASSERT(w->trays.tray[w->persistent.given[i].place.tray].items[w->persistent.given[i].place.item].state == ITEM_RUNNING);
 			n++;
 		}
 	FUZZ_ASSERT(n == persistent_unanswered(w->persistent.process));

@@ -1,15 +1,14 @@
 -- KEYS: workers lease tray0 tray1 tray2 [old_lease old_tray0 old_tray1 old_tray2]
 -- ARGV: lease_ms incarnation registration [old_incarnation old_field]
--- Registers a name with its lease, and takes the trays of the old name over. Returns 1: the old name had its lease until now, so no sweeper
+-- Registers a name with its lease, and takes the trays of the old name over. Returns 1: the old name had its lease until then, so no sweeper
 -- has taken anything from its trays; 0: one may have; -1: the name was registered before, and its lease has expired since. Sweepers may
 -- consider it dead, so it is never used again.
 local alive = redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write decides what maxmemory allows
 -- The request was executed before: the trays may hold messages, and messages that came late under the old name must not get among them.
-if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return alive - 1 end
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return alive == 1 and tonumber(redis.call('HGET', KEYS[2], 'held') or 0) or -1 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 for i = 3, 5 do redis.call('HSET', KEYS[2], KEYS[i], 0) end     -- retry.lua, escape.lua and hand_back.lua count here
 redis.call('PEXPIRE', KEYS[2], ARGV[1])
-local held = 0
 if ARGV[4] then
   -- Takes no tray of a name under rescue: a message that stays behind would seem to have been alone, and would be charged.
   local rescued = redis.call('HEXISTS', KEYS[1], ARGV[5]) == 1
@@ -18,8 +17,8 @@ if ARGV[4] then
       redis.call('RENAME', KEYS[7 + i], KEYS[3 + i])
     end
   end
-  held = redis.call('DEL', KEYS[6])
-  if rescued then held = 0 end
+  redis.call('HSET', KEYS[2], 'held', rescued and 0 or redis.call('EXISTS', KEYS[6]))     -- the answer, also if it is asked again
+  redis.call('DEL', KEYS[6])
   local ok, old = pcall(cjson.decode, redis.call('HGET', KEYS[1], ARGV[4]) or '')
   if ok and type(old) == 'table' then       -- kept for an hour: a late answer may still fill its trays
     local t = redis.call('TIME')
@@ -27,4 +26,4 @@ if ARGV[4] then
     redis.call('HSET', KEYS[1], ARGV[4], cjson.encode(old))
   end
 end
-return held
+return tonumber(redis.call('HGET', KEYS[2], 'held') or 0)

@@ -54,9 +54,9 @@ const struct queue_cancel_end *cancel_end_of(struct worker *worker, struct place
 	return NULL;
 }
 
-void fetcher_received(struct worker *worker, int tray, size_t len)
+void fetcher_received(struct worker *worker, struct item *item)
 {
-	(void)worker, (void)tray, (void)len;
+	(void)worker, (void)item;
 }
 
 void fence_claim_lost(struct fence *f)

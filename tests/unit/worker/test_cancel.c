@@ -47,7 +47,8 @@ static int teardown(void **state)
 static void receive(const char *raw, bool runs)
 {
 	FILL(0, raw);
-	w->fetcher.received_us[0] = w->now_us;
+	for (int i = 0; i < w->trays.tray[0].n; i++)
+		fixture_item(0, i)->received_us = w->now_us;
 	if (runs)
 		tray_start(&w->trays, PLACE(0, 0));
 }

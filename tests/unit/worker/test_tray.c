@@ -239,6 +239,8 @@ TEST(a_tray_is_open_only_while_messages_run_in_all_and_none_waits, setup, teardo
 	for (int i = 0; i < 2; i++)
 		tray_move(ts, (struct place){ 1, i }, MOVE_DONE);
 	assert_int_equal(tray_find_open(ts, 1), 0);		/* nothing runs in it: it will be empty soon */
+	tray_move(ts, (struct place){ 0, 0 }, MOVE_DONE);
+	assert_int_equal(tray_find_open(ts, 1), 2);		/* its move might be in doubt together with the fetch */
 	tray_gone(ts, (struct place){ 1, 0 });
 	tray_gone(ts, (struct place){ 1, 1 });
 	tray_close(ts, 1);
