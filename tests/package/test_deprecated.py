@@ -61,6 +61,8 @@ def wrong_rows(rows, version, existing):
             yield f"{name}: \"{removed_in}\" is no version"
         elif numbers(removed_in) <= numbers(version):
             yield f"{name}: {removed_in} was to remove it, this is {version}: remove the name and its row"
+        elif numbers(version)[0] > 0 and numbers(removed_in)[1:] != (0, 0):
+            yield f"{name}: {removed_in} may remove nothing: from 1.0.0 on only a first number that rises may"
 
 
 def test_no_row_is_past_its_version():
@@ -82,6 +84,12 @@ GOOD = '#define DEPRECATED_TABLE(X) \\\n\tX(KEY, "queue.ttl", "queue.keep", "0.3
 def test_rows_past_their_version_are_seen(old, new, seen):
     found = list(wrong_rows(rows_of(GOOD.replace(old, new)), "0.2.0", names.existing()))
     assert (found == []) if seen is None else (len(found) == 1 and seen in found[0])
+
+
+@pytest.mark.parametrize("removed_in, seen", [("1.5.0", True), ("2.0.1", True), ("2.0.0", False)])
+def test_from_the_first_version_on_only_the_next_first_number_removes(removed_in, seen):
+    row = f'X(KEY, "queue.ttl", "queue.keep", "{removed_in}")'
+    assert any("may remove nothing" in found for found in wrong_rows(rows_of(row), "1.4.0", names.existing())) == seen
 
 
 # ---- the warnings, of programs with rows of their own ----
