@@ -54,8 +54,9 @@ static int64_t while_breaker_is_open(const struct worker *w)
 {
 	int64_t next_probe_ms = breaker_until_ms(w->env->board);
 
-	if (next_probe_ms != 0 && w->pacing.probing && !tray_all_empty(&w->trays))
-		return ADMISSION_BY_EVENT;	/* the message in its tray is the probe */
+	if (next_probe_ms != 0 && w->pacing.probing &&
+	    (tray_fetching(&w->trays) || tray_find_since(&w->trays, w->fetcher.probe_after)))
+		return ADMISSION_BY_EVENT;	/* its probe comes, or is in a tray */
 	return until(w, next_probe_ms);
 }
 

@@ -148,7 +148,7 @@ static bool is_same_server(const struct worker *w)
 /* The worker's own messages may be gone, and equal ones have come. */
 static bool is_distrusted(const struct worker *w, const struct tray *t)
 {
-	return t->refilled && !w->session.unrobbed;
+	return t->refilled && !w->session.lease_held;
 }
 
 static void lose_all_claims(struct worker *w, int tray)
@@ -184,7 +184,7 @@ static void add_unknown(struct worker *w, int tray, const struct listed *list)
 	if (again > 0 && !list->distrusted)
 		log_warning("messages_reappeared",
 		    log_str("tray", w->session.owner.trays[tray]), log_int("messages", again));
-	if (again > 0)
+	if (again > 0 || list->distrusted)
 		tray_mix(&w->trays, tray);
 	if (added > 0 && (w->env->keys.shared || t->doubtful))
 		tray_set_notes(&w->trays, tray, NOTES_WANTED);

@@ -71,6 +71,8 @@ static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 	if (hold != WORKER_ADMITTED || !breaker_may_fetch(w->env->board, now_ms))
 		return;
 	pacing_probes(&w->pacing, probe);
+	if (probe)
+		w->fetcher.probe_after = w->trays.messages;
 	n = admission_count(w);
 	if (n > starts && starts > 0)
 		n = starts;

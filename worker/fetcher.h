@@ -17,6 +17,7 @@ struct fetcher {
 	int64_t fetched_us;		/* when messages arrived last; 0: never */
 	/* the last fetch brought a message at once: the next need not block, and RPOPLPUSH costs Redis less */
 	bool busy;
+	uint64_t probe_after;		/* serial of the last message before the last probe of the breaker */
 	bool memory_freed;		/* unused memory was freed since fetched_us */
 	bool asking_paused;		/* no message starts before Redis answers whether the queue is paused */
 	/* the queue is paused: no fetch before, and the next message asks again; 0: not paused */

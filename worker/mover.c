@@ -27,14 +27,15 @@ static bool is_large(const struct item *item)
 	return item->len > QUEUE_BY_VALUE_MAX;
 }
 
-/* The index from the pop end, where the oldest lies: certain only while no move out of this tray is unanswered. */
-static int64_t place_in_list(const struct tray *t, const struct item *item)
+/* How many messages of the list came before the one with this serial: certain only while no move out of this tray is
+ * unanswered. */
+static int64_t older_in_list(const struct tray *t, uint64_t serial)
 {
-	int64_t at = -1;
+	int64_t n = 0;
 
-	for (const struct item *older = t->items; older < item; older++)
-		at -= older->state != ITEM_GONE && !older->lost;
-	return at;
+	for (const struct item *item = t->items; item < t->items + t->n; item++)
+		n += item->state != ITEM_GONE && !item->lost && item->serial < serial;
+	return n;
 }
 
 static struct queue_entry entry_of(struct worker *w, struct place p)
@@ -45,8 +46,8 @@ static struct queue_entry entry_of(struct worker *w, struct place p)
 	struct queue_entry e = { .raw = tray_raw(t, item), .len = item->len, .at = QUEUE_ANYWHERE };
 
 	if (is_large(item) && !t->mixed) {
-		e.at = place_in_list(t, item);
-		e.of = -1 - place_in_list(t, t->items + t->n);
+		e.at = -1 - older_in_list(t, item->serial);	/* the oldest lies at the pop end */
+		e.of = older_in_list(t, UINT64_MAX);
 		e.moved = w->session.owner.moved[p.tray];
 	}
 	return e;
@@ -120,10 +121,10 @@ static int unanswered(const struct tray *t)
 	return n;
 }
 
-static bool holds_large(const struct tray *t)
+static bool moves_large(const struct tray *t)
 {
 	for (int i = 0; i < t->n; i++)
-		if (t->items[i].state != ITEM_GONE && is_large(&t->items[i]))
+		if (t->items[i].state == ITEM_MOVING && is_large(&t->items[i]))
 			return true;
 	return false;
 }
@@ -156,8 +157,8 @@ bool mover_hand_back_waits(const struct worker *w)
 /*
  * Sends the newest message first: a worker fetches first the message that went back to the pop end last, so the order
  * stays. A script finds a large message by its place, which is certain only while no move out of its tray is
- * unanswered, so messages leave such a tray one by one. newer_waits: a message of a newer tray must go back first, so
- * no message of this tray may go back yet.
+ * unanswered, so while one leaves its tray, all leave it one by one. newer_waits: a message of a newer tray must go
+ * back first, so no message of this tray may go back yet.
  */
 static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
 {
@@ -168,7 +169,7 @@ static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now
 		tray_let_done_leave(&w->trays, tray);	/* its DEL may be far away */
 	if (t->count[ITEM_MOVING] == 0)
 		return;
-	one_by_one = holds_large(t);
+	one_by_one = moves_large(t);
 	if (one_by_one && unanswered(t) > 0)
 		return;
 	for (int i = t->n - 1; i >= 0; i--) {
@@ -371,7 +372,7 @@ static void place_in_doubt(struct worker *w, struct place p)
 {
 	tray_move_sent(&w->trays, p, false);
 	tray_mix(&w->trays, p.tray);
-	session_renew_incarnation(w, "Redis could not tell whether a message of ours was at its place");
+	session_renew_incarnation(w, "Redis could not tell whether a message of ours is still there");
 }
 
 void mover_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)

@@ -165,7 +165,6 @@ static struct item *reuse_gone_item(struct trays *ts, struct tray *t)
 		item++;			/* the count says that there is one */
 	free_item(ts, item);
 	t->count[ITEM_GONE]--;
-	t->mixed = true;
 	if (item - t->items < t->next)
 		t->next = (int)(item - t->items);
 	return item;

@@ -65,7 +65,7 @@ struct tray {
 	/* earlier buffers that running handlers still read; freed when the tray is empty */
 	struct buffer *outgrown;
 	size_t noutgrown;
-	struct item *items;		/* oldest first, unless mixed */
+	struct item *items;		/* oldest first, unless refilled: by serial */
 	int n, cap;
 	int count[ITEM_STATES];		/* items in each state; their sum is n */
 	int next;			/* no item before this index is WAITING */
@@ -76,8 +76,7 @@ struct tray {
 	/* more was fetched into it while its messages ran: each leaves when it is done, and another takes its item */
 	bool refilled;
 	bool sent, refused;		/* DELETING: as for an item */
-	/* the items are in another order than the list: some reappeared, or took the place of one that was gone */
-	bool mixed;
+	bool mixed;			/* the serials are in another order than the list, since some reappeared */
 	/* no message of the tray starts before its notes are known */
 	enum tray_notes { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;
 	/* a message has a seal that cannot be verified: the secrets are read before any message of the tray starts */

@@ -32,6 +32,15 @@ int tray_find_empty(struct trays *ts)
 	return -1;
 }
 
+bool tray_find_since(const struct trays *ts, uint64_t serial)
+{
+	for (const struct tray *t = ts->tray; t < ts->tray + QUEUE_TRAYS; t++)
+		for (const struct item *item = t->items; item < t->items + t->n; item++)
+			if (item->state != ITEM_GONE && !item->lost && item->serial > serial)
+				return true;
+	return false;
+}
+
 int tray_find_open(const struct trays *ts, int n)
 {
 	int found = -1, fewest = BATCH_MAX - n + 1;

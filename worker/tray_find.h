@@ -5,6 +5,8 @@
 
 /* the oldest WAITING message; tray -1: none, or its notes are not known */
 struct place tray_find_next(struct trays *ts);
+/* a message that came after the one with this serial is in a tray */
+bool tray_find_since(const struct trays *ts, uint64_t serial);
 int tray_find_empty(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
 /*
  * If all trays are FILLED and no message waits: the tray with the fewest messages of those that take n more; -1: none.

@@ -6,18 +6,19 @@ import pytest
 from harness import queue, wait_for
 from harness.messages import anywhere
 from harness.processes import kill_and_wait
+from harness.redis_proxy import script_hash
 
-# One thread for each message. Notes each start; a message that begins with "slow" runs until the file RELEASE is there.
+# One thread for each message. Notes each start; a message that begins with "slow" runs until the file RELEASE is there, or one of its own.
 HANDLER = """
 import os, sys, threading, time
 i, o, lock = sys.stdin.buffer, sys.stdout.buffer, threading.Lock()
 def job(serial, message):
     with lock, open("@LEDGER@", "a") as f:
         f.write(message + "\\n")
-    while message.startswith("slow") and not os.path.exists("RELEASE"):
+    while message.startswith("slow") and not os.path.exists("RELEASE") and not os.path.exists("RELEASE of " + message):
         time.sleep(0.02)
     with lock:
-        o.write(b"OK %s\\n" % serial)
+        o.write(b"%s %s\\n" % (b"FAIL" if message.startswith("bad") else b"OK", serial))
         o.flush()
 while head := i.readline().split():
     threading.Thread(target=job, args=(head[1], i.read(int(head[3]) + 1)[:-1].decode())).start()
@@ -45,6 +46,9 @@ class Trickle:
     def trays(self):
         """The messages that the worker owns."""
         return sorted(m.decode() for key in self.c.keys("transit:mail:*:[012]") for m in self.c.lrange(key, 0, -1))
+
+    def let(self, name):
+        self.release.with_name(f"{self.release.name} of {name}").touch()
 
     def end(self):
         self.release.touch()
@@ -104,3 +108,40 @@ def test_a_lost_fetch_loses_nothing(trickle, redis, redis_proxy, quredisd, lose)
     wait_for(lambda: trickle.trays() == SLOW, 60)
     trickle.end()
     assert sorted(trickle.ledger.lines()) == [*(f"fast {i}" for i in range(3)), *SLOW] and d.stop() == 0
+
+
+def test_an_equal_message_is_not_taken_for_the_one_that_left(trickle, redis, redis_proxy, quredisd):
+    """Of two that are equal one is done, the other one is fetched, and both answers are lost."""
+    proxy = redis_proxy(redis)
+    d = quredisd(redis=proxy, queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW)
+    trickle.c.lpush("ingress:mail", SLOW[5])                # it comes when there is room
+    proxy.lose_reply(b"RPOPLPUSH")
+    trickle.let(SLOW[5])
+    wait_for(lambda: proxy.lost == 1 and trickle.ledger.count(SLOW[5]) == 2, 60)
+    trickle.end()
+    assert sorted(trickle.ledger.lines()) == sorted([*SLOW, SLOW[5]]) and d.stop() == 0
+
+
+def test_a_lost_answer_to_a_renewal_repeats_nothing(trickle, redis, redis_proxy, quredisd):
+    """The lease was there throughout, so nobody took anything."""
+    proxy = redis_proxy(redis)
+    d = quredisd(redis=proxy, queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW[:6])
+    proxy.lose_reply(script_hash("renew"))
+    proxy.cut()
+    trickle.push_one_by_one("fast")
+    assert proxy.lost == 1
+    trickle.end()
+    assert sorted(trickle.ledger.lines()) == ["fast", *SLOW[:6]] and not d.events("claim_lost") and d.stop() == 0
+
+
+def test_slow_messages_do_not_stop_the_probes_of_the_breaker(trickle, quredisd):
+    trickle.queue.update(max_attempts=1, breaker={"failures": 3})
+    d = quredisd(queues=[trickle.queue])
+    trickle.push_one_by_one(*SLOW[:6])
+    trickle.c.lpush("ingress:mail", *[f"bad {i}" for i in range(6)])
+    wait_for(lambda: trickle.c.llen("escape:mail") == 6, 60)
+    assert d.events("breaker_opened")
+    trickle.end()
+    assert d.stop() == 0

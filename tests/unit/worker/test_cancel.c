@@ -95,6 +95,16 @@ TEST(without_orders_nothing_is_asked, setup, teardown)
 	assert_int_equal(cancel_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 }
 
+TEST(what_comes_into_the_same_tray_later_does_not_make_a_message_younger, setup, teardown)
+{
+	receive("a", true);
+	fixture_pass_ms(100);
+	FILL(0, "b");
+	fixture_item(0, 1)->received_us = w->now_us;
+	read_order("a", 50, ESCAPE);
+	assert_int_equal(ended, 1);
+}
+
 TEST(the_run_ends_and_then_the_result_is_written, setup, teardown)
 {
 	receive("a", true);

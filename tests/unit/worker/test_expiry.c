@@ -145,6 +145,19 @@ TEST(an_age_equal_to_the_ttl_is_too_old, setup, lone_worker_teardown)
 	assert_int_equal(lone.expected, 1);
 }
 
+TEST(a_message_that_came_into_the_same_tray_after_the_question_is_asked_for_again, setup, lone_worker_teardown)
+{
+	struct place first = fetched(0, NOW - DRIFT - TTL, "a");
+
+	assert_true(holds(first));
+	answer(NOW);
+	assert_true(holds(first));
+	assert_int_equal(expired, 1);
+	assert_true(holds(fetched(0, NOW - DRIFT - TTL, "b")));
+	assert_int_equal(lone.expected, 2);
+	assert_int_equal(expired, 1);
+}
+
 TEST(a_message_may_have_a_ttl_of_its_own, setup, lone_worker_teardown)
 {
 	char raw[96];

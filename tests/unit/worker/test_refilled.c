@@ -94,4 +94,59 @@ TEST(a_message_leaves_alone_if_its_tray_took_more_while_it_ran, fixture_setup, f
 	assert_int_equal(fixture_counted(COUNT_DONE), 1);
 }
 
+static char large[QUEUE_BY_VALUE_MAX + 2];
+
+/* The payload does not go back to Redis, and small ones need not wait for it while it runs. */
+TEST(a_large_message_of_a_refilled_tray_goes_by_its_place, fixture_setup, fixture_teardown)
+{
+	memset(large, 'a', sizeof(large) - 1);
+	run_two_in_each_tray();
+	settle_done(w, PLACE(0, 0), 1);
+	FILL(0, "c");
+	mover_tick(w, fixture_now_ms());
+	assert_sent("done t:lease:" INC " " TRAY(0));
+	mover_answer(w, PLACE(0, 0), fixture_integer(1), fixture_now_ms());
+	tray_ask(&w->trays, 0, 1);
+	tray_add(&w->trays, 0, large, strlen(large), false);		/* where "a" was */
+	tray_answered(&w->trays, 0);
+	tray_filled(&w->trays, 0);
+	assert_int_equal(fixture_item(0, 0)->len, strlen(large));
+	run(0, 0);
+	run(0, 2);
+	settle_done(w, PLACE(0, 2), 1);
+	mover_tick(w, fixture_now_ms());
+	assert_sent("done t:lease:" INC " " TRAY(0) " quredis:of:i:done 1 '' '' c");
+	settle_done(w, PLACE(0, 0), 1);
+	mover_tick(w, fixture_now_ms());
+	assert_sent_nothing();						/* its place is not certain yet */
+	mover_answer(w, PLACE(0, 2), fixture_integer(1), fixture_now_ms());
+	mover_tick(w, fixture_now_ms());
+	assert_sent("done t:lease:" INC " " TRAY(0) " quredis:of:i:done 1 -2/2/0 4097 ");
+}
+
+/* The slow ones are no probe. */
+TEST(a_probe_that_is_over_is_followed_by_the_next_while_others_run, fixture_setup, fixture_teardown)
+{
+	FILL(0, "slow");
+	run(0, 0);
+	fixture.runner.room = 5;
+	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
+	tick();
+	assert_sent_nothing();
+	fixture_pass_ms(500);
+	tick();
+	assert_sent(AT_ONCE(1));
+	answer(1, fixture_string("probe"));
+	fixture_forget_sent();
+	fixture_pass_ms(20000);
+	tick();
+	assert_sent_nothing();						/* it is still here */
+	run(1, 0);
+	tray_move(&w->trays, PLACE(1, 0), MOVE_RETRY);
+	tray_gone(&w->trays, PLACE(1, 0));
+	tray_close(&w->trays, 1);
+	tick();
+	assert_sent(AT_ONCE(2));
+}
+
 UNIT_MAIN(NULL, NULL)
