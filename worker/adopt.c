@@ -18,8 +18,8 @@
  *	it		no record of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
  * If a fetch went into a tray whose messages ran, it may have brought a message that is equal to one of these, which a
- * sweeper had taken meanwhile. So the worker believes nothing of such a tray unless Redis says that the lease was there
- * until now, and so no sweeper took anything.
+ * sweeper had taken meanwhile. So the worker believes nothing of such a tray unless Redis says that no sweeper took
+ * anything.
  *
  * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the
  * same script, and then the reads, all on one connection. Only this worker writes to trays of the new name, and it
@@ -148,7 +148,7 @@ static bool is_same_server(const struct worker *w)
 /* The worker's own messages may be gone, and equal ones have come. */
 static bool is_distrusted(const struct worker *w, const struct tray *t)
 {
-	return t->refilled && !w->session.lease_held;
+	return t->refilled && !w->session.untouched;
 }
 
 static void lose_all_claims(struct worker *w, int tray)

@@ -362,7 +362,7 @@ void session_renew_answer(struct worker *w, struct place of, const struct redis_
 		return;
 	}
 	w->session.confirmed = true;
-	w->session.lease_held = w->session.lease_held && reply->integer == 1;
+	w->session.untouched = w->session.untouched && reply->integer == 1;
 	queue_owner_free(&w->session.previous);
 	/*
 	 * -1: an earlier registration of this name worked, its answer was lost, and the lease has run out since: a
@@ -380,7 +380,7 @@ void session_renew_answer(struct worker *w, struct place of, const struct redis_
 void session_adopted(struct worker *w)
 {
 	w->session.renewing = false;
-	w->session.registered = w->session.lease_held = true;
+	w->session.registered = w->session.untouched = true;
 	retry_succeeded(&w->session.retry);
 	w->session.reached = atomic_fetch_add(&w->env->child->board->workers.reached, 1) + 1;
 	FOR_COMPONENTS(w, adopted);

@@ -63,8 +63,7 @@ struct session {
 	/* a renewal of owner was answered on this connection, and its trays were read */
 	bool registered;
 	bool renewing;			/* the renewal of this connection was sent */
-	/* at each renewal since the trays were read last: so no sweeper can have taken messages */
-	bool lease_held;
+	bool untouched;			/* no sweeper has taken messages since the trays were read last */
 	bool refused;			/* Redis refused the renewal: it has nothing of owner */
 	struct lease lease;
 	struct redis_identity server;	/* as it has answered on this connection */

@@ -254,18 +254,21 @@ static void bare_is_fenced(struct rescue_page *p)
 		atomic_store(&p->q->board->sweeper.recovered, RECOVERED_BARE);
 }
 
-/* An owner whose registration is missing or cannot be parsed cannot be marked dead: its registration is removed. */
+/*
+ * An owner whose registration is missing or cannot be parsed cannot be marked dead: its registration is removed. The
+ * mark comes before the end of the rescue, since without both renew.lua takes the trays for untouched.
+ */
 static int mark_dead(struct rescue_page *p)
 {
 	struct redis *redis = &p->s->redis;
-	int64_t answer;
+	int64_t marked = 1, answer;
 
-	queue_rescue_over(redis, &p->q->keys, p->owner);
 	if (p->owner != NULL)
 		queue_mark_dead(redis, &p->q->keys, p->owner);
-	if (connection_integer(p->s, &answer) == -1 || (p->owner != NULL && connection_integer(p->s, &answer) == -1))
+	queue_rescue_over(redis, &p->q->keys, p->owner);
+	if ((p->owner != NULL && connection_integer(p->s, &marked) == -1) || connection_integer(p->s, &answer) == -1)
 		return -1;
-	if (p->owner == NULL || answer == 1)
+	if (marked == 1)
 		return 0;
 	queue_forget(redis, &p->q->keys, p->owner);
 	return connection_integer(p->s, &answer);

@@ -334,7 +334,7 @@ init {
 		for (x : 0 .. WORKERS - 1) {
 			inc[x].used = 1; inc[x].lease = 1; inc[x].registered = 1;
 			wk[x].up = 1; wk[x].named = 1; wk[x].previous = NOBODY;
-			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1; wk[x].asks = POOL; wk[x].lease_held = OPEN
+			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1; wk[x].asks = POOL; wk[x].untouched = OPEN
 		}
 		if
 		:: POOL -> pushes = 0

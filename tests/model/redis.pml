@@ -348,7 +348,7 @@ inline renew(new, old)
 		inc[new].died = 0;
 		inc[new].lease = 1;
 		inc[new].moved[0] = 0; inc[new].moved[1] = 0; inc[new].moved[2] = 0;
-		res = 1;	/* 2: the old name had its lease until now, and no rescue had begun */
+		res = 1;	/* 2: the old name was neither under rescue nor marked dead */
 		if
 		:: (old) != NOBODY ->
 			n = MUTANT(TAKES_FROM_RESCUE) || inc[old].size == 0;
@@ -358,7 +358,7 @@ inline renew(new, old)
 				:: else -> rename(TRAY(old, z), TRAY(new, z))
 				fi
 			}
-			res = 1 + (n && inc[old].lease);
+			res = 1 + (n && inc[old].registered && !inc[old].died);
 			inc[old].lease = 0;
 			inc[old].died = inc[old].registered
 		:: else

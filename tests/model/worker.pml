@@ -40,7 +40,7 @@ typedef worker {
 	unsigned confirmed : 1;
 	unsigned previous : 3;	/* the last confirmed name, until that is; NOBODY: none */
 	unsigned registered : 1;	/* its renewal was answered on this connection, and its trays read */
-	unsigned lease_held : 1;	/* nothing can have been taken since it read its trays last */
+	unsigned untouched : 1;	/* nothing can have been taken since it read its trays last */
 	unsigned renewing : 2;	/* 1: sent, 2: answered, and the trays are to be read */
 	unsigned fresh : 1;	/* by its own clock the lease cannot have run out */
 	unsigned asking : 1;	/* a PEXPIRE was sent in time, and is not answered */
@@ -481,8 +481,8 @@ inline renewed(w)
 	wk[w].confirmed = 1;
 	wk[w].previous = NOBODY;
 	if
-	:: res -> wk[w].fresh = 1; wk[w].renewing = 2; wk[w].lease_held = wk[w].lease_held && res == 2
-	:: else -> let_go(w, 0)		/* another name, on another connection */
+	:: res -> wk[w].fresh = 1; wk[w].renewing = 2; wk[w].untouched = wk[w].untouched && res == 2
+	:: else -> wk[w].untouched = 0; let_go(w, 0)	/* another name, on another connection */
 	fi;
 	tidy()
 }
@@ -583,7 +583,7 @@ inline match_doubtful(w, k)
 	fi
 }
 
-#define DISTRUSTED(w, k) (tr[k].more && !wk[w].lease_held && !MUTANT(TRUSTS_ITS_ITEMS))
+#define DISTRUSTED(w, k) (tr[k].more && !wk[w].untouched && !MUTANT(TRUSTS_ITS_ITEMS))
 
 inline add_unknown(w, k)
 {
@@ -660,7 +660,7 @@ inline adopt(w)
 	}
 	wk[w].renewing = 0;
 	wk[w].registered = 1;
-	wk[w].lease_held = OPEN;
+	wk[w].untouched = OPEN;
 	wk[w].robbed = (wk[w].robbed == 2)
 }
 
@@ -706,7 +706,7 @@ inline end_worker(w, why, so_many)
 	:: wk[w].named && !UNKNOWN(w) -> put_name_away(w); inc[y].dead = why
 	:: else
 	fi;
-	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].noted = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].lease_held = 0; wk[w].holds = 0;
+	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].noted = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].untouched = 0; wk[w].holds = 0;
 	for (k1 : 0 .. 2) {
 		for (a : I(k1, 0) .. I(k1, 1)) {
 			if

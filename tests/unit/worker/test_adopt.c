@@ -58,7 +58,7 @@ TEST(a_tray_is_held_against_what_is_there, adopt_fixture_setup, adopt_fixture_te
 		w->trays.tray[0].sent = cases[i].sent;
 		w->trays.tray[0].asked = cases[i].unanswered;
 		w->trays.tray[0].refilled = cases[i].refilled;
-		w->session.lease_held = !cases[i].robbed;
+		w->session.untouched = !cases[i].robbed;
 		adopt_fixture_compare(cases[i].there);
 		assert_string_equal(adopt_fixture_believed(), cases[i].after);
 		assert_int_equal(w->trays.tray[0].state, cases[i].then);
