@@ -185,7 +185,6 @@ static void forget_progress(struct worker *w)
 static void note_progress(struct worker *w)
 {
 	const struct handler_reply *progress = persistent_progress(w->persistent.process);
-
 	const struct given *g = progress == NULL ? NULL : entry_of_serial(w, progress->serial);
 
 	if (g == NULL || g->place.tray == -1 || g->serial != progress->serial)
@@ -288,7 +287,7 @@ static void settle_end(struct worker *w, const struct persistent_end *e, int64_t
 {
 	verdict_note_end(w, e, now_ms);
 	loader_ended(w, e, now_ms);
-	for (unsigned i = 0; i < w->persistent.given_size; i++) {	/* almost the order of the jobs */
+	for (unsigned i = 0; i < w->persistent.given_size; i++) {	/* in any order: mover.c orders what goes back */
 		struct given *entry = entry_of_serial(w, w->persistent.next_serial + i);
 		const struct given g = *entry;
 

@@ -8,7 +8,7 @@ from harness.messages import anywhere
 from harness.processes import kill_and_wait
 from harness.redis_proxy import script_hash
 
-# One thread for each message. Notes each start; a message that begins with "slow" runs until the file RELEASE is there, or one of its own.
+# The handler notes each message, and runs it in a thread; one that begins with "slow" ends when the file RELEASE is there, or one of its own.
 HANDLER = """
 import os, sys, threading, time
 i, o, lock = sys.stdin.buffer, sys.stdout.buffer, threading.Lock()
