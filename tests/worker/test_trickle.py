@@ -8,7 +8,8 @@ from harness.messages import anywhere
 from harness.processes import kill_and_wait
 from harness.redis_proxy import script_hash
 
-# The handler notes each message, and runs it in a thread; one that begins with "slow" ends when the file RELEASE is there, or one of its own.
+# The handler notes each message, and runs it in a thread. One that begins with "slow" ends when there is the file RELEASE, or
+# its own.
 HANDLER = """
 import os, sys, threading, time
 i, o, lock = sys.stdin.buffer, sys.stdout.buffer, threading.Lock()
