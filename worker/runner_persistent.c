@@ -287,7 +287,7 @@ static void settle_end(struct worker *w, const struct persistent_end *e, int64_t
 {
 	verdict_note_end(w, e, now_ms);
 	loader_ended(w, e, now_ms);
-	for (unsigned i = 0; i < w->persistent.given_size; i++) {	/* in any order: mover.c orders what goes back */
+	for (unsigned i = 0; i < w->persistent.given_size; i++) {	/* in any order */
 		struct given *entry = entry_of_serial(w, w->persistent.next_serial + i);
 		const struct given g = *entry;
 
