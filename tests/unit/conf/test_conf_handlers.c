@@ -277,6 +277,17 @@ TEST(users_that_are_not_there, conf_fixture_setup, conf_fixture_teardown)
 	assert_loaded(f);
 }
 
+TEST(a_control_group_that_is_not_there, conf_fixture_setup, conf_fixture_teardown)
+{
+	struct conf_fixture *f = *state;
+
+	conf_write(f, "quredis.conf", "supervisor = { control_group = \"no such group\"; };\n");
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: supervisor.control_group: group \"no such group\" does not exist");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+}
+
 /* Once, at the first, and with as many names as a line can have. */
 static void several_run_as_root(struct conf_fixture *f)
 {
