@@ -87,7 +87,7 @@ def test_the_gems_registry(redis, quredisd, handler):
     score = c.zscore("quredis:queues", "mail")
     assert before - 2 <= score <= time.time() + 2
     assert d.restart()
-    assert c.zscore("quredis:queues", "mail") == score
+    assert score <= c.zscore("quredis:queues", "mail") <= time.time() + 2        # each start shows the queue anew
 
 
 def test_configured_names_are_used(redis, quredisd, handler, ledger):
