@@ -224,18 +224,18 @@ def test_signs_of_life_come_before_the_answer(start, language, mode, tmp):
     assert runner.close() == (0, b"")
 
 
-# slow: 50 ms. A message that names a file waits for it, for 10 s at most.
+# slow: 300 ms. A message that names a file waits for it, for 10 s at most.
 SLOW_BETWEEN_FAST = {
-    "python": "import os, time\n\ndef handle(message, job):\n    if message == b'slow': time.sleep(0.05)\n    if message[:1] != b'/': return\n"
+    "python": "import os, time\n\ndef handle(message, job):\n    if message == b'slow': time.sleep(0.3)\n    if message[:1] != b'/': return\n"
               "    for n in range(1000):\n        if os.path.exists(message): return\n        time.sleep(0.01)\n    job.reject('late')\n",
-    "ruby": 'def handle(message, job)\n  sleep 0.05 if message == "slow"\n  return unless message.start_with?("/")\n'
+    "ruby": 'def handle(message, job)\n  sleep 0.3 if message == "slow"\n  return unless message.start_with?("/")\n'
             '  1000.times { File.exist?(message) ? return : sleep(0.01) }\n  job.reject("late")\nend\n',
-    "perl": 'use Time::HiRes "sleep";\nsub handle { my ($m, $job) = @_; sleep 0.05 if $m eq "slow"; return if $m !~ m{^/}; '
+    "perl": 'use Time::HiRes "sleep";\nsub handle { my ($m, $job) = @_; sleep 0.3 if $m eq "slow"; return if $m !~ m{^/}; '
             'for (1 .. 1000) { return if -e $m; sleep 0.01 } $job->reject("late") }\n1;\n',
-    "php": '<?php\nfunction handle($m, $job) { $m === "slow" && usleep(50000); if ($m[0] !== "/") return; '
+    "php": '<?php\nfunction handle($m, $job) { $m === "slow" && usleep(300000); if ($m[0] !== "/") return; '
            'for ($n = 0; $n < 1000; $n++) { clearstatcache(); if (file_exists($m)) return; usleep(10000); } $job->reject("late"); }\n',
     "node": 'const sleep = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);\n'
-            'exports.handle = (message, job) => {\n  if (String(message) === "slow") sleep(50);\n  if (message[0] !== 47) return;\n'
+            'exports.handle = (message, job) => {\n  if (String(message) === "slow") sleep(300);\n  if (message[0] !== 47) return;\n'
             '  for (let n = 0; n < 1000; n++) { if (require("fs").existsSync(String(message))) return; sleep(10); }\n  job.reject("late");\n};\n',
 }
 
@@ -249,6 +249,25 @@ def test_answers_do_not_wait_where_functions_are_slow(run_text, language, tmp):
         assert [runner.answer()[1] for _ in range(9)] == ["OK"] * 9
         (tmp / str(n)).touch()
         assert runner.answer()[1] == "OK", "the answers came with that of the slow one"
+    assert runner.close() == (0, b"")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_after_a_slow_function_answers_leave_together_again(run_text, language):
+    """Once ten times as long has passed: other processes of the machine make a function slow, too."""
+    runner = run_text(language, SLOW_BETWEEN_FAST[language])
+
+    def writes():
+        return int(re.search(r"syscw: (\d+)", pathlib.Path(f"/proc/{runner.process.pid}/io").read_text())[1])
+
+    def together():
+        before = writes()
+        runner.write(*[b"fast"] * 400)
+        assert [runner.answer()[1] for _ in range(400)] == ["OK"] * 400
+        return writes() - before < 200
+    wait_for(together, what="answers that leave together")
+    assert runner.ask(b"slow") == "OK" and not together()
+    wait_for(together, 2.8, "answers that leave together again")
     assert runner.close() == (0, b"")
 
 
