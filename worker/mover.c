@@ -129,10 +129,7 @@ static bool moves_large(const struct tray *t)
 	return false;
 }
 
-/*
- * A move that Redis refuses may stay refused for long, so it must not hold up other moves. Called twice a turn for each
- * tray, so it must not read all messages of a tray in which nothing moves.
- */
+/* A move that Redis refuses may stay refused for long, so it must not hold up other moves. */
 static bool hand_back_waits(const struct tray *t)
 {
 	if (t->count[ITEM_MOVING] == 0)
@@ -154,60 +151,40 @@ bool mover_hand_back_waits(const struct worker *w)
 	return false;
 }
 
-/*
- * Sends the newest message first: a worker fetches first the message that went back to the pop end last, so the order
- * stays. A script finds a large message by its place, which is certain only while no move out of its tray is
- * unanswered, so while one leaves its tray, all leave it one by one. newer_waits: a message of a newer tray must go
- * back first, so no message of this tray may go back yet.
- */
-static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
+/* A script finds a large message by its place, which is certain only while no move out of its tray is unanswered. So while
+ * one leaves its tray, all leave it one by one. */
+static bool may_leave(const struct tray *t, const struct item *item)
 {
-	struct tray *t = &w->trays.tray[tray];
-	bool one_by_one;
-
-	if (t->refilled)
-		tray_let_done_leave(&w->trays, tray);	/* its DEL may be far away */
-	if (t->count[ITEM_MOVING] == 0)
-		return;
-	one_by_one = moves_large(t);
-	if (one_by_one && unanswered(t) > 0)
-		return;
-	for (int i = t->n - 1; i >= 0; i--) {
-		if (t->items[i].state != ITEM_MOVING || t->items[i].sent ||
-		    (newer_waits && t->items[i].move == MOVE_HAND_BACK))
-			continue;
-		if (equal_may_leave(t, &t->items[i]))
-			send_move(w, (struct place){ tray, i }, now_ms);
-		else if (t->items[i].move == MOVE_HAND_BACK)
-			return;
-		if (one_by_one)
-			return;
-	}
+	return !(moves_large(t) && unanswered(t) > 0) && equal_may_leave(t, item);
 }
 
-static int newest_unsent(const struct worker *w, uint64_t below)
+static void send_moves(struct worker *w, int64_t now_ms)
 {
-	int newest = -1;
+	struct leaving *l = &w->mover.leaving;
+	bool newer_waits = false;	/* a newer message must go back first, so no other may go back yet */
 
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays.tray[i].state == TRAY_FILLED && w->trays.tray[i].serial < below &&
-		    (newest == -1 || w->trays.tray[i].serial > w->trays.tray[newest].serial))
-			newest = i;
-	return newest;
+	leaving_list(l, &w->trays);
+	for (const struct leaving_move *m = l->moves; m < l->moves + l->n; m++) {
+		const struct item *item = tray_item(&w->trays, m->place);
+		bool goes_back = item->move == MOVE_HAND_BACK;
+
+		if (goes_back && newer_waits)
+			continue;
+		if (may_leave(&w->trays.tray[m->place.tray], item))
+			send_move(w, m->place, now_ms);
+		else if (goes_back && !item->refused)
+			newer_waits = true;
+	}
 }
 
 void mover_tick(struct worker *w, int64_t now_ms)
 {
-	uint64_t below = UINT64_MAX;
-	bool newer_waits = false;
-
 	if (w->session.redis.state != REDIS_READY || !w->session.registered || now_ms < w->mover.retry.at_ms)
 		return;
-	for (int i = newest_unsent(w, below); i != -1; i = newest_unsent(w, below)) {
-		below = w->trays.tray[i].serial;
-		send_moves(w, i, newer_waits, now_ms);
-		newer_waits = newer_waits || hand_back_waits(&w->trays.tray[i]);
-	}
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FILLED && w->trays.tray[i].refilled)
+			tray_let_done_leave(&w->trays, i);	/* its DEL may be far away */
+	send_moves(w, now_ms);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		struct tray *t = &w->trays.tray[i];
 
@@ -282,6 +259,11 @@ void mover_gone(struct worker *w, struct place p)
 	tray_gone(&w->trays, p);
 	emit_forget(w, p);
 	refusals_changed(w);
+}
+
+void mover_free(struct worker *w)
+{
+	leaving_free(&w->mover.leaving);
 }
 
 void mover_reopen_tray(struct worker *w, int tray)

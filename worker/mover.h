@@ -7,6 +7,7 @@
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
 
+#include "worker/leaving.h"
 #include "worker/retry.h"
 #include "worker/tray.h"
 
@@ -17,6 +18,7 @@ struct mover {
 	struct retry retry;		/* invariant: errors is 0 only if the trays count no refusal */
 	/* a message was set aside because of this move, and no such move has succeeded since */
 	bool hopeless[MOVES];
+	struct leaving leaving;
 };
 
 /* After so many refusals, about ten seconds, a message is set aside. By then a short failure is over, or an operator
@@ -33,6 +35,7 @@ void mover_delete_answer(struct worker *w, struct place of, const struct redis_r
 /* no back-off before the moves that Redis refused are sent again */
 void mover_retry_now(struct worker *w);
 void mover_gone(struct worker *w, struct place p);	/* the message is not in its tray any more */
+void mover_free(struct worker *w);
 int64_t mover_deadline_ms(const struct worker *w, int64_t now_ms);
 
 #endif

@@ -90,7 +90,7 @@ static const struct component components[] = {
 	{ "starter", .init = init_runner, .tick = starter_tick, .deadline_ms = starter_deadline_ms,
 	    .free = free_runner },
 	{ "fence", .init = fence_init, .tick = fence_tick, .free = fence_free },
-	{ "mover", .tick = mover_tick, .adopted = mover_retry_now, .deadline_ms = mover_deadline_ms },
+	{ "mover", .tick = mover_tick, .adopted = mover_retry_now, .deadline_ms = mover_deadline_ms, .free = mover_free },
 	{ "undeliverable", .adopted = undeliverable_adopted, .lost = undeliverable_lost, .free = undeliverable_free },
 	{ "too_large", .init = too_large_init, .named = too_large_named, .confirmed = too_large_confirmed,
 	  .refuses_arriving = too_large_arriving },

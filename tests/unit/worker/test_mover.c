@@ -10,7 +10,6 @@
 #include "tests/unit/worker/worker_fixture.h"
 
 #define P PLACE(0, 0)
-#define HAND_BACK(tray) "hand_back t:lease:" INC " " TRAY(tray) " i quredis:of:i:cancels 30000 "
 #define RETRY(tray) "retry t:lease:" INC " " TRAY(tray) " quredis:of:i:delayed quredis:of:i:delayed:apart 30000 "
 #define REFUSED "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 #define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"

@@ -124,6 +124,24 @@ TEST(a_large_message_of_a_refilled_tray_goes_by_its_place, fixture_setup, fixtur
 	assert_sent("done t:lease:" INC " " TRAY(0) " quredis:of:i:done 1 -2/2/0 4097 ");
 }
 
+/* By age, not by tray: what goes back to the pop end last is fetched first. */
+TEST(messages_of_refilled_trays_go_back_newest_first, fixture_setup, fixture_teardown)
+{
+	FILL(0, "a", "b");
+	FILL(1, "c");
+	run(0, 0);
+	settle_done(w, PLACE(0, 0), 1);
+	FILL(0, "d");
+	mover_tick(w, fixture_now_ms());
+	assert_sent("done t:lease:" INC " " TRAY(0) " quredis:of:i:done 1 '' '' a");
+	settle_relieve(w, PLACE(-1, -1));
+	mover_tick(w, fixture_now_ms());
+	assert_sent(HAND_BACK(0) "'' '' d");
+	assert_sent(HAND_BACK(1) "'' '' c");
+	assert_sent(HAND_BACK(0) "'' '' b");
+	assert_sent_nothing();
+}
+
 /* The slow ones are no probe. */
 TEST(a_probe_that_is_over_is_followed_by_the_next_while_others_run, fixture_setup, fixture_teardown)
 {

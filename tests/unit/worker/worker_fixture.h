@@ -18,6 +18,7 @@
 
 #define INC "n.00000000000000b0.1.1"		/* the incarnation of the worker after fixture_setup() */
 #define TRAY(n) "t:" INC ":" #n			/* its trays: t:INC:0 */
+#define HAND_BACK(tray) "hand_back t:lease:" INC " " TRAY(tray) " i quredis:of:i:cancels 30000 "
 #define LEASE_MS 30000
 
 extern struct worker *w;
