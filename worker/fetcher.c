@@ -20,7 +20,9 @@
 /* a shorter wait is not long: the sweeper has read the pause flag within the last second */
 #define WAITED_LONG_US 250000
 #define RECENT_US 1000000	/* the next message of such a queue may come soon; an idle one costs no command more */
-#define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
+/* A blocking fetch that is answered so soon after it was sent, or after the answer before it, did not wait for a producer:
+ * from far away each answer takes a round trip. */
+#define AT_ONCE_US 1000
 
 /*
  * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads
@@ -150,7 +152,8 @@ static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 	struct tray *t = &w->trays.tray[tray];
 	/* a fetch for starts that were given does not block: the messages were there */
 	bool given = throttle_fetches(w) > 0 && throttle_fetches(w) < INT_MAX,
-	    at_once = given || w->now_us - w->fetcher.asked_us < AT_ONCE_US,
+	    at_once = given || w->now_us - w->fetcher.asked_us < AT_ONCE_US ||
+	    w->now_us - w->session.answered_us < AT_ONCE_US,
 	    waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
 	int asked = t->asked, arrived = t->arrived;
 

@@ -395,6 +395,7 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	struct expected e = w->session.answers.ring[w->session.answers.first++ % ANSWERS_MAX];
 
 	w->session.components->takers[e.answer](w, (struct place){ e.tray, e.item }, reply, now_ms);
+	w->session.answered_us = w->now_us;
 	/* A script is gone, or this server is a replica now: only a new connection helps. */
 	if (w->session.redis.state == REDIS_READY && redis_error_needs_reconnect(reply))
 		session_drop(w, reply, now_ms);
@@ -402,9 +403,10 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 
 static bool is_refused(struct worker *w)
 {
-	for (size_t i = 0; i < w->session.components->n; i++)
-		if (w->session.components->all[i].refuses_arriving != NULL &&
-		    w->session.components->all[i].refuses_arriving(w))
+	const struct components *c = w->session.components;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->all[i].refuses_arriving != NULL && c->all[i].refuses_arriving(w))
 			return true;
 	return false;
 }
@@ -427,9 +429,8 @@ void session_io(struct worker *w, int64_t now_ms)
 	if (rc == 0 && expects_answer(&w->session) && is_refused(w)) {
 		forget_asked(w);
 		retry_not_before(&w->session.retry, now_ms);	/* nothing is wrong with Redis: no back-off */
-	} else if (rc == -1 && expects_answer(&w->session)) {	/* bytes that are no answer */
+	} else if (rc == -1 && expects_answer(&w->session))	/* bytes that are no answer */
 		lose(w, now_ms);
-	}
 }
 
 void session_flush(struct worker *w, int64_t now_ms)

@@ -67,6 +67,7 @@ struct session {
 	bool refused;			/* Redis refused the renewal: it has nothing of owner */
 	struct lease lease;
 	struct redis_identity server;	/* as it has answered on this connection */
+	int64_t answered_us;		/* CLOCK_MONOTONIC: when the last answer was read */
 	struct retry retry;		/* the back-off before the connection is opened again */
 	struct answers answers;
 };
