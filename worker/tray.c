@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "worker/tray.h"
 
@@ -45,7 +44,7 @@ static void change_tray(struct tray *t, enum tray_state to)
 }
 
 /* WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was chosen. */
-static void change_item(struct tray *t, struct item *item, enum item_state to)
+static struct item *change_item(struct trays *ts, struct place p, enum item_state to)
 {
 	static const unsigned legal[ITEM_STATES] = {
 		[ITEM_WAITING] = TO(ITEM_RUNNING) | TO(ITEM_MOVING) | TO(ITEM_GONE),
@@ -53,17 +52,20 @@ static void change_item(struct tray *t, struct item *item, enum item_state to)
 		[ITEM_DONE] = TO(ITEM_MOVING) | TO(ITEM_GONE),
 		[ITEM_MOVING] = TO(ITEM_MOVING) | TO(ITEM_GONE),
 	};
+	struct tray *t = &ts->tray[p.tray];
+	struct item *item = tray_item(ts, p);
 
 	assert((legal[item->state] & TO(to)) != 0 && t->count[item->state] > 0);
 	if (item->state == ITEM_WAITING && item->solo)
 		t->solos--;
 	if (to == ITEM_WAITING) {
 		t->solos += item->solo;
-		t->next = item - t->items < t->next ? (int)(item - t->items) : t->next;
+		t->next = p.item < t->next ? p.item : t->next;
 	}
 	t->count[item->state]--;
 	t->count[to]++;
 	item->state = to;
+	return item;
 }
 
 /* ---- parsed messages ---- */
@@ -233,24 +235,19 @@ static void free_outgrown(struct tray *t)
 	for (size_t i = 0; i < t->noutgrown; i++)
 		buffer_free(&t->outgrown[i]);
 	free(t->outgrown);
-	t->outgrown = NULL;
-	t->noutgrown = 0;
 }
 
-/* Resets all but the state. */
+/* Keeps the memory, the state and the serial. */
 static void clear_tray(struct trays *ts, struct tray *t)
 {
 	for (int i = 0; i < t->n; i++)
 		free_item(ts, &t->items[i]);
 	free_outgrown(t);
 	mark_refused(ts, &t->refused, false);
-	t->notes = NOTES_KNOWN;
-	t->n = t->next = t->solos = t->asked = t->answered = t->arrived = 0;
-	memset(t->count, 0, sizeof(t->count));
-	t->sent = t->mixed = t->doubtful = t->refilled = false;
 	if (t->bytes.cap > KEPT_MAX)
 		buffer_free(&t->bytes);
 	buffer_clear(&t->bytes);
+	*t = (struct tray){ .state = t->state, .serial = t->serial, .bytes = t->bytes, .items = t->items, .cap = t->cap };
 }
 
 void tray_empty(struct trays *ts, int tray)
@@ -358,12 +355,12 @@ void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note)
 
 void tray_start(struct trays *ts, struct place p)
 {
-	change_item(&ts->tray[p.tray], tray_item(ts, p), ITEM_RUNNING);
+	change_item(ts, p, ITEM_RUNNING);
 }
 
 void tray_unstart(struct trays *ts, struct place p)
 {
-	change_item(&ts->tray[p.tray], tray_item(ts, p), ITEM_WAITING);
+	change_item(ts, p, ITEM_WAITING);
 }
 
 void tray_lose(struct trays *ts, struct place p)
@@ -374,9 +371,8 @@ void tray_lose(struct trays *ts, struct place p)
 
 void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t duration_ms)
 {
-	struct item *item = tray_item(ts, p);
+	struct item *item = change_item(ts, p, ITEM_DONE);
 
-	change_item(&ts->tray[p.tray], item, ITEM_DONE);
 	item->done_ms = done_ms;
 	item->duration_ms = duration_ms;
 	if (done_ms == 0 && item->note == NULL)
@@ -385,9 +381,8 @@ void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t durati
 
 void tray_move(struct trays *ts, struct place p, enum move move)
 {
-	struct item *item = tray_item(ts, p);
+	struct item *item = change_item(ts, p, ITEM_MOVING);
 
-	change_item(&ts->tray[p.tray], item, ITEM_MOVING);
 	item->move = move;
 	item->sent = false;
 }
@@ -412,11 +407,15 @@ int tray_count_refusal(struct trays *ts, struct place p)
 
 void tray_gone(struct trays *ts, struct place p)
 {
-	struct item *item = tray_item(ts, p);
+	struct item *item = change_item(ts, p, ITEM_GONE);
 
-	change_item(&ts->tray[p.tray], item, ITEM_GONE);
 	mark_refused(ts, &item->refused, false);
 	forget_parsed(ts, item);
+	if (item->kept == NULL)
+		return;
+	redis_let_go(item->kept);	/* it may be large, and its item unused for long */
+	item->kept = NULL;
+	item->at = item->len = 0;
 }
 
 struct outcome *tray_outcome(struct trays *ts, struct place p)

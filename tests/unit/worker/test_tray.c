@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <hiredis/hiredis.h>
+
 #include "common/base/base.h"
 #include "tests/unit/sealed.h"
 #include "tests/unit/unit.h"
@@ -383,6 +385,30 @@ TEST(a_message_that_reappeared_may_have_run, setup, teardown)
 	tray_add(ts, 0, "a", 1, true);
 	assert_int_equal(tray_message(ts, P(0))->wrapper.redelivered, 1);
 	assert_int_equal(tray_message(ts, P(0))->wrapper.redelivered, 1);
+}
+
+/* In a tray that is never empty its item may stay unused for long. */
+TEST(a_large_message_that_is_gone_keeps_no_memory, setup, teardown)
+{
+	static char payload[70000], head[] = "$70000\r\n";
+	redisReader *reader = redisReaderCreate();
+	redisReply *reply;
+	struct redis r = { 0 };
+	struct redis_reply large;
+
+	memset(payload, 'a', sizeof(payload));
+	redisReaderFeed(reader, head, strlen(head));
+	redisReaderFeed(reader, payload, sizeof(payload));
+	redisReaderFeed(reader, "\r\n", 2);
+	assert_int_equal(redisReaderGetReply(reader, &r.last), REDIS_OK);
+	reply = r.last;
+	large = (struct redis_reply){ .type = REDIS_STRING, .str = reply->str, .len = reply->len };
+	tray_ask(ts, 0, 1);
+	assert_memory_equal(tray_raw(&ts->tray[0], tray_add_reply(ts, 0, &r, &large)), payload, sizeof(payload));
+	assert_non_null(tray_item(ts, P(0))->kept);
+	tray_gone(ts, P(0));
+	assert_null(tray_item(ts, P(0))->kept);
+	redisReaderFree(reader);
 }
 
 /* A batch of about 1 MiB follows another: its tray keeps the memory. When the worker waits for a message, it frees the memory. */
