@@ -9,6 +9,7 @@
 /* ---- the holds. Each returns when it ends: a time, ADMISSION_BY_EVENT, or NO_HOLD: it does not apply ---- */
 
 #define NO_HOLD 0
+#define REFILL_AFTER_MS 3		/* after the last message came */
 
 static int64_t by_event(bool applies)
 {
@@ -130,9 +131,17 @@ static int64_t after_too_few(const struct worker *w)
 	return tray_none_in_flight(&w->trays) ? NO_HOLD : until(w, w->pacing.ahead_at_ms);
 }
 
+/*
+ * Messages that come into a tray while others of it run leave one by one, each by a script. Those of a fast handler leave
+ * together, with one DEL: its trays are soon empty, so it is given the time.
+ */
 static int64_t while_no_tray_takes_more(const struct worker *w)
 {
-	return by_event(!tray_some_empty(&w->trays) && tray_find_open(&w->trays, admission_count(w)) == -1);
+	if (tray_some_empty(&w->trays))
+		return NO_HOLD;
+	if (tray_find_open(&w->trays, admission_count(w)) == -1)
+		return ADMISSION_BY_EVENT;
+	return until(w, w->fetcher.fetched_us / 1000 + REFILL_AFTER_MS);
 }
 
 /*

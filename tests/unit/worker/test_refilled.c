@@ -62,6 +62,20 @@ TEST(while_messages_run_in_all_trays_one_of_them_takes_more, fixture_setup, fixt
 	assert_int_equal(tray_count(&w->trays, ITEM_WAITING), 1);
 }
 
+/* They leave one by one, which costs Redis more than a tray as a whole. */
+TEST(messages_of_a_fast_handler_do_not_share_trays, fixture_setup, fixture_teardown)
+{
+	run_two_in_each_tray();
+	fixture.runner.room = 1;
+	w->fetcher.fetched_us = w->now_us;
+	tick();
+	assert_sent_nothing();
+	assert_int_equal(admission_judge(w).until_ms, fixture_now_ms() + 3);
+	w->now_us += 3000;
+	tick();
+	assert_sent(AT_ONCE(0));
+}
+
 TEST(a_tray_whose_messages_end_during_its_fetch_is_acknowledged, fixture_setup, fixture_teardown)
 {
 	run_two_in_each_tray();
