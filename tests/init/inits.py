@@ -174,7 +174,7 @@ class Init:
 
 
 class S6(Init):
-    name, needs, log = "s6", ("s6-svscan", "s6-svwait", "s6-log"), "log/current"
+    name, needs, log = "s6", ("/usr/bin/s6-supervise", "s6-svscan", "s6-svwait", "s6-log"), "log/current"      # s6-svscan has that path
 
     def install(self):
         self.service = self.dir / "scan/quredisd"

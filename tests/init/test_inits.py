@@ -18,7 +18,7 @@ def make_init(request, tmp, tag, redis, quredisd, handler):
     """make_init(): quredisd with a queue "mail", whose handler waits for a file, under an init system."""
     missing = [program for program in request.param.needs if find_program(program) is None]
     if missing:
-        pytest.skip(f"no {' '.join(missing)}: make inits fetches them")
+        pytest.skip(f"no {' '.join(missing)}: make inits fetches all but s6, which must be installed")
     if request.param is OpenRC and namespaces.why_not():
         pytest.skip(namespaces.why_not())
     made = []
