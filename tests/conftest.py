@@ -24,7 +24,7 @@ from harness.terminal import Terminal
 from harness.waiting import PATIENCE
 
 TEST_LIMIT_S = 120
-LONG_S = 600        # a test that may take so long begins first
+LONG_S = 600        # a test that may take so long begins first; so does one that waits for a minute, and costs nothing
 # the environment of the tests; what else begins so is for the programs
 OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_DEAD_LETTERS", "QUREDIS_TEST_PICTURES",
         "QUREDIS_TEST_REACH", "QUREDIS_TEST_SERVER", "QUREDIS_VALGRIND")

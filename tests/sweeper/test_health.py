@@ -105,6 +105,7 @@ def assert_same(doc, wanted):
             assert got[k] == (v if isinstance(v, str) else pytest.approx(v, abs=0.0015)), (key, k, got, value)
 
 
+@pytest.mark.limit(600)
 def test_how_many_come_a_minute(redis, quredisd, handler):
     """Whatever becomes of them: done, tried again, expired, purged, or they wait. A minute lies between the looks that are compared."""
     c = redis.client()

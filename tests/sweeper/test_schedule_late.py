@@ -19,7 +19,7 @@ def findings(d, **options):
     return [f["what"] for f in json.loads(d.quredis("doctor", "--json", **options).out) if f["check"] == "schedules" and f["severity"] != "ok"]
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(600)
 def test_a_key_of_the_wrong_type_stops_the_schedules_alone_and_makes_them_late(redis, quredisd, handler):
     c = redis.client()
     often = {**HOURLY, "name": "often", "cron": None, "every": "1s"}
@@ -40,7 +40,7 @@ def test_a_key_of_the_wrong_type_stops_the_schedules_alone_and_makes_them_late(r
     assert d.stop() == 0
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(600)
 def test_a_schedule_without_its_zone_is_late(redis_server, quredisd, handler, tmp):
     server, zone = redis_server(clock=True), tmp / "zones/Europe/Berlin"
     zone.parent.mkdir(parents=True)

@@ -224,7 +224,7 @@ def test_a_clock_that_stands_just_before_a_tick_makes_no_storm(redis_server, qur
     assert d.stop() == 0
 
 
-@pytest.mark.limit(240)
+@pytest.mark.limit(600)
 def test_a_zone_that_vanishes_stops_its_schedule_aloud_until_it_is_back(redis_server, quredisd, handler, tmp):
     """The schedule of each second tells the sweeper the clock of Redis; a minute later it looks for the file again."""
     server, zone = redis_server(clock=True), tmp / "zones/Europe/Berlin"

@@ -27,7 +27,7 @@ def test_run_obeys_overlap_and_rights(console, redis):
 
 
 @BROWSER
-@pytest.mark.limit(240)
+@pytest.mark.limit(600)
 def test_the_page(page, redis):
     c = redis.client()
     p = page(queues=[queue("mail", "/bin/true")], schedules=[NIGHTLY]).open("/")
