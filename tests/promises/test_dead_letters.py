@@ -224,6 +224,7 @@ def test_the_sweeper_is_killed_again_and_again(redis, quredisd, handler, archive
     q = Queue(c, register=False)
     d = quredisd(queues=[idle(handler, dead_letter={"max_entries": CAP, "archive": archive, "archive_size": "1M"})],
                  log={"level": "info"}, supervisor={"lease": "3s"})
+    wait_for(lambda: c.exists("quredis:secret"))                   # a queue with a record and without a secret is not touched
     messages = [b"m%d" % (i // 2) for i in range(FAILURES)]        # each twice
     def fill(some):
         pipe = c.pipeline(transaction=False)
