@@ -48,7 +48,7 @@ void seats_lost(struct worker *w)
 	struct seats *s = &w->seats;
 
 	s->asking = 0;
-	s->blocking = s->refused = s->keeps_one = s->none_waits = false;
+	s->blocking = s->refused = s->keeps_one = s->none_waits = s->above = false;
 	s->at_ms = s->confirmed_us = 0;
 }
 
@@ -75,7 +75,7 @@ static void seats_send(struct worker *w, int64_t wanted, bool from_ingress, int6
 	const struct redis_identity *server = &w->session.server;
 	struct seats *s = &w->seats;
 	struct queue_seats_wish wish = { .first = s->first, .held = held(w), .from_ingress = from_ingress,
-	    .server = server, .known = s->anew, .limit = limit_of(w),
+	    .server = server, .known = s->anew, .recount = s->above, .limit = limit_of(w),
 	    .up_ms = (server->promoted ? 0 : server->up_ms) + now_ms - s->adopted_ms };
 
 	if (wanted < wish.held)
@@ -107,7 +107,7 @@ static bool is_confirmed(const struct worker *w)
 {
 	const struct seats *s = &w->seats;
 
-	return s->asking == 0 && s->confirmed_us != 0 && w->now_us - s->confirmed_us <= CONFIRMED_FOR_US;
+	return s->asking == 0 && !s->above && s->confirmed_us != 0 && w->now_us - s->confirmed_us <= CONFIRMED_FOR_US;
 }
 
 int seats_free(const struct worker *w)
@@ -285,6 +285,18 @@ static void take_seats(struct worker *w, const struct queue_seats_answer *a, int
 		seats_refused(w, a, now_ms);
 }
 
+/*
+ * A host that was cut off comes back with messages that run, beside those in the seats that others got meanwhile. When
+ * one of these ends, its seat is not free: the worker asks with a recount. An answer without a limit tells nothing.
+ */
+static void note_above(struct seats *s, const struct queue_seats_answer *a)
+{
+	if (a->max > 0)
+		s->above = a->taken > a->max;
+	else if (a->has == 0)
+		s->above = false;
+}
+
 void seats_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct seats *s = &w->seats;
@@ -301,6 +313,7 @@ void seats_answer(struct worker *w, struct place of, const struct redis_reply *r
 	if (s->retry.errors > 0 && w->mover.retry.errors == 0)
 		errors_clear(w);
 	retry_succeeded(&s->retry);
+	note_above(s, &a);
 	if (a.has == QUEUE_SEATS_OTHER_SERVER)
 		session_renew_incarnation(w, "its seats are counted by another Redis");
 	else if (a.has == QUEUE_SEATS_NO_LEASE)

@@ -27,6 +27,7 @@ struct seats {
 	int64_t wanted;			/* what the last one asked for */
 	bool anew;			/* the server was asked for its identity since the last request */
 	bool quiet;			/* the last answer: Redis gives none yet, since it may have gone back in time */
+	bool above;			/* more seats are taken than there are, by the last answer that says so */
 	bool refused;			/* the last answer: all are taken, and this worker has none */
 	bool keeps_one;			/* the last answer: a message that waits here would wait long */
 	bool waited;			/* fewer came than were wanted since the last time that all came */

@@ -27,6 +27,7 @@ struct queue_seats_wish {
 	const struct redis_identity *server;	/* of this connection */
 	int64_t up_ms;			/* so long it has certainly been this server */
 	bool known;			/* it was asked since the name was registered: it is not an earlier one */
+	bool recount;			/* all seats are counted, also if the name asks for no other number of them */
 	const struct queue_seats_limit *limit;
 };
 /* -> ARRAY for queue_seats_parse(). Asking again changes nothing. */

@@ -1,5 +1,5 @@
 -- KEYS: lease seats free [ingress]
--- ARGV: incarnation first held wanted queue server known quiet up limit
+-- ARGV: incarnation first held wanted queue server known quiet up limit. known 1: the caller has just asked for `server`; 2: it has not, but wants a recount
 -- Sets how many seats a name has: `wanted`, if so many are free; `held` in any case, since messages run there. With ingress, no more are added than wait
 -- there. A name that has none is refused, and then names with more than they hold give these back. Returns { has, taken, limit, quiet, waiting }, but taken
 -- and limit not to a name that keeps what it has, or gives all back. has -1: the name has no lease; -2: the hash is of another server, and the caller does not
@@ -7,11 +7,11 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then return { -1, 0, 0, 0, 0 } end
 local t, name, held, waiting = redis.call('TIME'), ARGV[1], tonumber(ARGV[3]), KEYS[4] and redis.call('LLEN', KEYS[4]) or 1000000
 local now, wanted = t[1] * 1000 + math.floor(t[2] / 1000), math.min(tonumber(ARGV[4]), held + waiting)
-if seats_stay(KEYS[2], name, wanted .. ' ' .. ARGV[5], ARGV[6], ARGV[10], now) then return { wanted, wanted, 0, 0, waiting } end
+if ARGV[7] == '0' and seats_stay(KEYS[2], name, wanted .. ' ' .. ARGV[5], ARGV[6], ARGV[10], now) then return { wanted, wanted, 0, 0, waiting } end
 redis.call('HDEL', KEYS[2], '')             -- no such field: a first write that maxmemory allows
-if ARGV[4] == '0' and ARGV[7] == '0' then return { 0, seats_leave(KEYS[2], KEYS[3], name), 0, 0, waiting } end
+if ARGV[4] == '0' and ARGV[7] ~= '1' then return { 0, seats_leave(KEYS[2], KEYS[3], name), 0, 0, waiting } end
 local server, till = (redis.call('HGET', KEYS[2], 'server') or ''):match('^(%S+) (%d+)$')
-if server and server ~= ARGV[6] and ARGV[7] == '0' then return { -2, 0, 0, 0, 0 } end
+if server and server ~= ARGV[6] and ARGV[7] ~= '1' then return { -2, 0, 0, 0, 0 } end
 local others, had, marks = seats_read(KEYS[2], name, tonumber(ARGV[2]))
 if server ~= ARGV[6] or till - now > 600000 then     -- or the clock was set back
   till = now + math.max(0, ARGV[8] - ARGV[9])

@@ -102,6 +102,20 @@ TEST(what_a_worker_holds_counts_even_above_the_limit, setup)
 	assert_int_equal(ask(&other, 0, 2).has, 1);
 }
 
+/* A host that was cut off comes back with a message that runs, after others have got its seat. */
+TEST(a_recount_takes_back_what_is_above_the_limit, setup)
+{
+	struct queue_seats_wish again = { .first = 1, .held = 0, .wanted = 1, .server = &one, .up_ms = LONG_UP, .limit = &limit };
+
+	ask(&owner, 0, LIMIT);
+	REDIS(&server, "HSET %s server %s", keys.seats, "one. 1000");
+	assert_int_equal(ask(&other, 1, 1).taken, LIMIT + 1);
+	assert_int_equal(ask_as(&other, &again).has, 1);	/* it asks for no other number */
+	again.recount = true;
+	assert_int_equal(ask_as(&other, &again).has, 0);
+	assert_string_equal(field(OTHER), "");
+}
+
 TEST(the_limit_that_was_loaded_last_counts, setup)
 {
 	ask(&owner, 0, 1);

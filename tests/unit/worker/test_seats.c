@@ -278,7 +278,6 @@ TEST(messages_without_a_seat_are_not_fetched_for_a_handler_that_runs_several, se
 	assert_true(seats_let_fetch(lone.w));
 	run(1);
 	assert_false(seats_let_fetch(lone.w) || seats_keep_one(lone.w));
-	others_take(2);
 	ask(1, false);
 	take_answer();
 	assert_false(seats_let_fetch(lone.w));
@@ -335,6 +334,32 @@ TEST(a_quiet_redis_lets_the_worker_use_what_it_had, setup, lone_worker_teardown)
 	take_answer();
 	assert_true(shown() == 3);
 	assert_in_range(seats_next_ms(lone.w, now_ms()), now_ms() + 20000, now_ms() + 31000);
+}
+
+/* The worker was cut off while its message ran, and others have got all seats. */
+TEST(a_seat_above_the_limit_takes_no_further_message, setup, lone_worker_teardown)
+{
+	fill(2);
+	room = 1;
+	ask(1, false);
+	take_answer();
+	run(0);
+	seats_lost(lone.w);
+	others_take(3);
+	seats_adopted(lone.w);
+	take_answer();
+	assert_string_equal(held_in_redis(), "1 mail");
+	end(0);
+	assert_int_equal(seats_free(lone.w), 0);
+	assert_true(ask(1, false));
+	take_answer();
+	assert_string_equal(held_in_redis(), "");
+	assert_int_equal(seats_free(lone.w), 0);
+	others_take(2);
+	lone.w->now_us += 10 * INT64_C(1000000);
+	assert_true(ask(1, false));
+	take_answer();
+	assert_int_equal(seats_free(lone.w), 1);
 }
 
 /* A sweeper may have given them to others. */
