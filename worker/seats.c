@@ -6,9 +6,9 @@
  * go on after a message.
  *
  * A request says how many seats the worker wants, not how many more, so after a lost answer it does no harm to send it
- * again. Until the answer comes, the worker counts only on what Redis could not refuse. After each new connection it
- * first says what it has: a server that went back in time may not know that, and gives no seats until every worker with
- * a lease had the time to do so.
+ * again. Until the answer comes, the worker counts only on what Redis could not refuse. Each new name is registered
+ * together with the seats of the worker: a server that went back in time may not know them, and gives no seats until
+ * every worker has registered with it, or its lease has ended.
  */
 #include <limits.h>
 

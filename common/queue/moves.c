@@ -232,15 +232,25 @@ void queue_digest(struct redis *r, const char *no_lease, const char *list, const
 
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration)
 {
-	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2],
-		old == NULL ? NULL : old->lease, old == NULL ? NULL : old->trays[0], old == NULL ? NULL : old->trays[1],
-		old == NULL ? NULL : old->trays[2] };
-	char *field = queue_rescue_field(old == NULL ? NULL : old->incarnation);
+	const char *keys[10] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2] };
+	bool first = old == NULL || old->keys == NULL;
+	char *field = queue_rescue_field(first ? NULL : old->incarnation);
+	char *seated = o->seats > 0 ? alloc_format("%" PRId64 " %s", o->seats, o->keys->name) : NULL;
 	struct script_number lease;
 	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation),
-		script_string(registration), script_string(old == NULL ? "" : old->incarnation), script_string(field) };
+		script_string(registration), script_string(seated),
+		script_string(first ? "" : old->incarnation), script_string(field) };
+	size_t n = 5;
 
-	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 5, args);
+	if (!first) {
+		keys[n++] = old->lease;
+		for (int i = 0; i < QUEUE_TRAYS; i++)
+			keys[n++] = old->trays[i];
+	}
+	if (seated != NULL)
+		keys[n++] = o->keys->seats;
+	queue_script(r, QUEUE_SCRIPT_renew, n, keys, first ? 4 : 6, args);
+	free(seated);
 	free(field);
 }
 

@@ -191,6 +191,7 @@ struct queue_owner {
 	/* messages that the owner moved out of the tray (retry, escape, hand-back, and done with what they emitted),
 	 * counted by answers */
 	int64_t moved[QUEUE_TRAYS];
+	int64_t seats;			/* so many it has for certain, with max_in_flight: queue_renew() tells Redis */
 	/* this server refuses BRPOPLPUSH. Every new name finds out again, because the next server may have no BLMOVE */
 	bool blmove;
 	/* private to queue/moves.c: formatted commands, to save time for each message */
@@ -302,9 +303,9 @@ void queue_digest(struct redis *r, const char *no_lease, const char *list, const
 /*
  * Registers an incarnation or renews it. -> INTEGER 1: no sweeper has taken messages from the trays of old, which was
  * neither under rescue nor marked dead; 0: one may have; -1: this incarnation was registered before and its lease has
- * expired, so it must not be used any more. old: the incarnation before it; NULL: the first one. The old trays become
- * those of the new one, in the same places. The old incarnation is marked dead (died_at) and watched for messages that
- * arrive late.
+ * expired, so it must not be used any more. old: the incarnation before it; NULL, or without keys: none. The old trays
+ * become those of the new one, in the same places. The old incarnation is marked dead (died_at) and watched for
+ * messages that arrive late. If the new one has seats (queue_owner.seats), the old one has none from then on.
  */
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration);
 void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1; 0: the lease is gone */

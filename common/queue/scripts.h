@@ -21,7 +21,7 @@
 	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) \
 	X(too_large_first, TRANSFER RECORD UNREAD) \
 	/* owners and their trays: queue/moves.c */ \
-	X(renew, ) X(fetch, ) X(throttle, ) X(annotate, ) X(deregister, SEATS) X(fence, ) \
+	X(renew, SEATS) X(fetch, ) X(throttle, ) X(annotate, ) X(deregister, SEATS) X(fence, ) \
 	X(mark_dead, SEATS) X(forget, SEATS) X(seats, SEATS SEATED STAY) X(seats_leave, SEATS) X(aside_forget, ) \
 	X(secret, LAYOUT TRACES) X(acknowledge, ) X(lead, ) X(tally, ADD) X(failed, ADD) X(backlog, ) X(unregister, ) \
 	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */ \

@@ -435,6 +435,32 @@ TEST(a_name_that_its_process_has_left_keeps_its_seats, setup)
 	assert_string_equal(field(owner.incarnation), "2 mail");
 }
 
+/* A server that went back in time knows neither name. The worker may read its trays for longer than that server waits. */
+TEST(a_name_is_registered_with_its_seats, setup)
+{
+	REDIS(&server, "DEL %s", owner.lease);
+	ask(&other, 0, 0);
+	REDIS(&server, "HSET %s %s %s", keys.seats, owner.incarnation, "1_mail");
+	REDIS(&server, "PEXPIRE %s 100000", keys.seats);
+	next.seats = 2;
+	queue_renew(&server.r, &next, &owner, "{}");
+	assert_int_equal(private_redis_answer(&server).type, REDIS_INTEGER);
+	assert_string_equal(field(next.incarnation), "2 mail");
+	assert_string_equal(field(owner.incarnation), "");
+	assert_int_equal(REDIS_INT(&server, "PTTL %s", keys.seats), -1);
+	assert_int_equal(ask(&other, 0, LIMIT).has, LIMIT - 2);
+}
+
+TEST(seats_of_another_type_hold_up_no_registration, setup)
+{
+	REDIS(&server, "SET %s stranger", keys.seats);
+	next.seats = 2;
+	queue_renew(&server.r, &next, NULL, "{}");
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS %s %s", keys.workers, next.incarnation), 1);
+	assert_string_equal(REDIS(&server, "GET %s", keys.seats).str, "stranger");
+}
+
 static int64_t leave(int64_t before_ms, const char *value)
 {
 	queue_seats_leave(&server.r, &keys, keys.workers, owner.incarnation, before_ms, value);

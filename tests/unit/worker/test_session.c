@@ -107,6 +107,16 @@ TEST(a_new_connection_takes_a_new_name_in_place_of_the_last_one, fixture_setup_c
 	assert_int_equal(atomic_load(&fixture.env->slot->redis_down), 0);
 }
 
+/* It may read its trays for longer than a server that went back in time keeps its seats for it. */
+TEST(a_name_is_registered_with_the_seats_that_the_worker_has, fixture_setup_closed, fixture_teardown)
+{
+	queue_keys_use_seats(&fixture.env->keys, NULL, NULL);
+	w->seats.n = 2;
+	open_connection();
+	assert_sent_info();
+	assert_sent_part("renew t:workers t:lease:" INC " " TRAY(0) " " TRAY(1) " " TRAY(2) " quredis:of:i:seats 30000 " INC " {", "} 2 mail");
+}
+
 /* The trays are under one of the two names, so both must be known until an answer comes. */
 TEST(a_name_that_was_never_confirmed_is_registered_again, fixture_setup_closed, fixture_teardown)
 {

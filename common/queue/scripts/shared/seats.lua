@@ -19,3 +19,11 @@ local function seats_leave(seats, free, name)
   if n == 0 then redis.call('PEXPIRE', seats, 86400000) end
   return 1
 end
+
+-- seats_keep(seats, name, value, old): a new name has these seats from its beginning, as its process had them under the old one ('': none). No error of
+-- that key holds up a registration.
+local function seats_keep(seats, name, value, old)
+  redis.pcall('PERSIST', seats)             -- first: no seat is in a hash that expires
+  redis.pcall('HSET', seats, name, value)
+  redis.pcall('HDEL', seats, old)
+end
