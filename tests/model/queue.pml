@@ -40,7 +40,6 @@ bounds bound;
 #define OUTAGES bound.outages
 #define POISON bound.poison
 #define COUNTS bound.counts
-#define MUTANT(which) (bound.mutant == which)
 
 #define SHARED_LIST 1
 #define REMOVE_FIRST 2
@@ -97,18 +96,6 @@ byte rollbacks;		/* returns to an earlier state that may come still */
 #define STRUCK (wk[0].struck || wk[WORKERS - 1].struck)
 
 c_code {
-	/* QUREDIS_MODEL="crashes=2 cuts=1 ..." */
-	static unsigned char of_environment(const char *name, int otherwise)
-	{
-		const char *all = getenv("QUREDIS_MODEL"), *p = all;
-		size_t len = strlen(name);
-
-		for (; p != NULL && (p = strstr(p, name)) != NULL; p++)
-			if ((p == all || p[-1] == ' ') && p[len] == '=')
-				return (unsigned char)atoi(p + len + 1);
-		return (unsigned char)otherwise;
-	}
-
 	/* "crashes=2": dealt out later. "crashes=1+1": one of the one worker, one of the other. */
 	static unsigned char of_worker(const char *name, int w)
 	{
@@ -127,6 +114,7 @@ c_code {
 	}
 };
 
+#include "bounds.pml"
 #include "redis.pml"
 
 #define ROOM (!inc[INCARNATIONS - 1].used || (POOL && !inc[WORKERS].used))

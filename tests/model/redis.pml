@@ -223,14 +223,6 @@ mtype = { lost_removed_from_delayed, lost_merged_in_delayed, lost_overwritten, l
 	returned_twice, somebody_else_wrote, claim_lost_unfenced, taken_with_lease, runs_again_untold, runs_twice_at_once,
 	innocent_charged, charged_at_stop, two_charged_by_one_outage, kept_unregistered, left_over };
 
-inline must(condition, what)
-{
-	if
-	:: !(condition) -> assert(what == 0)	/* run gives the number its name again */
-	:: else
-	fi
-}
-
 /* ---- steps ---- */
 
 /* x: which message LREM removes, NOBODY: none. Of these bytes: itself, or its twin as long as both are raw. */
