@@ -81,7 +81,8 @@ struct queue_master {
 	 * CLOCK_MONOTONIC, 0: none ended */
 	_Atomic uint32_t ended;
 	_Atomic int64_t ended_ms;
-	/* workers started in place of dead ones; it only grows. Reader: the sweeper */
+	/* workers started in place of dead ones, also in the places whose heir this queue is; it only grows. Reader:
+	 * the sweeper */
 	_Atomic uint64_t restarts;
 	/*
 	 * The newest handler that works. Each reload or restart of the queue raises it, since the handler may have

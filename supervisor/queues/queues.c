@@ -137,8 +137,7 @@ static void count_replacement(struct queues *qs, int queue)
 	if (q->unreplaced == 0)
 		return;
 	q->unreplaced--;
-	q->restarts++;
-	atomic_fetch_add(&qs->board->queues[queue].master.restarts, 1);
+	atomic_fetch_add(&qs->board->queues[queues_root(qs, queue)].master.restarts, 1);
 }
 
 void queues_promote(struct queues *qs, int slot, bool replaces_dead)
@@ -205,12 +204,10 @@ static bool is_unused(const struct queues *qs, const struct queue_workers *q)
 /* Frees a place: its totals go to its heir, which also becomes the heir of the places whose heir this one was. */
 static void dissolve(struct queues *qs, int queue)
 {
-	struct queue_workers *q = &qs->items[queue], *heir = q->heir == -1 ? NULL : &qs->items[q->heir];
+	struct queue_workers *q = &qs->items[queue];
 
-	if (heir != NULL) {
+	if (q->heir != -1)
 		scoreboard_inherit(&qs->board->queues[q->heir], &qs->board->queues[queue]);
-		heir->restarts += q->restarts;
-	}
 	for (int i = 0; i < qs->n; i++)
 		if (qs->items[i].heir == queue)
 			qs->items[i].heir = q->heir;
@@ -241,6 +238,14 @@ static int find_room(struct queues *qs)
 	return queue;
 }
 
+/* A metric counts the restarts, so they must not fall when a queue gets another place. */
+static void make_heir(struct queues *qs, int queue, int heir)
+{
+	qs->items[queue].heir = heir;
+	atomic_fetch_add(&qs->board->queues[heir].master.restarts,
+	    atomic_load(&qs->board->queues[queue].master.restarts));
+}
+
 int queues_enter(struct queues *qs, const struct conf_queue *conf)
 {
 	int queue = find_room(qs);
@@ -256,7 +261,7 @@ int queues_enter(struct queues *qs, const struct conf_queue *conf)
 	q->heir = -1;
 	for (int i = 0; i < qs->n; i++)
 		if (i != queue && qs->items[i].heir == -1 && strcmp(qs->items[i].name, q->name) == 0)
-			qs->items[i].heir = queue;
+			make_heir(qs, i, queue);
 	return queue;
 }
 

@@ -42,7 +42,6 @@ struct queue_workers {
 	int64_t tried_ms;		/* not_ready: when its process was started */
 	uint64_t done_seen;		/* the word workers.done at the last look */
 	uint32_t openings_seen;		/* the word sweeper.openings, as queues_wake_opened() saw it last */
-	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
 	enum hold hold;			/* as logged last */
 	const char *reason;		/* the same; static; NULL: none */
 	uint32_t also;			/* the same: struct judged */

@@ -19,13 +19,12 @@ static void add_queue(struct totals *t, const struct queue_workers *q, const str
 		t->counters[i] += atomic_load(&b->master.past[i]) + atomic_load(&b->sweeper.swept[i]);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		t->durations[i] += atomic_load(&b->master.past[FIGURE_DURATIONS + i]);
-	t->restarts += q->restarts;
 	t->draining += q->leaving;
 }
 
 struct totals totals_of(const struct queues *qs, int queue)
 {
-	struct totals t = {0};
+	struct totals t = { .restarts = atomic_load(&qs->board->queues[queue].master.restarts) };
 
 	for (int i = 0; i < qs->n; i++)
 		if (queues_root(qs, i) == queue)

@@ -152,11 +152,13 @@ TEST(a_place_that_is_given_up_leaves_its_totals_to_its_heir, master_setup, maste
 	third = leave_and_return(second);		/* takes MAIL's place, the first that is unused and has an heir */
 	assert_int_equal(third, MAIL);
 	assert_int_equal(atomic_load(&m.board->queues[second].master.past[COUNT_DONE]), 7);
-	assert_int_equal(queue(second)->restarts, 1);
+	assert_int_equal(totals_of(qs, second).restarts, 1);
+	assert_int_equal(atomic_load(&m.board->queues[second].master.restarts), 1);
 	assert_int_equal(queues_root(qs, second), third);
 	assert_int_equal(enter("other"), second);
 	assert_int_equal(atomic_load(&m.board->queues[third].master.past[COUNT_DONE]), 7);
-	assert_int_equal(queue(third)->restarts, 1);
+	assert_int_equal(totals_of(qs, third).restarts, 1);
+	assert_int_equal(atomic_load(&m.board->queues[third].master.restarts), 1);
 	assert_int_equal(atomic_load(&m.board->queues[second].master.past[COUNT_DONE]), 0);
 }
 
@@ -305,12 +307,12 @@ TEST(a_restart_is_counted_when_the_replacement_is_forked, master_setup, master_t
 	struct board_queue *b = &m.board->queues[MAIL];
 
 	master_end_worker(master_add_worker(MAIL, 0, 0), true, 0);
-	assert_int_equal(queue(MAIL)->restarts, 0);
+	assert_int_equal(totals_of(qs, MAIL).restarts, 0);
 	master_add_worker(MAIL, 0, 1000);
-	assert_int_equal(queue(MAIL)->restarts, 1);
+	assert_int_equal(totals_of(qs, MAIL).restarts, 1);
 	assert_int_equal(atomic_load(&b->master.restarts), 1);
 	master_add_worker(MAIL, 1, 1000);
-	assert_int_equal(queue(MAIL)->restarts, 1);
+	assert_int_equal(totals_of(qs, MAIL).restarts, 1);
 }
 
 TEST(the_end_of_a_worker_that_leaves_is_no_restart, master_setup, master_teardown)
@@ -321,7 +323,7 @@ TEST(the_end_of_a_worker_that_leaves_is_no_restart, master_setup, master_teardow
 	master_end_worker(slot, false, 100);
 	assert_int_equal(queue(MAIL)->leaving, 0);
 	master_add_worker(MAIL, 0, 200);
-	assert_int_equal(queue(MAIL)->restarts, 0);
+	assert_int_equal(totals_of(qs, MAIL).restarts, 0);
 }
 
 TEST(a_message_done_before_a_death_ends_the_row_of_deaths, master_setup, master_teardown)

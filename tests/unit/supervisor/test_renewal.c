@@ -185,7 +185,7 @@ TEST(a_successor_takes_over_at_once_from_a_worker_that_died, setup, master_teard
 	assert_int_equal(mail()->serving, 2);
 	assert_true(master_forks.n <= forks + 1);		/* mail/1 has a successor, mail/0 no third worker */
 	assert_null(worker(0, PROCESS_LOADING));
-	assert_int_equal(mail()->restarts, 1);
+	assert_int_equal(totals_of(&m.queues, MAIL).restarts, 1);
 	assert_int_equal(mail()->unreplaced, 0);
 }
 
@@ -198,7 +198,7 @@ TEST(a_worker_whose_handler_loads_again_is_replaced_at_once, setup, master_teard
 	staffing_step(&m, 2000);
 	assert_int_equal(successor->state, PROCESS_SERVING);
 	assert_int_equal(m.processes.items[old].state, PROCESS_LEAVING);
-	assert_int_equal(mail()->restarts, 0);
+	assert_int_equal(totals_of(&m.queues, MAIL).restarts, 0);
 }
 
 TEST(a_second_restart_ends_the_load_of_the_first, setup, master_teardown)
