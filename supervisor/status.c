@@ -19,7 +19,8 @@
  *	      "renewal": {"generation" of the handler since the last reload or restart, "outdated": workers that serve
  *	      with an earlier one, "ready": a worker serves with it, and it was READY, "not_ready": why it did not
  *	      replace an earlier one, or null, "failed": why it is not ready in a worker that serves, or null,
- *	      "waits_for": what the successor of one waits for, or null}, "restarts",
+ *	      "waits_for": what the successor of one waits for, or null},
+ *	      the figures of FACT_OF_HOST that common/facts/table.h shows in its table: "wanted", "restarts",
  *	      "counters": {"fetched", "done", … all of common/facts/counters.h},
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -147,8 +148,8 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	/* read once, since others write the board: the first one is state and reason */
 	size_t n = holds_list(m->board, b, slots, all);
 	struct judged judged = holds_worst(m->board, b, slots, all, n);
-
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o,s:o}",
+	struct facts f = holds_host_facts(m->board, b, slots, &judged, now_ms);
+	json_t *row = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", holds_table[judged.hold].name,
 	    "reason", reason(m, q, slots, &judged, now_ms),
@@ -157,10 +158,12 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
 	    "renewal", renewal(m, q),
-	    "restarts", json_number(t.restarts),
 	    "counters", counters_json(t.counters, COUNTERS_ALL),
 	    "classes", classes(&m->queues, queues_place(&m->queues, q)),
 	    "durations", counters_histogram_json(t.durations));
+
+	facts_write(row, FACT_OF_HOST, IN_STATUS | IN_STATUS_END, &f);
+	return row;
 }
 
 static const struct slot *slot_of(const struct master *m, const struct process *p)

@@ -113,7 +113,6 @@ static void show_queues(struct admin *a, const json_t *queues)
 
 		counters_read(&counted, q);
 		facts_read(&f, FACT_OF_HOST, q, 0);
-		f.n[FACT_WANTED] = admin_count_in(w, "wanted");
 		output_row(&a->output, (struct cell[]){ text_of(q, "name"), text_of(q, "state"), cell_facts(&f),
 		    number_of(w, "alive"), cell_figures(&counted, &f), text_of(q, "reason") });
 	}

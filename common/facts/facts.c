@@ -61,13 +61,13 @@ static json_t *json_of(enum fact_type type, int64_t n)
 }
 
 /* An object stands in the report also if none of its figures is known. */
-void facts_write(json_t *report, enum fact_scope scope, const struct facts *f)
+void facts_write(json_t *report, enum fact_scope scope, unsigned tables, const struct facts *f)
 {
 	for (int i = 0; i < FACTS; i++) {
 		const struct fact_words *w = &facts_table[i];
 		json_t *in = w->object == NULL ? report : json_object_get(report, w->object);
 
-		if (w->scope != scope)
+		if (w->scope != scope || (tables != 0 && (w->in & tables) == 0))
 			continue;
 		if (in == NULL && json_object_set_new(report, w->object, in = json_object()) == -1)
 			continue;

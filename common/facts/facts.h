@@ -69,7 +69,8 @@ int64_t facts_workers(const struct facts *f);	/* of a host, in all states */
 /* ---- reports ---- */
 
 struct json_t;
-void facts_write(struct json_t *report, enum fact_scope scope, const struct facts *f);
+/* tables: only the figures of these, bits of enum fact_table; 0: all */
+void facts_write(struct json_t *report, enum fact_scope scope, unsigned tables, const struct facts *f);
 /* Any program may have written the report: a member of another type, or out of range, is not known. age_ms: since the
  * report was written */
 void facts_read(struct facts *f, enum fact_scope scope, const struct json_t *report, int64_t age_ms);

@@ -6,6 +6,7 @@
 
 #include "common/board/board.h"
 #include "common/conf/conf.h"
+#include "common/facts/facts.h"
 #include "common/holds/codes.h"
 
 /*
@@ -99,6 +100,7 @@ struct hold_slots {
 		const struct slot *throttled;
 		const struct slot *seatless;	/* of these, one that waits for a seat; NULL: none does */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
+		int in_state[SLOT_STOPPING + 1];	/* also workers that leave, by enum slot_state */
 	} of_queue[SCOREBOARD_QUEUES];
 	const struct slot *sweeper;	/* the sweeper that does the periodic work, if it has lost Redis; else NULL */
 };
@@ -139,6 +141,15 @@ const char *holds_undecided(const struct board_queue *q);
 /* The worker of the queue, or the sweeper, that tries next to connect; NULL: none has lost Redis. */
 const struct slot *holds_next_to_connect(const struct board_queue *q, const struct scoreboard *b,
     const struct hold_slots *slots);
+
+/* ---- host.c ---- */
+
+/*
+ * The figures of FACT_OF_HOST, for every face that shows them; those of memory are not known. judged: the worst hold.
+ * now_ms: CLOCK_MONOTONIC
+ */
+struct facts holds_host_facts(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
+    const struct judged *judged, int64_t now_ms);
 
 /* ---- text.c ---- */
 

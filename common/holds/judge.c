@@ -25,6 +25,8 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 {
 	const struct slot *s = &b->slots[place];
 
+	if (slot_state(s) <= SLOT_STOPPING)
+		w->in_state[slot_state(s)]++;
 	if (atomic_load(&b->master.leaving[place]) != 0)
 		return;
 	w->serving++;

@@ -77,7 +77,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "notified", queue_health_names[health_of(q)->notified],
 	    "reasons", reasons(s, q));
 
-	facts_write(o, FACT_OF_QUEUE, &g->facts);
+	facts_write(o, FACT_OF_QUEUE, 0, &g->facts);
 	if (metrics_of(q)->failed != NULL)
 		queue_failed_json(metrics_of(q)->failed, json_object_get(o, "failures"));
 	if (g->facts.n[FACT_RATE_DONE] >= 0)

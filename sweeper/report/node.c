@@ -67,48 +67,7 @@ static json_t *running_rows(struct sweeper *s, int64_t now_ms)
 	return all;
 }
 
-/* ---- the figures of this host ---- */
-
-struct measuring {
-	struct facts *all;
-	int64_t now_ms;
-	bool memory;
-};
-
-static int64_t left_ms(int64_t at_ms, int64_t now_ms)
-{
-	return at_ms < now_ms ? 0 : at_ms - now_ms;
-}
-
-/* No hold keeps the workers of an open breaker from trying the handler. */
-static bool tries_handler(struct sweeper *s, const struct sweeper_queue *q)
-{
-	struct judged all[HOLDS];
-
-	return holds_list(s->child->board, q->board, health_slots(s), all) > 0 && !all[0].shut;
-}
-
-static void measure_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
-{
-	const struct measuring *m = arg;
-	const struct queue_breaker *breaker = q->board == NULL ? NULL : &q->board->workers.breaker;
-	struct facts *f;
-
-	if (breaker == NULL)
-		return;
-	f = &m->all[q->board - s->child->board->queues];
-	*f = facts_unknown();
-	for (int i = FACT_STARTING; i <= FACT_STOPPING; i++)
-		f->n[i] = 0;
-	if (m->memory)
-		f->n[FACT_WORKER_MEMORY] = f->n[FACT_HANDLER_MEMORY] = 0;
-	f->n[FACT_WANTED] = atomic_load(&q->board->master.wanted);
-	f->n[FACT_RESTARTS] = (int64_t)atomic_load(&q->board->master.restarts);
-	f->n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
-	f->n[FACT_HANDLER_NOT_READY] = holds_not_ready(q->board) != NULL;
-	if (f->n[FACT_BREAKER] > 0 && tries_handler(s, q))
-		f->n[FACT_NEXT_ATTEMPT] = left_ms(atomic_load(&breaker->until_ms), m->now_ms);
-}
+/* ---- the memory of this host ---- */
 
 static int64_t resident(int32_t pid)
 {
@@ -117,48 +76,55 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
-struct facts *node_facts(struct sweeper *s, bool memory, int64_t now_ms)
+struct memory {
+	int64_t workers, handlers;	/* bytes */
+};
+
+/* By the place of the queue on the board: a new array. */
+static struct memory *measure_memory(const struct scoreboard *b)
 {
-	struct measuring m = { alloc_zero(SCOREBOARD_QUEUES, sizeof(struct facts)), now_ms, memory };
+	struct memory *all = alloc_zero(SCOREBOARD_QUEUES, sizeof(*all));
 
-	sweeper_queues_each(s, measure_queue, &m);
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
-		const struct slot *slot = &s->child->board->slots[i];
-		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1;
-		int state = (int)slot_state(slot);
+		const struct slot *slot = &b->slots[i];
+		int64_t queue = atomic_load(&b->master.queue_of[i]) - 1;
 
-		if (queue < 0 || queue >= SCOREBOARD_QUEUES || state < SLOT_STARTING || state > SLOT_STOPPING)
+		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) == SLOT_FREE)
 			continue;
-		m.all[queue].n[FACT_STARTING + state - SLOT_STARTING]++;
-		if (memory) {
-			m.all[queue].n[FACT_WORKER_MEMORY] += resident(atomic_load(&slot->pid));
-			m.all[queue].n[FACT_HANDLER_MEMORY] += resident(atomic_load(&slot->handler_pgid));
-		}
+		all[queue].workers += resident(atomic_load(&slot->pid));
+		all[queue].handlers += resident(atomic_load(&slot->handler_pgid));
 	}
-	return m.all;
+	return all;
 }
 
 /* ---- the document ---- */
 
 struct queues {
 	struct hold_slots slots;
-	struct facts *facts;		/* by the place on the board */
+	struct memory *memory;		/* by the place on the board */
 	json_t *all;
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 };
 
-/* Adds the reason in the words of `quredis status`, and when a worker tries to connect, if all have lost Redis. */
-static void add_reason(json_t *row, struct facts *f, const struct sweeper *s, const struct sweeper_queue *q,
-    const struct queues *out, const struct judged *judged)
+/* In the words of `quredis status`. NULL, and left out: there is none, or two sweepers have written the text at a time,
+ * during a reload. */
+static json_t *reason_of(const struct sweeper *s, const struct sweeper_queue *q, const struct queues *out,
+    const struct judged *judged)
 {
-	const struct hold_workers *w = &out->slots.of_queue[q->board - s->child->board->queues];
 	char text[HOLD_TEXT_SIZE];
 
-	/* NULL, and left out: there is none, or two sweepers have written the text at a time, during a reload */
-	json_object_set_new(row, "reason", json_string(
-	    holds_lasting_reason(s->child->board, q->board, &out->slots, judged, q->conf, text)));
-	if (w->next != NULL && w->connected == 0 && (judged->hold == HOLD_REFUSED || judged->hold == HOLD_NO_REDIS))
-		f->n[FACT_NEXT_CONNECT] = left_ms(atomic_load(&w->next->redis_retry_ms), out->now_ms);
+	return json_string(holds_lasting_reason(s->child->board, q->board, &out->slots, judged, q->conf, text));
+}
+
+static struct facts facts_of(const struct sweeper *s, const struct sweeper_queue *q, const struct queues *out,
+    const struct judged *judged)
+{
+	const struct memory *memory = &out->memory[q->board - s->child->board->queues];
+	struct facts f = holds_host_facts(s->child->board, q->board, &out->slots, judged, out->now_ms);
+
+	f.n[FACT_WORKER_MEMORY] = memory->workers;
+	f.n[FACT_HANDLER_MEMORY] = memory->handlers;
+	return f;
 }
 
 static json_t *names_of(uint32_t also)
@@ -191,34 +157,34 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	struct queues *out = arg;
 	char cause[HANDLER_CAUSE_SIZE], rate[CONF_RATE_TEXT_SIZE];
 	struct judged judged;
-	struct facts *f;
+	struct facts f;
 	json_t *row;
 
 	if (q->conf == NULL || q->board == NULL)
 		return;
-	f = &out->facts[q->board - s->child->board->queues];
 	judged = holds_judge(s->child->board, q->board, &out->slots);
+	f = facts_of(s, q, out, &judged);
 	row = json_pack("{s:s, s:s, s:s?, s:o, s:s?, s:o*, s:s*, s:o*}", "name", q->keys.name, "state",
 	    holds_table[judged.hold].name, "rate",
 	    q->conf->rate.n == 0 ? NULL : conf_rate_text(&q->conf->rate, rate), "max_in_flight",
 	    q->conf->max_in_flight > 0 ? json_integer(q->conf->max_in_flight) : json_null(), "throttle",
 	    q->conf->throttle, "also", names_of(judged.also),
 	    "undecided", holds_undecided(q->board), "schedules", schedules_of_queue(s->conf, q->keys.name));
-	if (f->n[FACT_BREAKER] > 0)
+	if (f.n[FACT_BREAKER] > 0)
 		json_object_set_new(row, "cause",
 		    json_string(handler_cause_label(atomic_load(&q->board->workers.breaker.cause), cause)));
-	add_reason(row, f, s, q, out, &judged);
-	facts_write(row, FACT_OF_HOST, f);
+	json_object_set_new(row, "reason", reason_of(s, q, out, &judged));
+	facts_write(row, FACT_OF_HOST, 0, &f);
 	json_array_append_new(out->all, row);
 }
 
 static json_t *queues(struct sweeper *s, int64_t now_ms)
 {
-	struct queues out = { .facts = node_facts(s, true, now_ms), .all = json_array(), .now_ms = now_ms };
+	struct queues out = { .memory = measure_memory(s->child->board), .all = json_array(), .now_ms = now_ms };
 
 	holds_read_slots(s->child->board, &out.slots);
 	sweeper_queues_each(s, append_queue, &out);
-	free(out.facts);
+	free(out.memory);
 	return out.all;
 }
 

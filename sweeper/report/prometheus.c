@@ -22,7 +22,8 @@ struct page {
 	struct facts_row *rows;
 	size_t n;
 	const struct queue_figures *counted;	/* of each queue, by its place on the board */
-	const struct facts *host;		/* the same */
+	struct facts *host;			/* the same */
+	struct hold_slots slots;
 	int64_t now_ms;				/* CLOCK_MONOTONIC */
 };
 
@@ -97,7 +98,7 @@ static void write_word(struct page *p, const struct sweeper_queue *q, const char
 
 static void write_state(struct page *p, const struct sweeper_queue *q)
 {
-	struct judged judged = holds_judge(p->s->child->board, q->board, health_slots(p->s));
+	struct judged judged = holds_judge(p->s->child->board, q->board, &p->slots);
 
 	write_word(p, q, holds_table[judged.hold].name);
 }
@@ -124,7 +125,9 @@ static void add_rows(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		p->rows[p->n++] = (struct facts_row){ .queue = q->keys.name, .facts = &gauge_of(q)->facts };
 	if (q->board != NULL) {
 		size_t place = (size_t)(q->board - s->child->board->queues);
+		struct judged judged = holds_judge(s->child->board, q->board, &p->slots);
 
+		p->host[place] = holds_host_facts(s->child->board, q->board, &p->slots, &judged, p->now_ms);
 		p->rows[p->n++] = (struct facts_row){ NULL, q->keys.name, &p->host[place], &p->counted[place] };
 	}
 }
@@ -169,9 +172,10 @@ static void write_others(void *arg, enum metric m)
 void prometheus_page(struct sweeper *s, struct buffer *out, int64_t now_ms)
 {
 	struct queue_figures *counted = tally_add_up(s);
-	struct facts *host = node_facts(s, false, now_ms);
+	struct facts *host = alloc_zero(SCOREBOARD_QUEUES, sizeof(*host));
 	struct page p = { .s = s, .out = out, .counted = counted, .host = host, .now_ms = now_ms };
 
+	holds_read_slots(s->child->board, &p.slots);
 	sweeper_queues_each(s, add_rows, &p);
 	facts_page(out, PAGE_FILE, p.rows, p.n, write_others, &p);
 	free(p.rows);

@@ -24,7 +24,7 @@ static json_t *report_of(enum fact_scope scope, const struct facts *f)
 {
 	json_t *report = json_object();
 
-	facts_write(report, scope, f);
+	facts_write(report, scope, 0, f);
 	return report;
 }
 
@@ -41,6 +41,32 @@ TEST(each_figure_is_read_as_it_was_written)
 			fail_msg("%s.%s: read %lld", facts_table[i].object, facts_table[i].key, (long long)read.n[i]);
 	json_decref(of_queue);
 	json_decref(of_host);
+}
+
+TEST(a_table_has_its_figures_only)
+{
+	const struct facts f = different();
+	json_t *report = json_object();
+	struct facts read = facts_unknown();
+
+	facts_write(report, FACT_OF_HOST, IN_STATUS | IN_STATUS_END, &f);
+	facts_read(&read, FACT_OF_HOST, report, 0);
+	for (int i = 0; i < FACTS; i++)
+		assert_int_equal(read.n[i] >= 0, facts_table[i].scope == FACT_OF_HOST &&
+		    (facts_table[i].in & (IN_STATUS | IN_STATUS_END)) != 0);
+	assert_null(json_object_get(report, "memory"));
+	json_decref(report);
+}
+
+/* top and nodes add up hosts, and statsd keeps one value of a name, whichever host sends it. */
+TEST(a_figure_of_a_host_can_be_added_where_hosts_are)
+{
+	for (int i = 0; i < FACTS; i++)
+		if (facts_table[i].scope == FACT_OF_HOST) {
+			assert_true((facts_table[i].in & (IN_TOP | IN_NODES | IN_NODES_END)) == 0 ||
+			    facts_table[i].type <= FACT_SOME);
+			assert_null(facts_table[i].statsd);
+		}
 }
 
 /* Two rows with one member would overwrite each other. */

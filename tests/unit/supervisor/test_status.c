@@ -67,6 +67,19 @@ size_t __wrap_holds_list(const struct scoreboard *b, const struct board_queue *q
 	return __real_holds_list(b, q, slots, all);
 }
 
+/* As in the report of the node: no figure of the table is added by hand. */
+TEST(each_figure_of_the_table_of_status_is_in_it, master_setup, teardown)
+{
+	struct facts f = facts_unknown();
+
+	master_add_worker(MAIL, 0, 0);
+	look(0);
+	facts_read(&f, FACT_OF_HOST, json_array_get(json_object_get(document, "queues"), MAIL), 0);
+	for (int i = 0; i < FACTS; i++)
+		if ((facts_table[i].in & (IN_STATUS | IN_STATUS_END)) != 0 && f.n[i] < 0)
+			fail_msg("%s: not in status", facts_table[i].key);
+}
+
 TEST(the_first_hold_is_the_state_whatever_others_write_meanwhile, master_setup, teardown)
 {
 	for (int i = 0; i < 2; i++)
