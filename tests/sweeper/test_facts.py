@@ -167,7 +167,8 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
     with Statsd() as statsd:
         d = quredisd(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
                      metrics={"textfile": str(tmp / "q.prom"), "statsd": f"127.0.0.1:{statsd.port}", "interval": "1s"},
-                     queues=[queue("mail", handler("sleep 600"), workers=2, batch={"max": 1}), queue("held", handler("cat"), workers=1, max_in_flight=9),
+                     queues=[queue("mail", handler("sleep 3600"), workers=2, batch={"max": 1}, timeout="1h"),
+                             queue("held", handler("cat"), workers=1, max_in_flight=9),
                              queue("broken", str(tmp / "typo"), workers=1),
                              queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="1s")])
         d.wait_event("breaker_opened", queue="broken")
@@ -188,6 +189,6 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
 
         try:
             wait_for(lambda: (tmp / "q.prom").exists() and len(json.loads(d.quredis("health", "--json").out).get("queues", [])) == len(QUEUES), 40)
-            wait_for(lambda: c.exists("quredis:node:here") and same(), 100)
+            wait_for(lambda: c.exists("quredis:node:here") and same(), 40)
         finally:
             print("differ:", wrong, "mixed:", mixed, "never seen:", {f["id"] for f in FACTS} - seen)
