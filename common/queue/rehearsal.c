@@ -274,13 +274,17 @@ static void rehearse_schedules_forget(struct redis *r, struct rehearsal *h)
 	queue_schedules_forget(r, &h->keys, 0, 1, NULL, 0);
 }
 
-/* The rehearsal of a target tries its own keys. */
+/* A queue that emits, and one that is emitted to, each try their own keys. The script asks for the rights to take its
+ * pushes back, too. */
 static void rehearse_emit(struct redis *r, struct rehearsal *h)
 {
 	struct queue_history *none = queue_history_new(0);
+	const struct queue_put puts[] = { { .data = h->raw.data, .len = h->raw.len },
+		{ .target = 1, .delay_ms = LEASE_MS, .data = "later", .len = 5 } };
 
-	queue_history_emit(r, &h->second, 0, &h->by_value, &(struct queue_emitted){ (const char *[]){ h->keys.ingress },
-	    1, &(struct queue_put){ .data = h->raw.data, .len = h->raw.len }, 1 }, none, 0, MESSAGE);
+	queue_history_emit(r, &h->second, 0, &h->by_value, &(struct queue_emitted){
+	    (const char *[]){ h->keys.ingress, h->keys.delayed }, h->keys.shared ? 1 : 2, puts,
+	    h->keys.shared ? 1 : 2 }, none, 0, MESSAGE);
 	queue_history_free(none);
 }
 

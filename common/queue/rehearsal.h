@@ -21,7 +21,7 @@ enum queue_rehearsal {		/* beside the moves that every queue needs, as a mask */
 	REHEARSE_THROTTLE = 4,		/* of one with a rate */
 	REHEARSE_SEATS = 32,		/* of one with max_in_flight */
 	REHEARSE_SCHEDULES = 8,		/* of one that a schedule pushes to */
-	REHEARSE_EMIT = 16,		/* of one whose handlers emit */
+	REHEARSE_EMIT = 16,		/* of one whose handlers emit, or that they emit to */
 };
 size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, unsigned what);
 

@@ -7,6 +7,15 @@
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 
+static bool is_target(const struct conf *conf, const struct conf_queue *q)
+{
+	for (size_t i = 0; i < conf->nqueues; i++)
+		for (size_t k = 0; conf->queues[i]->emit.targets != NULL && conf->queues[i]->emit.targets[k] != NULL; k++)
+			if (strcmp(conf->queues[i]->emit.targets[k]->name, q->name) == 0)
+				return true;
+	return false;
+}
+
 unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf, const struct conf_queue *q)
 {
 	unsigned what = k->shared ? REHEARSE_NOTES : conf_queue_ages(conf, q) ? REHEARSE_AGES : 0;
@@ -15,7 +24,7 @@ unsigned queue_rehearsal_of(const struct queue_keys *k, const struct conf *conf,
 		what |= REHEARSE_THROTTLE;
 	if (q->max_in_flight > 0)
 		what |= REHEARSE_SEATS;
-	if (q->emit.queues != NULL)
+	if (q->emit.queues != NULL || is_target(conf, q))
 		what |= REHEARSE_EMIT;
 	for (size_t i = 0; i < conf->nschedules; i++)
 		if (strcmp(conf->schedules[i]->queue, q->name) == 0)

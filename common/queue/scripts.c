@@ -13,6 +13,7 @@
 #define SHARED(name) ".incbin \"common/queue/scripts/shared/" name ".lua\"\n"
 #define ADD SHARED("add")
 #define ENTRY SHARED("entry")
+#define EMITTED SHARED("emitted")
 #define HISTORY SHARED("history")
 #define LAYOUT SHARED("layout")
 #define TRACES SHARED("traces")

@@ -450,6 +450,17 @@ def test_a_target_without_rights_fails_the_attempt(redis, serve):
     assert nothing_emitted(c)
 
 
+def test_a_target_from_which_nothing_may_be_taken_back_fails_the_attempt(redis, serve):
+    c = redis.client()
+    d = serve()
+    d.wait_event("queue_recovered", queue="split")
+    c.execute_command("ACL", "SETUSER", "default", "-ltrim")
+    push(c, ["emit", "shared", "zero"], ["emit", "thumbs", "one"])
+    wait_for(lambda: c.llen("escape:split") == 1)
+    assert said(c)["error_class"] == "EmitRefused" and "'LTRIM'" in said(c)["error_message"]
+    assert nothing_emitted(c)
+
+
 def test_a_target_of_another_type_opens_the_breaker(redis, serve):
     c = redis.client()
     d = serve(breaker={"failures": 2})

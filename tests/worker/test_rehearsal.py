@@ -129,14 +129,14 @@ def limited(redis_server, quredisd, handler, tmp):
     server = redis_server(tcp=True)     # the address of a unix socket has no user
     c = server.client()
 
-    def start(command, suffix, schedules=(), throttles=(), **keys):
-        but = all_keys_but(f":here:{suffix}")
+    def start(command, suffix, schedules=(), throttles=(), beside=(), **keys):
+        but = all_keys_but(f":here:{suffix}".rstrip(":"))
         rules = but if command is None else ["allkeys", f"-{command}", f"(+{command} {' '.join(but)})"]
         c.execute_command("ACL", "SETUSER", "supervisor", "on", ">its-password", "+@all", *rules)
         (tmp / "password").write_text("its-password\n")
         (tmp / "password").chmod(0o600)
         return quredisd(redis={"url": f"redis://supervisor@127.0.0.1:{server.port}", "password_file": tmp / "password"},
-                        supervisor={"node": "here"}, queues=[mail(handler, **keys)], schedules=list(schedules), throttles=list(throttles)), c
+                        supervisor={"node": "here"}, queues=[mail(handler, **keys), *beside], schedules=list(schedules), throttles=list(throttles)), c
     return start
 
 
@@ -150,6 +150,8 @@ def limited(redis_server, quredisd, handler, tmp):
     ("persist", "seats", "take a seat", {"max_in_flight": 5}),
     ("rpush", "seats:free", "wake for a seat", {"max_in_flight": 5}),
     ("blpop", "seats:free", "await a seat", {"max_in_flight": 5}),
+    ("ltrim", "", "emit", {"emit": {"queues": ["mail"]}, "reply_fd": 3}),
+    ("ltrim", "", "emit", {"beside": [queue("split", "/bin/true", workers=0, reply_fd=3, emit={"queues": ["mail"]})]}),
     (None, "schedules", "clear", {"schedules": [DAILY]}),
     ("hget", "schedules", "tick", {"schedules": [DAILY]}),
     ("hkeys", "schedules", "forget schedules", {"schedules": [DAILY]}),
@@ -162,7 +164,7 @@ def test_rights_to_what_a_queue_uses(limited, command, suffix, step, more):
     def found():
         return [f["what"] for f in json.loads(d.quredis("doctor", "--json").out) if f["check"] == "rights" and f["severity"] == "error"]
     assert d.wait_event("queue_error", 30, queue="mail", at="rights")["error"].startswith(f"{step}:")
-    assert [f'the step "{step}"' in what for what in found()] == [True]
+    assert {f'the step "{step}"' in what for what in found()} == {True}
     c.execute_command("ACL", "SETUSER", "supervisor", "allkeys", "+@all")
     d.wait_event("queue_error_cleared", 40, queue="mail")
     assert not found() and scratch(c) == []

@@ -42,7 +42,7 @@ static void nothing_was_pushed(void)
 	assert_int_equal(moves_count(TRAY), 1);
 	assert_int_equal(moves_count("quredis:of:i:delayed"), 0);
 	assert_int_equal(REDIS_INT(&server, "EXISTS i:thumbs i:mail"), 0);
-	assert_int_equal(REDIS_INT(&server, "HEXISTS " LEASE " " TRAY), 0);
+	assert_int_equal(REDIS_INT(&server, "HINCRBY " LEASE " " TRAY " 0"), 0);
 }
 
 TEST(all_is_pushed_with_the_acknowledgement, moves_setup)
@@ -117,6 +117,45 @@ TEST(without_the_right_to_acknowledge_nothing_is_pushed, moves_setup)
 	assert_int_equal(emit_as(&owner, &by_value, &emitted).type, REDIS_ERROR);
 	REDIS(&server, "ACL SETUSER default +lrem");
 	nothing_was_pushed();
+}
+
+/* Whatever else is refused: the script does not begin what it could not undo. */
+TEST(without_the_right_to_take_a_push_back_nothing_is_pushed, moves_setup)
+{
+	static const struct { const char *right, *key; } rights[] = { { "-ltrim", "i:thumbs" }, { "-zrem", "quredis:of:i:delayed" } };
+
+	put_message();
+	for (size_t i = 0; i < nitems(rights); i++)
+		for (int removable = 0; removable < 2; removable++) {
+			char named[128];
+			struct redis_reply reply;
+
+			snprintf(named, sizeof(named), ", push to %s", rights[i].key);
+			REDIS(&server, "ACL SETUSER default %s %s", rights[i].right, removable ? "+lrem" : "-lrem");
+			reply = emit_as(&owner, &by_value, &emitted);
+			assert_int_equal(reply.type, REDIS_ERROR);
+			assert_non_null(strstr(reply.str, named));
+			REDIS(&server, "ACL SETUSER default +@all");
+			nothing_was_pushed();
+		}
+	assert_int_equal(emit(), 1);
+}
+
+TEST(without_the_right_to_count_nothing_is_pushed, moves_setup)
+{
+	put_message();
+	REDIS(&server, "ACL SETUSER default -hincrby");
+	assert_non_null(strstr(emit_as(&owner, &by_value, &emitted).str, "command 'HINCRBY'"));
+	REDIS(&server, "ACL SETUSER default +hincrby");
+	nothing_was_pushed();
+}
+
+TEST(a_lease_that_has_run_out_does_not_come_back_after_a_refusal, moves_setup)
+{
+	moves_put(TRAY, RAW, RAW_LEN);
+	REDIS(&server, "SET i:mail text");
+	assert_int_equal(emit_as(&owner, &by_value, &emitted).type, REDIS_ERROR);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " LEASE), 0);
 }
 
 TEST(where_memory_is_full_nothing_happens, moves_setup)
