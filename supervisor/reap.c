@@ -94,7 +94,6 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	if (clean) {
 		deaths_clean_exit(&m->deaths, slot);
 	} else {
-		board_hold_forgotten(&m->board->queues[m->processes.items[slot].role.queue]);
 		orphans_expect(&m->orphans, now_ms);
 		deaths_add(&m->deaths, slot, blame_of(m, slot, info), now_ms);
 	}

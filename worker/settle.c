@@ -290,6 +290,21 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 	log_failure(m, f, escapes);
 }
 
+/* A persistent handler may ask for several: of these the one that ends last counts. */
+static void show_unanswered_holds(struct worker *w)
+{
+	int64_t last_ms = 0;
+
+	for (int t = 0; t < QUEUE_TRAYS; t++)
+		for (int i = 0; i < w->trays.tray[t].n; i++) {
+			const struct outcome *o = w->trays.tray[t].items[i].outcome;
+
+			if (o != NULL && o->hold_until_ms > last_ms)
+				last_ms = o->hold_until_ms;
+		}
+	atomic_store(&w->env->slot->unanswered_hold_ms, last_ms);
+}
+
 /*
  * Delays the message until the hold ends, and counts no attempt. Workers of this host start no other one, the move
  * tells the other hosts. While Redis has not answered the move, the scoreboard keeps the hold, although the sweeper
@@ -312,7 +327,8 @@ static void hold(struct worker *w, struct place p, const struct failure *f, int6
 	o->delay_ms = ms;
 	strlcpy(o->error_message, slot_text_read(&shown).text, sizeof(o->error_message));
 	o->hold_until_ms = now_ms + ms;
-	board_hold_asked(w->env->board, o->hold_until_ms);
+	show_unanswered_holds(w);
+	board_hold(w->env->board, o->hold_until_ms);
 	tray_move(&w->trays, p, MOVE_HOLD);
 	log_info("message_held", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
 	    log_int("attempt", m->wrapper.attempts + 1), log_int("delay_ms", ms),
@@ -375,10 +391,12 @@ void settle_emitted(struct worker *w, struct place p, const struct handler_resul
 }
 
 /* However its move ended: Redis has it, or another process has the message. */
-void settle_hold_answered(struct worker *w, const struct outcome *o)
+void settle_hold_answered(struct worker *w, struct outcome *o)
 {
-	if (o != NULL && o->hold_until_ms != 0)
-		board_hold_answered(w->env->board, o->hold_until_ms);
+	if (o == NULL || o->hold_until_ms == 0)
+		return;
+	o->hold_until_ms = 0;
+	show_unanswered_holds(w);
 }
 
 void settle_pushed(struct worker *w, struct place p)

@@ -68,7 +68,7 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 /* Takes the contents of r->emitted. */
 void settle_emitted(struct worker *w, struct place p, const struct handler_result *r);
 /* The message has left its tray; if its handler asked for a hold, Redis knows about that, or never will. */
-void settle_hold_answered(struct worker *w, const struct outcome *o);
+void settle_hold_answered(struct worker *w, struct outcome *o);
 void settle_pushed(struct worker *w, struct place p);	/* Redis has pushed what it emitted */
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 /* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */

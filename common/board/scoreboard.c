@@ -167,37 +167,29 @@ void board_hold(struct board_queue *q, int64_t until_ms)
 	raise_word(&q->workers.held_until_ms, until_ms);
 }
 
-void board_hold_asked(struct board_queue *q, int64_t until_ms)
+/* Of several holds the one that ends last counts. 0: there is none. */
+static int64_t unanswered_hold_ms(const struct scoreboard *b, const struct board_queue *q, int64_t now_ms)
 {
-	raise_word(&q->workers.unanswered_hold_ms, until_ms);
-	board_hold(q, until_ms);
+	int64_t last_ms = 0;
+
+	for (size_t i = 0; i < nitems(b->slots); i++) {
+		int64_t until_ms = atomic_load(&b->master.queue_of[i]) != q - b->queues + 1 ? 0
+		    : atomic_load(&b->slots[i].unanswered_hold_ms);
+
+		if (until_ms > now_ms && until_ms > last_ms)
+			last_ms = until_ms;
+	}
+	return last_ms;
 }
 
-/* A hold that ends later waits for its own answer. */
-void board_hold_answered(struct board_queue *q, int64_t asked_until_ms)
+int64_t board_set_hold(const struct scoreboard *b, struct board_queue *q, int64_t seen, int64_t until_ms,
+    int64_t now_ms)
 {
-	atomic_compare_exchange_strong(&q->workers.unanswered_hold_ms, &asked_until_ms, 0);
-}
-
-void board_hold_forgotten(struct board_queue *q)
-{
-	atomic_store(&q->workers.unanswered_hold_ms, 0);
-}
-
-static int64_t unanswered_hold_ms(struct board_queue *q, int64_t now_ms)
-{
-	int64_t asked_ms = atomic_load(&q->workers.unanswered_hold_ms);
-
-	return asked_ms > now_ms ? asked_ms : 0;
-}
-
-int64_t board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms, int64_t now_ms)
-{
-	int64_t asked_ms = unanswered_hold_ms(q, now_ms), counts_ms = asked_ms > until_ms ? asked_ms : until_ms;
+	int64_t asked_ms = unanswered_hold_ms(b, q, now_ms), counts_ms = asked_ms > until_ms ? asked_ms : until_ms;
 	bool set = atomic_compare_exchange_strong(&q->workers.held_until_ms, &seen, counts_ms);
 
 	/* a worker may have asked for one meanwhile that ends before the one that counted then */
-	board_hold(q, unanswered_hold_ms(q, now_ms));
+	board_hold(q, unanswered_hold_ms(b, q, now_ms));
 	return set ? counts_ms : -1;
 }
 

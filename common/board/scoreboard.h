@@ -69,23 +69,18 @@ bool scoreboard_redis_starts(const struct scoreboard *b, bool embedded);
 /* ms since 1970: when this host loaded the limits of the queue last. own_ms: when the configuration of the caller was
  * read; a reload that did not change them keeps the process */
 int64_t board_limits_loaded_ms(struct board_queue *q, int64_t own_ms);
-/* The handler of a worker asked for a hold. Redis may not know it yet, so it lasts whatever the sweeper reads there. */
-void board_hold_asked(struct board_queue *q, int64_t until_ms);
-void board_hold_answered(struct board_queue *q, int64_t asked_until_ms);	/* Redis has answered the move */
+/* A handler asked for a hold. Until Redis knows it, slot.unanswered_hold_ms says so, which the worker raises before. */
 void board_hold(struct board_queue *q, int64_t until_ms);	/* never shortens one */
 
 /* The sweeper, or two at a time: it moved a message so long after its time; negative: counts as 0 */
 void board_observe_lag(struct board_queue *q, int64_t lag_ms);
 
 /* Redis says until when a hold lasts; 0: there is none. seen: held_until_ms when the sweeper asked. Returns what counts
- * now: that, or the end of one that Redis does not know yet. -1: a worker has raised it since. */
-int64_t board_set_hold(struct board_queue *q, int64_t seen, int64_t until_ms, int64_t now_ms);
+ * now: that, or the end of one that Redis does not know yet, whichever is later. -1: a worker has raised it since. */
+int64_t board_set_hold(const struct scoreboard *b, struct board_queue *q, int64_t seen, int64_t until_ms,
+    int64_t now_ms);
 
 /* ---- the master calls these ---- */
-
-/* A worker of the queue has died, perhaps with a move that Redis has not answered: its message runs again, and its
- * handler may ask again. */
-void board_hold_forgotten(struct board_queue *q);
 
 /* A queue that gives up its place passes its totals to its heir. The part that no sweeper has written to Redis yet is
  * then new with the heir. */

@@ -135,6 +135,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->next_start_ms, 0);
 	atomic_store(&s->throttled_ms, 0);
 	atomic_store(&s->seats, 0);
+	atomic_store(&s->unanswered_hold_ms, 0);
 	slot_text_clear(&s->progress);
 	slot_text_clear(&s->failure);
 	atomic_store(&s->failed_ms, 0);

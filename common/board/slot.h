@@ -113,6 +113,12 @@ struct slot {
 	 * Readers: the judge.
 	 */
 	_Atomic uint64_t seats;
+	/*
+	 * Worker: CLOCK_MONOTONIC, ms: the end of the longest hold for which its handler asked and about which Redis has
+	 * not answered yet; 0: none. It ends with the worker: the message runs again, and its handler may ask again.
+	 * Reader: the sweeper (board_set_hold()).
+	 */
+	_Atomic int64_t unanswered_hold_ms;
 	/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	struct slot_text progress;
 	/* the handler's words about the last failure here (slot_note_failure()). Readers: the sweeper also */

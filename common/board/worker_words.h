@@ -117,11 +117,10 @@ struct queue_workers_words {
 	/*
 	 * CLOCK_MONOTONIC: until when a hold lasts that a handler asked for (HOLD); 0: none. A worker whose handler
 	 * asks raises it (board_hold()); the sweeper sets what Redis says, unless a worker has raised it since the
-	 * question (board_set_hold()). Readers: the workers, which start nothing before, the master, the sweeper.
+	 * question, and no earlier than the unanswered holds of the workers, slot.unanswered_hold_ms
+	 * (board_set_hold()). Readers: the workers, which start nothing before, the master, the sweeper.
 	 */
 	_Atomic int64_t held_until_ms;
-	/* the same of a hold about which Redis has not answered yet (board_hold_answered()) */
-	_Atomic int64_t unanswered_hold_ms;
 	struct queue_breaker breaker;
 	struct queue_classes classes;
 	struct queue_failed_words failed;

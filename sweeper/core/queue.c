@@ -226,7 +226,8 @@ static void end_hold(struct sweeper_queue *q, bool goes_on)
 void core_set_hold(struct sweeper *s, struct sweeper_queue *q, int64_t seen, int64_t until_ms,
     const struct queue_hold *hold)
 {
-	int64_t counts_ms = q->board == NULL ? -1 : board_set_hold(q->board, seen, until_ms, clock_monotonic_ms());
+	int64_t counts_ms = q->board == NULL ? -1 : board_set_hold(s->child->board, q->board, seen,
+	    until_ms, clock_monotonic_ms());
 
 	if (counts_ms == -1)
 		return;

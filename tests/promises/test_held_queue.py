@@ -17,6 +17,8 @@ COMMON = """import os, sys, time
 def run(message, attempt, answer):
     open("@LEDGER@", "a").write(f"start {message} attempt {attempt} at {time.time():.3f}\\n")
     said = "@LEDGER@." + message.replace(" ", "_").replace("/", "_")
+    if message.startswith("slow"):
+        open(said + ".worker", "w").write(str(os.getppid()))
     while message.startswith("slow") and not os.path.exists("@LEDGER@.go"):
         time.sleep(0.01)
     words = message.removeprefix("slow ")
@@ -246,6 +248,22 @@ def test_a_hold_ends_with_its_worker_if_redis_does_not_know_it(redis, redis_prox
     proxy.tap.request = lambda pair, words: None
     c.lpush("ingress:mail", "m")
     wait_for(lambda: starts(ledger, "m"), 30)
+
+
+def test_a_hold_outlives_another_worker_of_its_queue(redis, redis_proxy, handler, quredisd, ledger):
+    """Both ask for one that Redis does not know. The worker dies whose hold ends later: that of the other one goes on."""
+    c, proxy = redis.client(), redis_proxy(redis, CutHolds())
+    d = quredisd(redis=proxy, queues=[queue("mail", handler(EXEC, "python"), workers=2, reply_fd=3)])
+    asked = {"slow HOLD 1h busy": 0, "slow HOLD 25s busy": 0}
+    c.lpush("ingress:mail", *asked)
+    wait_for(lambda: all(starts(ledger, m) for m in asked), 30)
+    at = time.time()
+    open(f"{ledger.path}.go", "w").close()
+    wait_for(lambda: sum(x.startswith("end ") for x in ledger.lines()) == 2 and proxy.tap.cut > 1, 20)
+    os.kill(int(open(f"{ledger.path}.slow_HOLD_1h_busy.worker").read()), signal.SIGKILL)
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: starts(ledger, "m"), 60)
+    assert starts(ledger, "m")[0][0] > at + 25
 
 
 class CutAnswers(Tap):

@@ -152,27 +152,59 @@ TEST(a_hold_of_a_handler_comes_before_a_pause, setup, master_teardown)
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
 	board_hold(mail(), 500);
 	assert_hold(HOLD_HELD, "its handler asked for a hold");
-	assert_int_equal(board_set_hold(mail(), 400, 0, 100), -1);	/* a worker has raised it since */
-	assert_int_equal(board_set_hold(mail(), 500, 0, 100), 0);
+	assert_int_equal(board_set_hold(m.board, mail(), 400, 0, 100), -1);	/* a worker has raised it since */
+	assert_int_equal(board_set_hold(m.board, mail(), 500, 0, 100), 0);
 	assert_hold(HOLD_PAUSED, "an operator stopped fetching on all hosts");
+}
+
+static int64_t redis_says(int64_t seen, int64_t until_ms, int64_t now_ms)
+{
+	return board_set_hold(m.board, mail(), seen, until_ms, now_ms);
+}
+
+/* The handler of a worker asks for a hold. */
+static void ask(int index, int64_t until_ms)
+{
+	atomic_store(&slot_of(index)->unanswered_hold_ms, until_ms);
+	board_hold(mail(), until_ms);
 }
 
 /* Its worker may be cut off from Redis, while the sweeper reads there that the queue is not held. */
 TEST(a_hold_lasts_until_redis_has_answered_about_it, setup, master_teardown)
 {
-	board_hold_asked(mail(), 500);
-	assert_int_equal(board_set_hold(mail(), 500, 0, 100), 500);
+	ask(0, 500);
+	assert_int_equal(redis_says(500, 0, 100), 500);
 	assert_hold(HOLD_HELD, "its handler asked for a hold");
-	board_hold_asked(mail(), 400);		/* of another worker; Redis answers it */
-	board_hold_answered(mail(), 400);
-	assert_int_equal(board_set_hold(mail(), 500, 400, 100), 500);
-	assert_int_equal(board_set_hold(mail(), 500, 600, 100), 600);
-	assert_int_equal(board_set_hold(mail(), 600, 0, 100), 500);
-	assert_int_equal(board_set_hold(mail(), 500, 0, 500), 0);
-	board_hold_asked(mail(), 700);
-	board_hold_answered(mail(), 700);
-	assert_int_equal(board_set_hold(mail(), 700, 0, 600), 0);	/* an operator has ended it */
+	ask(1, 400);
+	assert_int_equal(redis_says(500, 400, 100), 500);
+	assert_int_equal(redis_says(500, 600, 100), 600);
+	assert_int_equal(redis_says(600, 0, 100), 500);
+	assert_int_equal(redis_says(500, 0, 500), 0);
+	ask(0, 700);
+	ask(0, 0);		/* Redis has answered */
+	ask(1, 0);
+	assert_int_equal(redis_says(700, 0, 600), 0);	/* an operator has ended it */
 	assert_int_equal(judge(), HOLD_NONE);
+}
+
+/* The message of the dead worker runs again. That of the other one does not: Redis may still hear of its hold. */
+TEST(a_hold_ends_with_its_worker_and_no_other_does, setup, master_teardown)
+{
+	ask(0, 900);
+	ask(1, 500);
+	master_end_worker(processes_slot(&m.processes, worker(0)), true, 0);
+	assert_int_equal(redis_says(900, 0, 100), 500);
+	assert_hold(HOLD_HELD, "its handler asked for a hold");
+}
+
+TEST(a_hold_is_of_one_queue, setup, master_teardown)
+{
+	struct board_queue *other = &m.board->queues[MAIL + 1];
+
+	ask(0, 900);
+	board_hold(other, 300);
+	assert_int_equal(board_set_hold(m.board, other, 300, 0, 100), 0);
+	assert_int_equal(atomic_load(&other->workers.held_until_ms), 0);
 }
 
 TEST(the_breaker_comes_before_the_gate, setup, master_teardown)

@@ -221,6 +221,32 @@ TEST(a_worker_of_an_older_generation_has_no_say_in_the_breaker, fixture_setup, f
 	assert_false(breaker_knows_answers(fixture.env->board, 1));
 }
 
+/* A persistent handler may ask for several before Redis has answered about the first. */
+TEST(of_the_holds_that_redis_has_not_answered_the_last_one_to_end_counts, fixture_setup, fixture_teardown)
+{
+	static const int64_t ms[] = { 20000, 60000, 40000 };
+	const _Atomic int64_t *word = &fixture.env->slot->unanswered_hold_ms;
+	int64_t now_ms = fixture_now_ms();
+
+	FILL(0, "a", "b", "c");
+	for (int i = 0; i < 3; i++) {
+		struct failure f = failure(CONF_OUTCOME_RETRY);
+
+		run(0, i);
+		f.hold = true;
+		f.delay_ms = ms[i];
+		settle_failed(w, PLACE(0, i), &f, now_ms);
+	}
+	assert_int_equal(atomic_load(word), now_ms + 60000);
+	assert_int_equal(atomic_load(&fixture.env->board->workers.held_until_ms), now_ms + 60000);
+	mover_gone(w, PLACE(0, 1));
+	assert_int_equal(atomic_load(word), now_ms + 40000);
+	mover_gone(w, PLACE(0, 0));
+	assert_int_equal(atomic_load(word), now_ms + 40000);
+	mover_gone(w, PLACE(0, 2));
+	assert_int_equal(atomic_load(word), 0);
+}
+
 TEST(only_an_answer_proves_that_the_handler_works, fixture_setup, fixture_teardown)
 {
 	struct failure f = failure(CONF_OUTCOME_FAIL);
