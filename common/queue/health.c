@@ -47,6 +47,16 @@ void queue_health_drop(struct redis *r, const char *queue)
 	free(key);
 }
 
+void queue_health_note_told(struct redis *r, const struct queue_keys *k, enum queue_health_level status)
+{
+	redis_appendf(r, "HSET %s notified %s", k->stats, queue_health_names[status]);
+}
+
+void queue_health_told(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "HGET %s notified", k->stats);
+}
+
 int queue_health_level_of(const char *status)
 {
 	for (int i = 0; status != NULL && i < QUEUE_HEALTH_LEVELS; i++)

@@ -25,6 +25,12 @@ void queue_health_read(struct redis *r);	/* -> ARRAY: queue, document, queue, do
 void queue_health_read_one(struct redis *r, const char *queue);	/* -> STRING, or NIL */
 void queue_health_drop(struct redis *r, const char *queue);	/* -> INTEGER */
 
+/* The status that health.on_change last succeeded for. It stands beside the totals of the queue, which stay as long as
+ * the queue is used: no report does. -> INTEGER; -> STRING, or NIL: it succeeded for none */
+struct queue_keys;
+void queue_health_note_told(struct redis *r, const struct queue_keys *k, enum queue_health_level status);
+void queue_health_told(struct redis *r, const struct queue_keys *k);
+
 /* The contents of a document. queue_health_parse() returns -1 if it is no report. */
 struct queue_health {
 	struct json_t *document;	/* owned */

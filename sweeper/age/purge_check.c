@@ -2,18 +2,12 @@
  * purge.check: a command that may object to the purge of a message (sweeper/core/command.h). Exit status 0 agrees. One
  * check runs at a time, for all queues.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sweeper/age/purge.h"
 
 #include "common/base/base.h"
 #include "sweeper/core/core.h"
-
-#define FACTS 4
 
 void purge_check_ask(struct purge_question *k, const char *message, size_t len, const struct verdict *v)
 {
@@ -53,26 +47,22 @@ static void note_failure(struct sweeper_queue *q, const char *error)
 int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	const struct purge_question *k = &purge_of(q)->question;
-	char *facts[FACTS + 1] = {
-		alloc_format("QUREDIS_AGE_MS=%" PRId64, k->verdict.excess.age_ms),
-		alloc_format("QUREDIS_LIMIT_MS=%" PRId64, k->verdict.excess.limit_ms),
-		alloc_format("QUREDIS_REASON=%s", k->verdict.rule),
-		alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run),
-	};
-	char why[128];
 	struct purge_check *c = check_of(s);
-	int rc = command_start(&c->subprocess, s, q, &(struct command_run){ "check", q->conf->purge.check,
-	    k->message.len == 0 ? "" : k->message.data, k->message.len, facts }, now_ms);
+	struct command_facts facts = {0};
+	const char *why;
 
-	if (rc == -1) {
-		snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+	command_fact(&facts, "QUREDIS_AGE_MS=%" PRId64, k->verdict.excess.age_ms);
+	command_fact(&facts, "QUREDIS_LIMIT_MS=%" PRId64, k->verdict.excess.limit_ms);
+	command_fact(&facts, "QUREDIS_REASON=%s", k->verdict.rule);
+	command_fact(&facts, "QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run);
+	why = command_start(&c->subprocess, s, q, &(struct command_run){ "check", q->conf->purge.check,
+	    k->message.len == 0 ? "" : k->message.data, k->message.len, &facts }, now_ms);
+	if (why != NULL) {
 		note_failure(q, why);
-	} else {
-		c->q = q;
+		return -1;
 	}
-	for (int i = 0; i < FACTS; i++)
-		free(facts[i]);
-	return rc;
+	c->q = q;
+	return 0;
 }
 
 bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms)

@@ -6,10 +6,12 @@
 
 #include <sys/wait.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,20 +152,41 @@ static void prepare_run(struct run *r, const struct sweeper *s, const struct swe
 	/* the command gets it as QUREDIS_INCARNATION, as a handler does */
 	incarnation_format(&sweeper, r->incarnation);
 	r->job = (struct handler_job){ .message = &r->message, .incarnation = r->incarnation, .timeout_ms = TIMEOUT_MS,
-		.facts = c->facts };
+		.facts = c->facts->list };
 }
 
-int command_start(struct subprocess *e, const struct sweeper *s, const struct sweeper_queue *q,
+void command_fact(struct command_facts *f, const char *format, ...)
+{
+	va_list values;
+
+	assert(f->n < COMMAND_FACTS_MOST);
+	va_start(values, format);
+	f->list[f->n++] = alloc_format_args(format, values);
+	va_end(values);
+}
+
+static void free_facts(struct command_facts *f)
+{
+	while (f->n > 0) {
+		free(f->list[--f->n]);
+		f->list[f->n] = NULL;
+	}
+}
+
+const char *command_start(struct subprocess *e, const struct sweeper *s, const struct sweeper_queue *q,
     const struct command_run *c, int64_t now_ms)
 {
+	static char why[128];
 	struct run *r = alloc_zero(1, sizeof(*r));
 	int rc;
 
 	prepare_run(r, s, q, c);
 	rc = subprocess_start(e, run_command, r, SUBPROCESS_MS, now_ms);
+	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+	free_facts(c->facts);
 	free(r->worker);
 	free(r);
-	return rc;
+	return rc == -1 ? why : NULL;
 }
 
 bool command_ended(struct subprocess *e, enum command_end *end, const char **why, int64_t now_ms)

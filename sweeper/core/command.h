@@ -10,6 +10,15 @@
 struct sweeper;
 struct sweeper_queue;
 
+#define COMMAND_FACTS_MOST 8
+
+/* "NAME=VALUE" of the environment of a command; NULL at the end. command_start() frees them. */
+struct command_facts {
+	char *list[COMMAND_FACTS_MOST + 1];
+	size_t n;
+};
+void command_fact(struct command_facts *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /*
  * A command that a key of a queue names, such as purge.check. It runs as a handler of the queue does: the same user,
  * limits and environment, a message on standard input, and the sweeper kills all processes that it leaves. Only its
@@ -20,7 +29,7 @@ struct command_run {
 	char **argv;
 	const char *input;		/* what a producer could push; the command gets it without header and wrapper */
 	size_t len;
-	char **facts;			/* "NAME=VALUE" of its environment, NULL at the end */
+	struct command_facts *facts;
 };
 
 enum command_end {
@@ -29,8 +38,8 @@ enum command_end {
 	COMMAND_FAILED			/* it could not run, or a signal or the timeout ended it */
 };
 
-/* Borrows *c until it returns. -1: fork or pipe failed (errno) */
-int command_start(struct subprocess *e, const struct sweeper *s, const struct sweeper_queue *q,
+/* Borrows *c until it returns. Returns why it could not start, valid until the next call; NULL: it has. */
+const char *command_start(struct subprocess *e, const struct sweeper *s, const struct sweeper_queue *q,
     const struct command_run *c, int64_t now_ms);
 
 /* True once. *why: how it ended, if it did not succeed; e owns it, until its next start. */

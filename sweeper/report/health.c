@@ -112,10 +112,10 @@ static void resume_from(const struct sweeper_queue *q, const struct queue_health
 		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
 }
 
-/* Whoever wrote it, and however long ago, health.on_change has succeeded for this status. */
-static void resume_notified(struct health *h, const struct queue_health *last)
+/* However long ago: a report is dropped while no supervisor judges the queue. */
+static void resume_notified(struct health *h, const struct redis_reply *reply)
 {
-	int notified = queue_health_level_of(json_string_value(json_object_get(last->document, "notified")));
+	int notified = reply->type == REDIS_STRING ? queue_health_level_of(reply->str) : -1;
 
 	if (notified >= QUEUE_HEALTHY)
 		h->notified = (enum queue_health_level)notified;
@@ -125,19 +125,21 @@ static void resume_notified(struct health *h, const struct queue_health *last)
 static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct queue_health last;
-	struct redis_reply reply;
+	struct redis_reply reply, told;
+	bool is_report;
 
 	queue_health_read_one(&s->redis, q->keys.name);
-	if (connection_answer(s, &reply) == -1)
-		return;			/* the next look asks again */
-	health_of(q)->term = lead_term(q);
-	if (reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
+	queue_health_told(&s->redis, &q->keys);
+	is_report = connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING &&
+	    queue_health_parse(&last, reply.str, reply.len) == 0;
+	if (s->redis.state != REDIS_CLOSED && connection_answer(s, &told) == 0)
+		resume_notified(health_of(q), &told);
+	if (s->redis.state != REDIS_CLOSED)
+		health_of(q)->term = lead_term(q);	/* else the next look asks again */
+	if (!is_report)
 		return;
-	if (strcmp(last.queue, q->keys.name) == 0) {
-		resume_notified(health_of(q), &last);
-		if (!queue_health_is_stale(&last, gauge_of(q)->at_ms))
-			resume_from(q, &last);
-	}
+	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
+		resume_from(q, &last);
 	queue_health_free(&last);
 }
 
@@ -176,8 +178,13 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 
 int health_notified(struct sweeper *s, struct sweeper_queue *q, enum queue_health_level status)
 {
+	struct redis_reply reply;
+	int rc;
+
 	health_of(q)->notified = status;
-	return write_report(s, q);
+	queue_health_note_told(&s->redis, &q->keys, status);
+	rc = connection_answer(s, &reply);
+	return write_report(s, q) == -1 ? -1 : rc;
 }
 
 static struct health_news news_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)

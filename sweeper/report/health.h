@@ -74,7 +74,7 @@ bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64
 /* True: health is due, and the last look is old enough for another one. */
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 
-/* health.on_change has succeeded for this status: the report in Redis has it from now on. -1: s->connection.error */
+/* health.on_change has succeeded for this status: Redis knows it from now on. -1: s->connection.error */
 int health_notified(struct sweeper *s, struct sweeper_queue *q, enum queue_health_level status);
 
 /* health_document.c: the report as JSON; a new string */

@@ -1,12 +1,10 @@
 /*
- * Runs health.on_change when the status of a queue is not the one that this command last succeeded for. The report in
- * Redis has that status, so each change is notified once, whichever host leads; twice if the sweeper ends between the
- * command and the report.
+ * Runs health.on_change when the status of a queue is not the one that this command last succeeded for. The totals of
+ * the queue in Redis have that status, for as long as the queue is used, so each change is notified once, whichever host
+ * leads and however long none did; twice if the sweeper ends between the command and that write.
  */
 #include "sweeper/report/health.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +15,6 @@
 #define AGAIN_MS 30000		/* after a command that failed, for the same status */
 /* Of the sweeper: with more no command starts, however many queues change. One that failed runs again only alone. */
 #define CHILDREN_MOST 4
-#define FACTS 2
 
 /* Of one queue. */
 struct notice {
@@ -44,20 +41,18 @@ static void note_failure(const struct sweeper_queue *q, const char *error, int64
 static void start_command(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	struct notice *n = notice_of(q);
-	char *document = health_document(s, q), why[128];
-	char *facts[FACTS + 1] = {
-		alloc_format("QUREDIS_STATUS=%s", queue_health_names[health_of(q)->status]),
-		alloc_format("QUREDIS_STATUS_BEFORE=%s", queue_health_names[health_of(q)->notified]),
-	};
+	const struct health *h = health_of(q);
+	char *document = health_document(s, q);
+	struct command_facts facts = {0};
+	const char *why;
 
-	n->told = health_of(q)->status;
-	if (command_start(&n->subprocess, s, q, &(struct command_run){ "on_change", q->conf->health.on_change, document,
-	    strlen(document), facts }, now_ms) == -1) {
-		snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+	command_fact(&facts, "QUREDIS_STATUS=%s", queue_health_names[h->status]);
+	command_fact(&facts, "QUREDIS_STATUS_BEFORE=%s", queue_health_names[h->notified]);
+	n->told = h->status;
+	why = command_start(&n->subprocess, s, q, &(struct command_run){ "on_change", q->conf->health.on_change, document,
+	    strlen(document), &facts }, now_ms);
+	if (why != NULL)
 		note_failure(q, why, now_ms);
-	}
-	for (int i = 0; i < FACTS; i++)
-		free(facts[i]);
 	free(document);
 }
 

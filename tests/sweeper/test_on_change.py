@@ -84,6 +84,24 @@ def test_a_leader_that_ends_while_it_runs_leaves_it_to_the_next(redis, quredisd,
     assert b.stop() == 0
 
 
+@pytest.mark.parametrize("after, told", [(21, []), (0, ["mail unhealthy healthy"])], ids=["as it was", "better"])
+def test_what_was_notified_outlives_the_report(redis, quredisd, handler, tmp, after, told):
+    """No supervisor leads the queue until another host has dropped its report, which is older than three intervals."""
+    c, note, changes = redis.client(), handler(NOTE, name="note"), tmp / "changes"
+    dead_letters(c, 21)
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=watched(note), supervisor={"node": "a", "lease": "2s"})
+    wait_for(lambda: lines(changes) == ["mail healthy unhealthy"])
+    wait_for(lambda: report(c)["notified"] == "unhealthy")
+    assert d.stop() == 0
+    dead_letters(c, after)
+    quredisd(queues=[queue("other", handler("cat"), workers=0)], health=health(), supervisor={"node": "b", "lease": "2s"})
+    wait_for(lambda: report(c, "other") and not report(c), 60)
+    d.start()
+    wait_for(lambda: (r := report(c)) and r["status"] == ("healthy" if told else "unhealthy") and r["notified"] == r["status"], 30)
+    next_report(c, n=3)
+    assert lines(changes) == ["mail healthy unhealthy", *told]
+
+
 def test_a_command_that_fails_runs_again_and_at_once_for_another_status(redis, quredisd, handler, tmp):
     c = redis.client()
     fail = handler('echo "$QUREDIS_STATUS_BEFORE $QUREDIS_STATUS" >>@TMP@/tries; test -e @TMP@/repaired || { echo no route >&2; exit 3; }', name="fail")
