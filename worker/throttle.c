@@ -73,9 +73,9 @@ int64_t throttle_deadline_ms(const struct worker *w, int64_t now_ms)
 /* The answer may be lost with the starts in it. Asking again with the same appointment could start a message twice. */
 void throttle_lost(struct worker *w)
 {
-	w->throttle.asking = w->throttle.none_waits = w->throttle.kept = false;
+	w->throttle.asking = w->throttle.gives_back = w->throttle.none_waits = w->throttle.kept = false;
 	w->throttle.starts = 0;
-	w->throttle.at_ms = w->throttle.way_at_us = 0;
+	w->throttle.at_ms = w->throttle.way_at_us = w->throttle.doubtful_at_us = 0;
 	seats_lost(w);
 }
 
@@ -137,6 +137,7 @@ static void rate_ask(struct worker *w, int wanted, bool from_ingress, int64_t no
 
 	if (!session_usable(w))
 		return;
+	t->gives_back = wanted == 0;
 	throttle_format(w);
 	queue_throttle(&w->session.redis, &w->env->keys, &t->figures, wanted < burst ? wanted : (int)burst,
 	    from_ingress, (struct queue_throttle_unused){ t->appointment, t->kept ? 1 : t->starts });
@@ -169,10 +170,18 @@ static void show_throttled(struct worker *w, int64_t at_ms)
 		atomic_store(&w->env->slot->throttled_ms, at_ms);
 }
 
+/* Without a message the worker asks for nothing, so this is its last chance: others may have got what it wanted to start. */
+static void rate_give_back(struct worker *w, int64_t now_ms)
+{
+	if (has_rate(w) && !w->throttle.asking && (w->throttle.kept || w->throttle.starts > 0))
+		rate_ask(w, 0, false, now_ms);
+}
+
 void throttle_rests(struct worker *w)
 {
 	w->throttle.waited = false;
 	show_throttled(w, 0);
+	rate_give_back(w, w->now_us / 1000);
 	seats_give_back(w, w->now_us / 1000);
 }
 
@@ -212,6 +221,29 @@ static void may_start(struct worker *w, int starts, int64_t late_us)
 	w->throttle.waited = false;
 }
 
+static bool is_known(const struct throttle *t, int64_t now_us)
+{
+	return t->way_at_us != 0 && now_us - t->way_at_us < WAY_FOR_US;
+}
+
+/*
+ * An answer that took long may have been held up, so it is no measure for others. The link is slow if the next one needs
+ * as long: then the faster of both is the measure, also for the second of them.
+ */
+static bool learns(struct throttle *t, int64_t way_us, int64_t now_us, int64_t took_us)
+{
+	int64_t more_us = way_us - t->doubtful_us;
+	bool same = t->doubtful_at_us != 0 && now_us - t->doubtful_at_us < WAY_FOR_US && more_us <= GIVEN_FOR_US &&
+	    more_us >= -GIVEN_FOR_US;
+
+	if (took_us <= GIVEN_FOR_US)
+		return false;
+	t->way_us = same && more_us > 0 ? t->doubtful_us : way_us;
+	t->doubtful_us = way_us;
+	t->doubtful_at_us = now_us;
+	return same;
+}
+
 /*
  * How long ago Redis gave what has come with this answer, beyond the time that each answer needs on its way. The worker
  * knows only when it asked: after a long time Redis may have been slow, or the network on the way there, and that does
@@ -220,7 +252,7 @@ static void may_start(struct worker *w, int starts, int64_t late_us)
 static int64_t lateness_us(struct throttle *t, int64_t redis_us, int64_t took_us)
 {
 	int64_t now_us = t->asked_us + took_us, way_us = now_us - redis_us, late_us = took_us;
-	bool known = t->way_at_us != 0 && now_us - t->way_at_us < WAY_FOR_US;
+	bool known = is_known(t, now_us) || learns(t, way_us, now_us, took_us);
 
 	if (known && way_us - t->way_us < late_us)
 		late_us = way_us > t->way_us ? way_us - t->way_us : 0;
@@ -228,7 +260,7 @@ static int64_t lateness_us(struct throttle *t, int64_t redis_us, int64_t took_us
 		t->way_us = way_us;		/* the clock was set, or this answer came faster */
 	else if (late_us <= GIVEN_FOR_US)
 		t->way_us += late_us / 8;	/* the clocks drift */
-	if (!known || late_us <= GIVEN_FOR_US)
+	if (late_us <= GIVEN_FOR_US)
 		t->way_at_us = now_us;
 	return late_us;
 }
@@ -252,8 +284,10 @@ void throttle_answer(struct worker *w, struct place of, const struct redis_reply
 	retry_succeeded(&t->retry);
 	t->at_ms = 0;
 	late_us = lateness_us(t, a.now_us, took_us);
-	t->none_waits = a.starts < 0;
 	t->appointment = a.appointment;
+	if (t->gives_back)
+		return;
+	t->none_waits = a.starts < 0;
 	if (a.starts < 0)
 		throttle_rests(w);
 	else if (a.starts > 0)

@@ -176,6 +176,76 @@ TEST(a_worker_gets_to_know_a_slow_link, setup, lone_worker_teardown)
 	assert_int_equal(starts_of(300000, 3600150000), 3);
 }
 
+/* Nothing shows that it was prompt, also long after another one. */
+TEST(a_slow_first_answer_is_no_measure_of_the_others, setup, lone_worker_teardown)
+{
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(starts_of(400000, 400000), 0);
+		assert_int_equal(starts_of(300000, 300000), 0);
+		assert_int_equal(starts_of(20000, 10000), 3);
+		assert_int_equal(starts_of(300000, 300000), 0);
+		lone.w->now_us += 60000000;
+	}
+}
+
+/* Each test has 3 starts of the hour. */
+static int left(void)
+{
+	throttle_lost(lone.w);
+	ask(3, false);
+	take_answer();
+	return throttle_starts(lone.w);
+}
+
+TEST(a_worker_without_messages_gives_back_what_it_has_not_used, setup, lone_worker_teardown)
+{
+	assert_true(ask(3, false));
+	take_answer();
+	throttle_started(lone.w);
+	lone.w->now_us += 1000000;
+	throttle_rests(lone.w);
+	assert_int_equal(throttle_starts(lone.w), 0);
+	take_answer();
+	assert_int_equal(throttle_next_ms(lone.w, now_ms()), INT64_MAX);
+	assert_int_equal(shown(), 0);
+	assert_false(throttle_found_none(lone.w));
+	throttle_rests(lone.w);			/* nothing is left to give back */
+	assert_int_equal(left(), 2);
+}
+
+TEST(what_was_given_for_messages_that_others_took_goes_back, setup, lone_worker_teardown)
+{
+	REDIS(&lone_server, "LPUSH i m m m");
+	assert_true(ask(3, true));
+	take_answer();
+	assert_int_equal(throttle_starts(lone.w), 3);
+	REDIS(&lone_server, "DEL i");
+	assert_true(ask(3, true));
+	take_answer();
+	assert_true(throttle_found_none(lone.w));
+	assert_int_equal(left(), 3);
+}
+
+TEST(a_start_that_is_kept_goes_back_too, setup, lone_worker_teardown)
+{
+	lone.queue.rate.per_ms = 1000;
+	lone.queue.burst = 1;
+	throttle_init(lone.w);
+	ask(1, false);
+	take_answer();
+	start(1);
+	ask(1, false);
+	take_answer();
+	assert_true(lone.w->throttle.kept);
+	throttle_rests(lone.w);
+	take_answer();
+	assert_false(lone.w->throttle.kept);
+	lone.w->throttle.at_ms = 0;
+	ask(1, false);
+	take_answer();
+	assert_in_range(throttle_next_ms(lone.w, now_ms()) - NOW_MS, 1, 1001);		/* the same, not the one after it */
+}
+
 /* The script's time began before the answer set out. */
 TEST(a_late_answer_makes_no_appointment_late, setup, lone_worker_teardown)
 {
