@@ -32,7 +32,21 @@
 #define FORGET_EVERY_MS INT64_C(3600000)
 #define FORGET_LOOKS 24
 
+/* Redis serves no other client during the requests of one write. With overlap = false each may look through 10,000
+ * entries, which takes more than a millisecond. What does not fit follows in the next turn. */
+#define WRITE_MOST 100
+#define WRITE_LOOKS_MOST 8
+
 extern const struct task schedules_task, schedules_forgotten_task;
+
+/* The requests of this turn. The next one begins with the queue for which no room was left, so that no queue keeps
+ * another one waiting for long. The queues are only compared: they may be gone. */
+struct schedules_write {
+	int requests, looks;
+	const struct sweeper_queue *from;	/* NULL: with any */
+	bool begun;
+	const struct sweeper_queue *before, *after;	/* the first without any room: before `from`, and from there on */
+};
 
 struct schedule {
 	const struct conf_schedule *conf;
@@ -51,7 +65,7 @@ struct schedule {
 
 struct schedules {
 	struct schedule *list;	/* NULL until the first run */
-	size_t n;
+	size_t n, first;	/* first: asked about before the others, in turns */
 	struct queue_places places;	/* for overlap = false */
 	int64_t connection;	/* redis.connection on which the records were read */
 	/* the clock of Redis minus CLOCK_BOOTTIME, by the last answer */
@@ -95,6 +109,37 @@ static void free_schedules(struct sweeper_queue *q)
 }
 
 /* ---- requests ---- */
+
+static void begin_write(struct sweeper *s, int64_t now_ms)
+{
+	struct schedules_write *w = task_own(s, &schedules_task);
+
+	(void)now_ms;
+	*w = (struct schedules_write){ .from = !w->begun ? NULL : w->after != NULL ? w->after : w->before };
+}
+
+static bool fits(const struct schedules_write *w, bool looks)
+{
+	return w->begun && w->requests < WRITE_MOST && (!looks || w->looks < WRITE_LOOKS_MOST);
+}
+
+/* False: it has to wait for the next turn. got_some: another schedule of the queue had room. */
+static bool take_room(const struct sweeper *s, const struct sweeper_queue *q, const struct schedule *c, bool got_some)
+{
+	struct schedules_write *w = task_own(s, &schedules_task);
+	bool looks = c->known && !c->conf->overlap;
+
+	w->begun = w->begun || w->from == NULL || w->from == q;
+	if (!fits(w, looks)) {
+		const struct sweeper_queue **first = w->begun ? &w->after : &w->before;
+
+		*first = *first == NULL && !got_some ? q : *first;
+		return false;
+	}
+	w->requests++;
+	w->looks += looks;
+	return true;
+}
 
 static void forget_records(struct schedules *all, int64_t connection)
 {
@@ -176,6 +221,7 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 {
 	struct schedules *all = schedules_of(q);
 	int64_t boot_ms = clock_boottime_ms();
+	size_t last = 0;
 	bool any = false;
 
 	(void)budget;
@@ -184,11 +230,17 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 		list_schedules(s, q, all);
 	if (all->connection != s->redis.connection)
 		forget_records(all, s->redis.connection);
-	for (size_t i = 0; i < all->n; i++)
-		if (ask_at(all, &all->list[i]) <= boot_ms) {
-			ask_schedule(s, q, &all->list[i], boot_ms + all->offset_ms);
-			any = true;
-		}
+	for (size_t i = 0; i < all->n; i++) {
+		struct schedule *c = &all->list[(all->first + i) % all->n];
+
+		if (ask_at(all, c) > boot_ms || !take_room(s, q, c, any))
+			continue;
+		ask_schedule(s, q, c, boot_ms + all->offset_ms);
+		last = (size_t)(c - all->list);
+		any = true;
+	}
+	if (any)
+		all->first = (last + 1) % all->n;
 	if (!any)
 		wake_for_next(q);
 	return any;
@@ -299,6 +351,7 @@ static bool has_schedules(const struct sweeper *s, const struct sweeper_queue *q
 
 const struct task schedules_task = { .name = "schedules", .interval_ms = LOOK_MS, .budget = 1, .configured = true,
 	.leads = true, .wanted = has_schedules, .ask = ask_schedules, .take = take_schedules,
+	.each_turn = begin_write, .own_size = sizeof(struct schedules_write),
 	.state_size = sizeof(struct schedules), .free = free_schedules };
 
 /* ---- schedules that left the configuration ---- */
