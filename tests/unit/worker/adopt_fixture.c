@@ -107,7 +107,7 @@ void emit_send(struct worker *worker, struct place p, const struct queue_entry *
 	(void)worker, (void)p, (void)entry;
 }
 
-void settle_hold_answered(struct worker *worker, const struct outcome *o)
+void settle_hold_answered(struct worker *worker, struct outcome *o)
 {
 	(void)worker, (void)o;
 }
