@@ -13,6 +13,12 @@
 #define RATE "rate (of a queue, or of a group in throttles)"
 #define ATTEMPTS "max_attempts (of a queue; the first attempt counts)"
 #define QUEUE_TTL "ttl (of a queue; a duration such as \"5m\")"
+#define TIMEOUT "timeout (of a queue; a duration such as \"5m\")"
+#define SOFT_TIMEOUT "timeout (of a queue): a function gets an exception then, a program SIGTERM, and SIGKILL after kill_grace"
+#define BASE "backoff.base (of a queue)"
+#define UNIQUE "quredis push --unique KEY --for DURATION (docs/producers.md)"
+#define LATER "quredis push --delay, or RETRY and job.retry() of a handler"
+#define URGENT "a queue of its own for what is urgent (docs/operating.md, Recipes)"
 #define SCHEDULES "a group in schedules = ( ... ) beside the queues"
 #define CRON "cron (\"minute hour day month weekday\")"
 
@@ -49,6 +55,37 @@ static const struct {
 	{ "max_retries", ATTEMPTS },
 	{ "max_vm_retries", ATTEMPTS },
 	{ "retries", ATTEMPTS },
+	{ "attempts", ATTEMPTS },
+	{ "tries", ATTEMPTS },
+	{ "autoretry_for", ATTEMPTS "; job.reject() ends those that no attempt mends" },
+	{ "retry_backoff", "backoff (of a queue)" },
+	{ "retry_backoff_max", "backoff.cap (of a queue)" },
+	{ "retry_delay", BASE },
+	{ "default_retry_delay", BASE },
+	{ "retry_in", BASE },
+	{ "time_limit", TIMEOUT },
+	{ "timeout_ms", TIMEOUT },
+	{ "soft_time_limit", SOFT_TIMEOUT },
+	{ "soft_timeout", SOFT_TIMEOUT },
+	{ "expires", QUEUE_TTL },
+	{ "expires_in", QUEUE_TTL },
+	{ "visibility_timeout", "supervisor.lease (so long after a host vanished, others take its messages)" },
+	{ "acks_late", "no key for it: a message is acknowledged after its handler has succeeded" },
+	{ "unique", UNIQUE },
+	{ "unique_for", UNIQUE },
+	{ "unique_until", UNIQUE },
+	{ "lock_ttl", UNIQUE },
+	{ "eta", LATER },
+	{ "countdown", LATER },
+	{ "delay", LATER },
+	{ "dead", "dead_letter.enabled (of a queue)" },
+	{ "prefetch", "batch.max (of a queue)" },
+	{ "prefetch_count", "batch.max (of a queue)" },
+	{ "prefetch_multiplier", "batch.max (of a queue)" },
+	{ "max_tasks_per_child", "recycle.jobs (of a queue)" },
+	{ "max_memory_per_child", "recycle.rss (of a queue)" },
+	{ "threads", "workers (of a queue); window, for a handler that runs several messages at once" },
+	{ "weight", URGENT },
 	{ "concurrency", "workers (of a queue)" },
 	{ "command", "handler (of a queue)" },
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
@@ -63,7 +100,7 @@ static const struct {
 	{ "rate_limiter", RATE },
 	{ "ratelimit", RATE },
 	{ "rate_limit", RATE "; max_in_flight bounds how many run at a time" },
-	{ "priority", "a queue of its own for what is urgent (docs/operating.md, Recipes)" },
+	{ "priority", URGENT },
 	{ "backoff.max", "backoff.cap" },
 	{ "backoff.max_delay", "backoff.cap" },
 	{ "backoff.min", "backoff.base" },
@@ -90,6 +127,26 @@ static const struct {
 	{ &conf_schema_throttle, "limiter", "rate" },
 	{ &conf_schema_throttle, "rate_limit", "rate" },
 };
+
+/* Values of other systems. */
+static const struct {
+	const char *key, *old, *now;
+} other_values[] = {
+	{ "mode", "isolated", "write isolate = true beside function" },
+	{ "mode", "isolate", "write isolate = true beside function" },
+	{ "mode", "fork", "write isolate = true beside function" },
+	{ "mode", "prefork", "write workers = N, and isolate = true beside function for a process for each message" },
+	{ "mode", "shared", "write function without mode" },
+	{ "mode", "async", "write function without mode, and window = N" },
+};
+
+const char *conf_value_advice(const char *key, const char *value)
+{
+	for (size_t i = 0; i < nitems(other_values); i++)
+		if (strcmp(other_values[i].key, key) == 0 && strcmp(other_values[i].old, value) == 0)
+			return other_values[i].now;
+	return NULL;
+}
 
 static const char *last_part(const char *path)
 {

@@ -165,8 +165,10 @@ static void refuse_value(const struct target *t, const struct conf_key *key, con
     const struct conf_raw *raw)
 {
 	char *expected = conf_value_expected(key), *not = not_value(key, raw);
+	const char *advice = raw->kind == CONF_RAW_STRING ? conf_value_advice(key->path, raw->string) : NULL;
 
-	conf_error(t->l, where, "%s: expected %s%s", key->path, expected, not);
+	conf_error(t->l, where, "%s: expected %s%s%s%s", key->path, expected, not, advice == NULL ? "" : ": ",
+	    advice == NULL ? "" : advice);
 	free(expected);
 	free(not);
 }

@@ -105,6 +105,16 @@ static int read_octal(const struct conf_key *key, const struct conf_raw *raw, vo
 }
 
 /* "100/1m": a number, and the time for which it counts. */
+/* "10/s" means "10/1s". */
+static int read_per(const char *text, int64_t *ms)
+{
+	char one[16];
+
+	if (*text >= '0' && *text <= '9')
+		return units_parse_duration(text, ms);
+	return snprintf(one, sizeof(one), "1%s", text) < (int)sizeof(one) ? units_parse_duration(one, ms) : -1;
+}
+
 static int read_rate(const struct conf_key *key, const struct conf_raw *raw, void *field)
 {
 	struct conf_rate rate;
@@ -115,7 +125,7 @@ static int read_rate(const struct conf_key *key, const struct conf_raw *raw, voi
 	errno = 0;
 	rate.n = strtoll(raw->string, &end, 10);
 	if (errno != 0 || *end != '/' || in_range(key, rate.n) == -1 ||
-	    units_parse_duration(end + 1, &rate.per_ms) == -1 || rate.per_ms < 1 || rate.per_ms > CONF_RATE_PER_MAX_MS)
+	    read_per(end + 1, &rate.per_ms) == -1 || rate.per_ms < 1 || rate.per_ms > CONF_RATE_PER_MAX_MS)
 		return -1;
 	*(struct conf_rate *)field = rate;
 	return 0;
