@@ -85,8 +85,7 @@ static int64_t reconnect_cap_ms(const struct worker *w)
 		if ((w)->session.components->all[i].function != NULL)	\
 			(w)->session.components->all[i].function(w)
 
-/* Commands on a lost connection get no answer. The worker reads its trays under its next name, and learns what became
- * of them. */
+/* Commands on a lost connection get no answer. The trays, read under the next name, tell what became of them. */
 static void forget_asked(struct worker *w)
 {
 	FOR_COMPONENTS(w, lost);

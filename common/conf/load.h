@@ -118,7 +118,7 @@ void conf_parse(struct conf_loading *l, const struct conf_source *s);
 /* names.c: the error for a name that is no key. prefix: the group it stands in, "" or "backoff.". Returns a new
  * string. */
 char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name);
-/* What to write for a value that other systems have; NULL: nothing is known of it. */
+/* The advice for a value of other systems; NULL: there is none. */
 const char *conf_value_advice(const char *key, const char *value);
 /* The group that an earlier system called `path`; NULL: none. */
 const char *conf_renamed_group(const char *path);
