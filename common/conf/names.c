@@ -86,6 +86,11 @@ static const struct {
 	{ "max_memory_per_child", "recycle.rss (of a queue)" },
 	{ "threads", "workers (of a queue); window, for a handler that runs several messages at once" },
 	{ "weight", URGENT },
+	{ "ignore_result", "no key for it: results are not kept" },
+	{ "lock", UNIQUE },
+	{ "serializer", "message (of a queue, with function: \"bytes\", \"json\" or \"text\")" },
+	{ "backoff.type", "backoff.factor (2 doubles the delay with each attempt)" },
+	{ "retry_jitter", "backoff.jitter (of a queue)" },
 	{ "concurrency", "workers (of a queue)" },
 	{ "command", "handler (of a queue)" },
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
@@ -217,6 +222,39 @@ static struct names members(const struct conf_schema *schema, const char *prefix
 	return names;
 }
 
+#define SHOWN_MOST 8
+
+char *conf_group_members(const struct conf_schema *schema, const char *prefix)
+{
+	struct names names = members(schema, prefix);
+	struct buffer b = {0};
+
+	for (size_t i = 0; i < names.n && i < SHOWN_MOST; i++)
+		buffer_format(&b, "%s%s", i == 0 ? "" : ", ", names.list[i]);
+	if (names.n > SHOWN_MOST)
+		buffer_format(&b, " ...");
+	free_names(&names);
+	return b.data;
+}
+
+char *conf_dotted_advice(const char *text, int line)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+	size_t group, key;
+
+	for (int i = 1; i < line && text != NULL; i++)
+		text = strchr(text, '\n') == NULL ? NULL : strchr(text, '\n') + 1;
+	if (text == NULL)
+		return NULL;
+	text += strspn(text, " \t{");
+	group = strspn(text, letters);
+	if (group == 0 || text[group] != '.')
+		return NULL;
+	key = strspn(text + group + 1, letters);
+	return key == 0 ? NULL : alloc_format("; write %.*s = { %.*s = ... }; for %.*s", (int)group, text, (int)key,
+	    text + group + 1, (int)(group + 1 + key), text);
+}
+
 /* A key whose last part is exactly this name, wherever it stands. */
 static char *in_schema(const struct conf_schema *schema, const char *name)
 {
@@ -306,6 +344,13 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 	if (now != NULL)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
 	hint = advice_for(schema, prefix, name);
+	if (hint == NULL && prefix[0] != '\0') {
+		char *has = conf_group_members(schema, prefix);
+
+		text = alloc_format("unknown key '%s%s': '%.*s' has %s", prefix, name, (int)strlen(prefix) - 1, prefix, has);
+		free(has);
+		return text;
+	}
 	if (hint == NULL)
 		return alloc_format("unknown key '%s%s'", prefix, name);
 	text = alloc_format("unknown key '%s%s': %s", prefix, name, hint);

@@ -272,10 +272,14 @@ static void read_subgroup(const struct target *t, const char *path, const config
 	struct conf_origin where = place(t, s);
 	char *below = alloc_format("%s.", path);
 
-	if (config_setting_is_group(s))
+	if (config_setting_is_group(s)) {
 		read_group(t, below, s);
-	else
-		conf_error(t->l, &where, "'%s' is a group: %s = { ... };", path, config_setting_name(s));
+	} else {
+		char *has = conf_group_members(t->schema, below);
+
+		conf_error(t->l, &where, "'%s' is a group: %s = { ... }; with %s", path, config_setting_name(s), has);
+		free(has);
+	}
 	free(below);
 }
 
@@ -435,8 +439,11 @@ void conf_parse(struct conf_loading *l, const struct conf_source *source)
 		bool syntax = text == NULL || strcmp(text, "syntax error") == 0;
 		struct conf_origin where = { CONF_ORIGIN_FILE, config_error_line(&tree), source->name };
 
-		conf_error(l, &where, "%s here or just before%s", syntax ? "syntax error" : text,
-		    syntax ? "; write name = \"text\"; number = 5; queues = ( { ... } );" : "");
+		char *dotted = syntax ? conf_dotted_advice(source->text, where.line) : NULL;
+
+		conf_error(l, &where, "%s here or just before%s", syntax ? "syntax error" : text, dotted != NULL ? dotted
+		    : syntax ? "; write name = \"text\"; number = 5; queues = ( { ... } );" : "");
+		free(dotted);
 		l->broken = true;
 	}
 	config_destroy(&tree);
