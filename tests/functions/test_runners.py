@@ -33,6 +33,7 @@ NOT_TEXT = {"python": "UnicodeDecodeError", "ruby": "Encoding::InvalidByteSequen
             "node": "TypeError"}
 NOTHING = {"python": "None", "ruby": "nil", "perl": "undef", "php": "false", "node": "undefined"}
 TRUE = {"python": "True", "ruby": "true", "perl": "1", "php": "1", "node": "true"}
+WAITS_AT = {"python": "in wait\n", "ruby": "wait'", "perl": "in main::wait_for at", "php": "in wait at"}
 SEGV = {"ruby": "SIGABRT"}            # Ruby reports the crash, then it aborts
 VERDICT_PASSES = ("python", "ruby", "php")      # their usual way to catch an error does not catch a verdict
 LARGE = 8 << 20
@@ -321,6 +322,7 @@ def test_order_to_end(start, language, mode, number):
     assert runner.process.stdout.read() == b""
     if language != "node":              # a promise cannot be interrupted
         assert "finally ran\n" in runner.said()
+        assert WAITS_AT[language] in runner.said(), "where the function was"
 
 
 HALF_A_LINE = """
