@@ -219,7 +219,7 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 	if (e->how == PERSISTENT_TIMED_OUT)
 		atomic_fetch_add(&w->env->slot->counters[COUNT_TIMED_OUT], 1);
 	verdict_describe(&f, &result);
-	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any) {
+	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any && w->env->conf->function == NULL) {
 		persistent_describe_silence(e, why, sizeof(why));
 		snprintf(f.text + strlen(f.text), sizeof(f.text) - strlen(f.text), "; it never answered: %s", why);
 	}

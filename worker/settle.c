@@ -32,6 +32,8 @@ static void remember(const struct worker *w, struct outcome *o, const struct mes
  */
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 {
+	static const char *const next_run[] = { [SETTLE_SOLO] = "alone", [SETTLE_FRESH] = "alone, in a new process",
+		[SETTLE_LAST] = "behind all that wait" };
 	struct wrapper wrapper;
 	struct message *m = tray_message(&w->trays, p);
 
@@ -47,6 +49,9 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 		tray_item(&w->trays, p)->outcome->rewritten = tray_item(&w->trays, p)->outcome->last = false;
 	}
 	tray_move(&w->trays, p, MOVE_HAND_BACK);
+	if (how >= SETTLE_SOLO)
+		log_info("message_not_charged", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
+		    log_str("next", next_run[how]));
 }
 
 /*

@@ -91,6 +91,22 @@ def test_isolated_hang_runs_once(functions, language, window):
     assert f.d.stop() == 0
 
 
+def test_a_hang_in_a_process_that_ran_others_is_charged_when_it_is_alone(functions):
+    """The log says so, and where it hung. Such a function answers by itself: there is no output that it could have left unflushed."""
+    f = functions(("python", ()), max_attempts=1, kill_grace="1s", timeout="2s")
+    f.client.lpush("ingress:python-shared", "good 0", "good hang")
+    f.d.start()
+    wait_for(lambda: f.client.llen("escape:python-shared") == 1, 60)
+    escaped, = f.d.events("message_escaped")
+    spared, = f.d.events("message_not_charged")
+    assert spared["id"] == escaped["id"] and spared["next"] == "alone, in a new process"
+    assert f.ledger("python-shared") == ["good 0", "good hang", "good hang"]
+    record, = [r for _, r in f.client.xrange("escape:python-shared:log")]
+    assert record[b"error_class"] == b"HandlerTimeout" and b"flushed" not in record[b"error_message"], record
+    assert b"in handle" in record[b"stderr"], record
+    assert f.d.stop() == 0
+
+
 # Each message prints itself; some do it by another program, too; odd ones leave half a line, print on standard error and fail.
 SAYS_ITSELF = {
     "python": """

@@ -302,7 +302,8 @@ def json_keys():
 def status_keys():
     text = read("supervisor")["supervisor/status.c"]
     packed = "".join(text[m.end():_balanced(text, m.end() - 1)] for m in re.finditer(r"json_pack\(", text))
-    return set(re.findall(r'(?<![:{])"([a-z_]+)"', packed))
+    figures = {f["key"].strip('"') for f in facts() if f.get("scope") == "FACT_OF_HOST" and "IN_STATUS" in f.get("in", "")}
+    return set(re.findall(r'(?<![:{])"([a-z_]+)"', packed)) | figures
 
 
 def exit_statuses(*paths):
