@@ -42,6 +42,7 @@ static size_t claim(const struct column *c, size_t width)
 	case COLUMN_FIGURE:
 	case COLUMN_STATE:
 	case COLUMN_ID:
+	case COLUMN_LINES:
 	case COLUMN_FIGURES:
 		break;
 	}

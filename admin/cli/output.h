@@ -24,6 +24,7 @@ enum column_kind {	/* how it gives way if the line is too long; layout.c */
 	COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
 	COLUMN_TEXT,	/* a reason or an error: continues on further lines */
 	COLUMN_LINE,	/* a message: gets the rest of a line, and is cut */
+	COLUMN_LINES,	/* only in an object: bytes whose lines stand one below the other */
 	COLUMN_FIGURES	/* stands for a column for each counter and each figure of a table */
 };
 struct column {

@@ -306,6 +306,19 @@ static void table_end(struct output *o, bool complete)
 	o->places = NULL;
 }
 
+static void write_lines(struct output *o, const struct cell *c, int indent)
+{
+	for (size_t at = 0, len; at < c->len; at += len + 1) {
+		const char *newline = memchr(c->data + at, '\n', c->len - at);
+		char *text;
+
+		len = newline == NULL ? c->len - at : (size_t)(newline - c->data) - at;
+		text = visible(c->data + at, len, SIZE_MAX);
+		fprintf(o->file, "%*s%s%s", at == 0 ? 0 : indent, "", text, at + len + 1 < c->len ? "\n" : "");
+		free(text);
+	}
+}
+
 static void table_object(struct output *o, const struct cell *cells)
 {
 	size_t widest = 0;
@@ -320,7 +333,10 @@ static void table_object(struct output *o, const struct cell *cells)
 			continue;
 		text = output_object_text(o, &cells[i]);
 		fprintf(o->file, "  %-*s  ", (int)widest, o->columns[i].title);
-		write_coloured(o, meaning_of(&o->columns[i], text), text);
+		if (column_kind(&o->columns[i]) == COLUMN_LINES && cells[i].type == CELL_BYTES && cells[i].len > 0)
+			write_lines(o, &cells[i], (int)widest + 4);
+		else
+			write_coloured(o, meaning_of(&o->columns[i], text), text);
 		fputc('\n', o->file);
 		free(text);
 	}

@@ -189,7 +189,8 @@ static int show_one(struct admin *a, const struct dead_letter *d)
 	columns[0] = (struct column){ "record", "record", COLUMN_NAME };
 	cells[0] = cell_str(d->record_id);
 	for (size_t i = 0; i < RECORD_FIELDS; i++) {
-		columns[i + 1] = (struct column){ record_fields[i], record_fields[i], COLUMN_NAME };
+		columns[i + 1] = (struct column){ record_fields[i], record_fields[i],
+			strcmp(record_fields[i], "stderr") == 0 ? COLUMN_LINES : COLUMN_NAME };
 		cells[i + 1] = dead_letter_cell(d, record_fields[i]);
 	}
 	if (dead_letter_message(a, d, &message) == -1)

@@ -447,4 +447,23 @@ TEST(test_objects)
 	check_text(&o, "{\n  \"name\": \"a\",\n  \"n\": 7,\n  \"hidden\": false\n}\n");
 }
 
+/* As a traceback has them; what could control a terminal is shown, and nothing follows the last newline. */
+TEST(test_lines_of_an_object)
+{
+	static const struct column shown[] = { { "id", "id", COLUMN_NAME }, { "stderr", "stderr", COLUMN_LINES } };
+	struct output o = open_output(false, SIZE_MAX);
+	const char said[] = "Traceback:\n  at \33[1m1\n\nError\n";
+
+	o.columns = shown;
+	output_object(&o, shown, nitems(shown), (struct cell[]){ cell_str("a"), cell_bytes(said, strlen(said)) });
+	check_text(&o, "  id      a\n"
+		       "  stderr  Traceback:\n"
+		       "            at \\033[1m1\n"
+		       "          \n"
+		       "          Error\n");
+	o = open_output(false, SIZE_MAX);
+	output_object(&o, shown, nitems(shown), (struct cell[]){ cell_str("a"), cell_bytes("", 0) });
+	check_text(&o, "  id      a\n  stderr  \n");
+}
+
 UNIT_MAIN(NULL, NULL)
