@@ -435,35 +435,4 @@ TEST(test_json_of_nothing)
 	}
 }
 
-TEST(test_objects)
-{
-	struct cell cells[] = { cell_str("a"), cell_int(7), cell_bool(false), cell_elapsed(5000) };
-	struct output o = open_output(false, SIZE_MAX);
-
-	output_object(&o, columns, nitems(columns), cells);
-	check_text(&o, "  Name   a\n  N      7\n  Shown  5.0s\n");
-	o = open_output(true, SIZE_MAX);
-	output_object(&o, columns, nitems(columns), cells);
-	check_text(&o, "{\n  \"name\": \"a\",\n  \"n\": 7,\n  \"hidden\": false\n}\n");
-}
-
-/* As a traceback has them; what could control a terminal is shown, and nothing follows the last newline. */
-TEST(test_lines_of_an_object)
-{
-	static const struct column shown[] = { { "id", "id", COLUMN_NAME }, { "stderr", "stderr", COLUMN_LINES } };
-	struct output o = open_output(false, SIZE_MAX);
-	const char said[] = "Traceback:\n  at \33[1m1\n\nError\n";
-
-	o.columns = shown;
-	output_object(&o, shown, nitems(shown), (struct cell[]){ cell_str("a"), cell_bytes(said, strlen(said)) });
-	check_text(&o, "  id      a\n"
-		       "  stderr  Traceback:\n"
-		       "            at \\033[1m1\n"
-		       "          \n"
-		       "          Error\n");
-	o = open_output(false, SIZE_MAX);
-	output_object(&o, shown, nitems(shown), (struct cell[]){ cell_str("a"), cell_bytes("", 0) });
-	check_text(&o, "  id      a\n  stderr  \n");
-}
-
 UNIT_MAIN(NULL, NULL)
