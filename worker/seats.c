@@ -48,7 +48,7 @@ void seats_lost(struct worker *w)
 	struct seats *s = &w->seats;
 
 	s->asking = 0;
-	s->blocking = s->refused = s->keeps_one = s->none_waits = s->above = false;
+	s->blocking = s->refused = s->keeps_one = s->none_waits = false;
 	s->at_ms = s->confirmed_us = 0;
 }
 
@@ -67,7 +67,7 @@ static const struct queue_seats_limit *limit_of(struct worker *w)
  * so that their messages can follow each other. */
 static int64_t held(const struct worker *w)
 {
-	return w->seats.quiet && w->seats.n > running(w) ? w->seats.n : running(w);
+	return w->seats.quiet && !w->seats.above && w->seats.n > running(w) ? w->seats.n : running(w);
 }
 
 static void seats_send(struct worker *w, int64_t wanted, bool from_ingress, int64_t now_ms)
@@ -233,8 +233,10 @@ void seats_tick(struct worker *w, int64_t now_ms)
 
 	if (!has_limit(w))
 		return;
-	if (s->n > running(w) && clock_boottime_ms() >= w->session.lease.until_ms)
-		s->n = running(w);	/* a sweeper may have given the others to other workers */
+	if (s->n > 0 && clock_boottime_ms() >= w->session.lease.until_ms) {
+		s->n = running(w);	/* a sweeper may have given all of them to other workers */
+		s->above = s->n > 0;
+	}
 	if (s->n <= running(w))
 		s->idle_us = 0;
 	else if (s->idle_us == 0)
@@ -287,14 +289,15 @@ static void take_seats(struct worker *w, const struct queue_seats_answer *a, int
 
 /*
  * A host that was cut off comes back with messages that run, beside those in the seats that others got meanwhile. When
- * one of these ends, its seat is not free: the worker asks with a recount. An answer without a limit tells nothing.
+ * one of these ends, its seat is not free: the worker asks with a recount. A quiet Redis may not know the others, and
+ * an answer without a limit tells nothing.
  */
 static void note_above(struct seats *s, const struct queue_seats_answer *a)
 {
-	if (a->max > 0)
-		s->above = a->taken > a->max;
-	else if (a->has == 0)
+	if (a->has == 0)
 		s->above = false;
+	else if (a->max > 0 && a->quiet_ms <= 0)
+		s->above = a->taken > a->max;
 }
 
 void seats_answer(struct worker *w, struct place of, const struct redis_reply *reply, int64_t now_ms)

@@ -27,7 +27,8 @@ struct seats {
 	int64_t wanted;			/* what the last one asked for */
 	bool anew;			/* the server was asked for its identity since the last request */
 	bool quiet;			/* the last answer: Redis gives none yet, since it may have gone back in time */
-	bool above;			/* more seats are taken than there are, by the last answer that says so */
+	/* others may have got its seats: its lease ended while messages ran, or more are taken than there are */
+	bool above;
 	bool refused;			/* the last answer: all are taken, and this worker has none */
 	bool keeps_one;			/* the last answer: a message that waits here would wait long */
 	bool waited;			/* fewer came than were wanted since the last time that all came */

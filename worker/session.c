@@ -144,7 +144,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	registration = queue_registration(w->env->child->lock_identity, conf->supervisor.node, (int)getpid(),
 	    clock_realtime_ms(), conf->supervisor.lease_ms, w->env->keys.shared);
 	ask_server(w, now_ms);
-	w->session.owner.seats = w->seats.n;	/* in the same step: another server may not know them */
+	queue_owner_has_seats(&w->session.owner, w->seats.n);	/* another server may not know them */
 	queue_renew(&w->session.redis, &w->session.owner, &w->session.previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	note_renewal_sent(w, now_ms);

@@ -204,6 +204,11 @@ void queue_owner_count_moved(struct queue_owner *o, int tray)
 	o->moved[tray]++;
 }
 
+void queue_owner_has_seats(struct queue_owner *o, int64_t seats)
+{
+	o->seats = seats;
+}
+
 void queue_owner_use_blmove(struct queue_owner *o)
 {
 	o->blmove = true;

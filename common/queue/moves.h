@@ -205,6 +205,7 @@ void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const c
 void queue_owner_free(struct queue_owner *o);
 /* Redis answered that a message left the tray by a move */
 void queue_owner_count_moved(struct queue_owner *o, int tray);
+void queue_owner_has_seats(struct queue_owner *o, int64_t seats);
 void queue_owner_use_blmove(struct queue_owner *o);		/* the server refuses BRPOPLPUSH */
 
 /* -> STRING the message, or NIL after block_ms. block_ms 0: RPOPLPUSH, which does not wait */

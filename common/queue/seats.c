@@ -36,7 +36,8 @@ void queue_seats(struct redis *r, const struct queue_owner *o, const struct queu
 	    wish->limit->node);
 	struct script_arg args[] = { script_string(o->incarnation), script_number(&numbers[0], (int64_t)wish->first),
 		script_number(&numbers[1], wish->held), script_number(&numbers[2], wish->wanted),
-		script_string(o->keys->name), script_string(server), script_string(wish->known ? "1" : wish->recount ? "2" : "0"),
+		script_string(o->keys->name), script_string(server),
+		script_string(wish->known ? "1" : wish->recount ? "2" : "0"),
 		script_number(&numbers[3], o->lease_ms + QUIET_MORE_MS), script_number(&numbers[4], wish->up_ms),
 		script_string(limit) };
 

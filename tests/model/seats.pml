@@ -35,9 +35,11 @@ bounds bound;
 #define NOBODY_LOOKS_AGAIN 9
 #define STAYS_ABOVE_THE_LIMIT 10
 #define SAYS_AFTER_THE_NAME 11
+#define LEAVES_ITS_SEATS 12
+#define TRUSTS_WHAT_RAN 13
 
 /* How often each may happen still. */
-byte crashes, cuts, lapses, rollbacks;
+byte crashes, cuts, lapses, rollbacks, stops;
 
 /* ---- Redis ---- */
 
@@ -74,7 +76,7 @@ typedef worker {
 	unsigned asking : 2;	/* requests without an answer */
 	unsigned certain : 1;	/* the last answer stands */
 	unsigned quiet : 1;	/* Redis gives none */
-	unsigned above : 1;	/* more seats are taken than there are */
+	unsigned above : 1;	/* its lease ended while messages ran, or more seats are taken than there are: others may have got its own */
 	unsigned running : 2;
 	unsigned cut_off : 2	/* of these: they run after the end of the lease */
 };
@@ -183,13 +185,13 @@ inline let_go(w, k)
 		:: else
 		fi
 	}
-	wk[w].up = 0; wk[w].renewed = 0; wk[w].said = 0; wk[w].asking = 0; wk[w].certain = 0; wk[w].above = 0;
+	wk[w].up = 0; wk[w].renewed = 0; wk[w].said = 0; wk[w].asking = 0; wk[w].certain = 0;
 	x = 0
 }
 
 inline send(w, to, flag)
 {
-	x = (wk[w].quiet && wk[w].n > wk[w].running -> wk[w].n : wk[w].running);
+	x = (wk[w].quiet && !wk[w].above && wk[w].n > wk[w].running -> wk[w].n : wk[w].running);
 	x = (x < (to) -> x : (to));
 	wire[w]!x, (to) | (flag) | (wk[w].above -> WHOLE : 0);
 	wk[w].n = (MUTANT(LOST_ANSWER_COUNTS) -> (to) : x);
@@ -200,7 +202,11 @@ inline send(w, to, flag)
 inline answered(w)
 {
 	wk[w].asking--;
-	wk[w].above = (over == UNKNOWN -> wk[w].above : over && !MUTANT(STAYS_ABOVE_THE_LIMIT));
+	if
+	:: over == UNKNOWN
+	:: over != UNKNOWN && settled -> wk[w].above = over && res > 0 && !MUTANT(STAYS_ABOVE_THE_LIMIT)
+	:: else -> wk[w].above = wk[w].above && res > 0
+	fi;
 	if
 	:: res == NO_LEASE -> let_go(w, 0)
 	:: res != NO_LEASE && wk[w].asking == 0 ->
@@ -229,7 +235,8 @@ inline lapse(w)
 	wk[w].fresh = 0;
 	wk[w].running = (KILLS && !MUTANT(LETS_RUN) -> 0 : wk[w].running);
 	wk[w].cut_off = (KILLS -> 0 : wk[w].running);
-	wk[w].n = wk[w].running
+	wk[w].n = wk[w].running;
+	wk[w].above = wk[w].above || (wk[w].running > 0 && !MUTANT(TRUSTS_WHAT_RAN) && !MUTANT(STAYS_ABOVE_THE_LIMIT))
 }
 
 #define ROOM(w) (wk[w].own + 1 < GENERATIONS || !wk[w].confirmed)
@@ -316,8 +323,16 @@ end:	do
 			crashes--;
 			printf("-- worker %d: dies, %d arrive\n", w, k);
 			let_go(w, k);
-			wk[w].alive = 0; wk[w].fresh = 0; wk[w].running = 0; wk[w].cut_off = 0; wk[w].n = 0; wk[w].quiet = 0; k = 0
+			wk[w].alive = 0; wk[w].fresh = 0; wk[w].running = 0; wk[w].cut_off = 0; wk[w].n = 0; wk[w].quiet = 0; wk[w].above = 0; k = 0
 		} }
+	/* deregister.lua, behind what is under way or before */
+	:: d_step { USABLE(w) && wk[w].running == 0 && stops > 0 ->
+		stops--;
+		printf("-- worker %d: leaves name %d\n", w, NOW(w));
+		is.at[NOW(w)].lease = 0; is.at[NOW(w)].registered = 0; is.at[NOW(w)].died = 0;
+		is.at[NOW(w)].seats = (MUTANT(LEAVES_ITS_SEATS) -> is.at[NOW(w)].seats : 0);
+		let_go(w, len(wire[w]));
+		wk[w].alive = 0; wk[w].fresh = 0; wk[w].n = 0; wk[w].quiet = 0; wk[w].above = 0 }
 	:: d_step { !wk[w].alive && wk[w].own + 1 < GENERATIONS ->
 		wk[w].alive = 1; wk[w].previous = NONE; wk[w].confirmed = 0; wk[w].own++; wk[w].first = wk[w].own }
 	od
@@ -421,6 +436,7 @@ init {
 			now.cuts = of_environment("cuts", 0);
 			now.lapses = of_environment("lapses", 0);
 			now.rollbacks = of_environment("rollbacks", 0);
+			now.stops = of_environment("stops", 0);
 		};
 		for (x : 0 .. WORKERS - 1) {
 			is.at[NAME(x, 0)].lease = 1; is.at[NAME(x, 0)].registered = 1;

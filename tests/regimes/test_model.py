@@ -18,7 +18,7 @@ def test_small_bounds_and_every_mutant(tmp):
     rows = done.stdout.splitlines()
     states, *_, cycles = (int(row.split()[-4].replace(",", "")) for row in rows if row.startswith("messages="))
     assert states > 100_000 and cycles > 10_000, "hardly anything was searched"
-    for model, n in ("emit", 8), ("seats", 11), ("ticks", 10):
+    for model, n in ("emit", 8), ("seats", 13), ("ticks", 10):
         of_it = [row for row in rows if row.startswith(f"{model}: ")]
         assert sum("mutant: " in row for row in of_it) == n and not any(row.endswith("NOT FOUND") for row in of_it)
         assert sum(int(row.split()[-4].replace(",", "")) for row in of_it if row.endswith(" nothing")) > 20_000, "hardly anything was searched"

@@ -442,7 +442,7 @@ TEST(a_name_is_registered_with_its_seats, setup)
 	ask(&other, 0, 0);
 	REDIS(&server, "HSET %s %s %s", keys.seats, owner.incarnation, "1_mail");
 	REDIS(&server, "PEXPIRE %s 100000", keys.seats);
-	next.seats = 2;
+	queue_owner_has_seats(&next, 2);
 	queue_renew(&server.r, &next, &owner, "{}");
 	assert_int_equal(private_redis_answer(&server).type, REDIS_INTEGER);
 	assert_string_equal(field(next.incarnation), "2 mail");
@@ -454,7 +454,7 @@ TEST(a_name_is_registered_with_its_seats, setup)
 TEST(seats_of_another_type_hold_up_no_registration, setup)
 {
 	REDIS(&server, "SET %s stranger", keys.seats);
-	next.seats = 2;
+	queue_owner_has_seats(&next, 2);
 	queue_renew(&server.r, &next, NULL, "{}");
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_int_equal(REDIS_INT(&server, "HEXISTS %s %s", keys.workers, next.incarnation), 1);
