@@ -3,6 +3,7 @@
  * or passes, the user's variables if the handler has another user, and the QUREDIS_ variables of the job. Nothing else
  * is passed, so neither NOTIFY_SOCKET nor credentials reach a handler.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,10 +112,136 @@ static void set_emit(struct handler_env *e, const struct conf_emit *emit)
 	set_variable(e, text.data);
 }
 
+/* ---- the variables of a job ---- */
+
+#define NUMBER_SIZE (PUT_NUMBER_MAX + 1)
+
+/* size: bytes of the longest value, with its NUL. */
+static const struct {
+	const char *name;
+	size_t size;
+} job_variables[HANDLER_JOB_VARIABLES] = {
+	[HANDLER_JOB_INCARNATION] = { "QUREDIS_INCARNATION=", HANDLER_INCARNATION_SIZE },
+	[HANDLER_JOB_ID] = { "QUREDIS_ID=", sizeof(((struct message *)0)->id) },
+	[HANDLER_JOB_SIZE] = { "QUREDIS_SIZE=", NUMBER_SIZE },
+	[HANDLER_JOB_ATTEMPT] = { "QUREDIS_ATTEMPT=", NUMBER_SIZE },
+	[HANDLER_JOB_MAX_ATTEMPTS] = { "QUREDIS_MAX_ATTEMPTS=", NUMBER_SIZE },
+	[HANDLER_JOB_REDELIVERED] = { "QUREDIS_REDELIVERED=", NUMBER_SIZE },
+	[HANDLER_JOB_DEADLINE] = { "QUREDIS_DEADLINE=", NUMBER_SIZE },
+	[HANDLER_JOB_REQUEST_ID] = { "QUREDIS_REQUEST_ID=", sizeof(((struct message *)0)->request_id) },
+	[HANDLER_JOB_TRACEPARENT] = { "TRACEPARENT=", MESSAGE_TRACEPARENT_SIZE },
+	[HANDLER_JOB_SCHEDULE] = { "QUREDIS_SCHEDULE=", sizeof(((struct message_schedule *)0)->name) },
+	[HANDLER_JOB_SCHEDULED_AT] = { "QUREDIS_SCHEDULED_AT=", CLOCK_RFC3339_SIZE },
+	[HANDLER_JOB_ROOT] = { "QUREDIS_ROOT=", sizeof(((struct message_lineage *)0)->root) },
+	[HANDLER_JOB_DEPTH] = { "QUREDIS_DEPTH=", NUMBER_SIZE },
+};
+
+/* Every message pays for its variables, so their names are written once, and a number only if it is another one than
+ * that of the last message. */
+static void init_job_variables(struct handler_env *e)
+{
+	size_t size = 0;
+	char *at;
+
+	for (size_t i = 0; i < HANDLER_JOB_VARIABLES; i++)
+		size += strlen(job_variables[i].name) + job_variables[i].size;
+	at = e->text = alloc_zero(size, 1);
+	for (size_t i = 0; i < HANDLER_JOB_VARIABLES; i++) {
+		struct handler_job_variable *v = &e->job[i];
+
+		v->text = at;
+		v->value = put_text(at, job_variables[i].name);
+		at = v->value + job_variables[i].size;
+	}
+	assert(at == e->text + size);
+}
+
+/* next: the first variable that is set; the next one goes before it. */
+static void add_text(struct handler_env *e, char ***next, enum handler_job_variable_name name, const char *value)
+{
+	size_t size = strlen(value) + 1;
+
+	assert(size <= job_variables[name].size);
+	memcpy(e->job[name].value, value, size);
+	*--*next = e->job[name].text;
+}
+
+static void write_number(struct handler_job_variable *v, int64_t number)
+{
+	*put_signed(v->value, number) = '\0';
+	v->number = number;
+}
+
+static void add_number(struct handler_env *e, char ***next, enum handler_job_variable_name name, int64_t number)
+{
+	struct handler_job_variable *v = &e->job[name];
+
+	if (v->value[0] == '\0' || v->number != number)
+		write_number(v, number);
+	*--*next = v->text;
+}
+
+static void add_attempt(struct handler_env *e, char ***next, const struct handler_job *job)
+{
+	add_number(e, next, HANDLER_JOB_ATTEMPT, job->attempt);
+	add_number(e, next, HANDLER_JOB_MAX_ATTEMPTS, job->max_attempts);
+	add_number(e, next, HANDLER_JOB_REDELIVERED, job->redelivered ? 1 : 0);
+}
+
+/* What only some messages have. */
+static void add_of_message(struct handler_env *e, char ***next, const struct message *m)
+{
+	const struct message_schedule *schedule = &m->wrapper.schedule;
+	const struct message_lineage *lineage = &m->wrapper.lineage;
+	const char *traceparent = message_traceparent(m);
+	char at[CLOCK_RFC3339_SIZE];
+
+	if (m->request_id[0] != '\0')
+		add_text(e, next, HANDLER_JOB_REQUEST_ID, m->request_id);
+	if (traceparent != NULL)
+		add_text(e, next, HANDLER_JOB_TRACEPARENT, traceparent);
+	if (schedule->name[0] != '\0') {
+		add_text(e, next, HANDLER_JOB_SCHEDULE, schedule->name);
+		add_text(e, next, HANDLER_JOB_SCHEDULED_AT, clock_rfc3339(schedule->at_ms, at));
+	}
+	if (lineage->depth > 0) {
+		add_text(e, next, HANDLER_JOB_ROOT, lineage->root);
+		add_number(e, next, HANDLER_JOB_DEPTH, lineage->depth);
+	}
+}
+
+char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
+{
+	char **next = e->vars + HANDLER_ENV_JOB;
+
+	add_text(e, &next, HANDLER_JOB_INCARNATION, job->incarnation);
+	add_text(e, &next, HANDLER_JOB_ID, message_id(job->message));
+	add_number(e, &next, HANDLER_JOB_SIZE, (int64_t)message_payload_len(job->message));
+	if (job->facts == NULL)
+		add_attempt(e, &next, job);
+	for (char *const *facts = job->facts; facts != NULL && *facts != NULL; facts++)
+		*--next = *facts;
+	if (deadline_ms != -1)
+		add_number(e, &next, HANDLER_JOB_DEADLINE, deadline_ms);
+	add_of_message(e, &next, job->message);
+	return next;
+}
+
+char *const *handler_env_of_persistent(struct handler_env *e, const char *incarnation)
+{
+	char **next = e->vars + HANDLER_ENV_JOB;
+
+	add_text(e, &next, HANDLER_JOB_INCARNATION, incarnation);
+	return next;
+}
+
+/* ---- all variables ---- */
+
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited)
 {
 	*e = (struct handler_env){0};
 	e->vars = alloc_zero(HANDLER_ENV_JOB + 1, sizeof(*e->vars));
+	init_job_variables(e);
 	set_variable(e, alloc_format("QUREDIS_QUEUE=%s", conf->name));
 	if (handler_has_reply_fd(conf))
 		set_variable(e, alloc_format("QUREDIS_REPLY_FD=%d", conf->reply_fd));
@@ -133,102 +260,5 @@ void handler_env_free(struct handler_env *e)
 	for (size_t i = 0; i < e->nvars; i++)
 		free(e->vars[HANDLER_ENV_JOB + i]);
 	free(e->vars);
-	buffer_free(&e->text);
-}
-
-/* ---- the variables of a job ---- */
-
-struct writer {
-	char *at;
-	char **next;		/* the first variable that is set; the next one goes before it */
-};
-
-/* Every message pays for its variables, so their room is reserved once, and printf writes none of them. */
-#define NAMES_MAX 320		/* bytes of the names, "=" and NULs of HANDLER_ENV_JOB variables */
-#define NUMBERS_MAX (6 * (PUT_NUMBER_MAX + 1))
-
-static struct writer begin(struct handler_env *e, size_t values)
-{
-	buffer_clear(&e->text);
-	return (struct writer){ .at = buffer_room(&e->text, NAMES_MAX + NUMBERS_MAX + values),
-	    .next = e->vars + HANDLER_ENV_JOB };
-}
-
-static void add_text(struct writer *w, const char *name, const char *value)
-{
-	*--w->next = w->at;
-	w->at = put_text(put_text(w->at, name), value);
-	*w->at++ = '\0';
-}
-
-static void add_number(struct writer *w, const char *name, int64_t value)
-{
-	*--w->next = w->at;
-	w->at = put_signed(put_text(w->at, name), value);
-	*w->at++ = '\0';
-}
-
-static size_t size_of_facts(char *const *facts)
-{
-	size_t size = 0;
-
-	for (; facts != NULL && *facts != NULL; facts++)
-		size += strlen(*facts) + 1;
-	return size;
-}
-
-static void add_facts(struct writer *w, char *const *facts)
-{
-	for (; *facts != NULL; facts++)
-		add_text(w, "", *facts);
-}
-
-static void add_attempt(struct writer *w, const struct handler_job *job)
-{
-	add_number(w, "QUREDIS_ATTEMPT=", job->attempt);
-	add_number(w, "QUREDIS_MAX_ATTEMPTS=", job->max_attempts);
-	add_number(w, "QUREDIS_REDELIVERED=", job->redelivered ? 1 : 0);
-}
-
-char *const *handler_env_for(struct handler_env *e, const struct handler_job *job, int64_t deadline_ms)
-{
-	const char *id = message_id(job->message), *request_id = job->message->request_id;
-	const char *traceparent = message_traceparent(job->message);
-	const struct message_schedule *schedule = &job->message->wrapper.schedule;
-	const struct message_lineage *lineage = &job->message->wrapper.lineage;
-	char at[CLOCK_RFC3339_SIZE];
-	struct writer w = begin(e, strlen(job->incarnation) + strlen(id) + strlen(request_id) +
-	    strlen(schedule->name) + strlen(lineage->root) + sizeof(at) + MESSAGE_TRACEPARENT_SIZE +
-	    size_of_facts(job->facts));
-
-	add_text(&w, "QUREDIS_INCARNATION=", job->incarnation);
-	add_text(&w, "QUREDIS_ID=", id);
-	add_number(&w, "QUREDIS_SIZE=", (int64_t)message_payload_len(job->message));
-	if (job->facts == NULL)
-		add_attempt(&w, job);
-	else
-		add_facts(&w, job->facts);
-	if (deadline_ms != -1)
-		add_number(&w, "QUREDIS_DEADLINE=", deadline_ms);
-	if (request_id[0] != '\0')
-		add_text(&w, "QUREDIS_REQUEST_ID=", request_id);
-	if (traceparent != NULL)
-		add_text(&w, "TRACEPARENT=", traceparent);
-	if (schedule->name[0] != '\0') {
-		add_text(&w, "QUREDIS_SCHEDULE=", schedule->name);
-		add_text(&w, "QUREDIS_SCHEDULED_AT=", clock_rfc3339(schedule->at_ms, at));
-	}
-	if (lineage->depth > 0) {
-		add_text(&w, "QUREDIS_ROOT=", lineage->root);
-		add_number(&w, "QUREDIS_DEPTH=", lineage->depth);
-	}
-	return w.next;
-}
-
-char *const *handler_env_of_persistent(struct handler_env *e, const char *incarnation)
-{
-	struct writer w = begin(e, strlen(incarnation));
-
-	add_text(&w, "QUREDIS_INCARNATION=", incarnation);
-	return w.next;
+	free(e->text);
 }

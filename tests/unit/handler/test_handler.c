@@ -223,10 +223,15 @@ TEST(environment, loop_begin, loop_end)
 	deadline_ms = strtoll(strstr(memmem(file_bytes.data, file_bytes.len, "QUREDIS_DEADLINE=", 17), "=") + 1, NULL, 10);
 	assert_true(deadline_ms >= before_ms + 50000 && deadline_ms <= clock_realtime_ms() + 50000);
 	loop.job.timeout_ms = -1;
+	loop.job.attempt = 13;
 	loop.job.redelivered = false;
+	loop_set_payload("hello, world", 12);
 	loop.message.request_id[0] = loop.message.traceparent[0] = '\0';
 	loop.message.wrapper.schedule.name[0] = '\0';
 	loop_run();
+	variable("QUREDIS_SIZE", "12");
+	variable("QUREDIS_ATTEMPT", "13");
+	variable("QUREDIS_MAX_ATTEMPTS", "5");
 	variable("QUREDIS_REDELIVERED", "0");
 	variable("QUREDIS_DEADLINE", NULL);
 	variable("QUREDIS_REQUEST_ID", NULL);
