@@ -21,13 +21,16 @@ static inline char *put_text(char *at, const char *text)
 
 static inline char *put_number(char *at, uint64_t n)
 {
-	char *end = at + 1;
+	char digits[PUT_NUMBER_MAX], *first = digits + sizeof(digits);
+	size_t len;
 
-	for (uint64_t rest = n; rest >= 10; rest /= 10)
-		end++;
-	for (char *p = end; p > at; n /= 10)
-		*--p = (char)('0' + n % 10);
-	return end;
+	do {
+		*--first = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	len = (size_t)(digits + sizeof(digits) - first);
+	memcpy(at, first, len);
+	return at + len;
 }
 
 static inline char *put_signed(char *at, int64_t n)
