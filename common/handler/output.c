@@ -203,7 +203,8 @@ void handler_output_say(struct handler_output *o, uint64_t speaker, struct messa
 /* Returns false if there is no more to read now. */
 static bool read_chunk(struct handler_output *o, struct handler_stream *s, size_t *total)
 {
-	char chunk[CHUNK] __attribute__((uninitialized));	/* zeroing 32 KiB for each read would cost too much */
+	/* not on the stack: there the compiler would touch each page of it for each read, also where nothing comes */
+	static char chunk[CHUNK];
 	ssize_t n = read(s->fd, chunk, sizeof(chunk));
 
 	if (n == -1 && errno == EINTR)
