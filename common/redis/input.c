@@ -1,6 +1,7 @@
 /* Reads what Redis has sent. hiredis parses it, but reads only 16 KiB at a time, so a message of 1 MiB cost 64 turns of
  * the caller's loop. It also allocates as many places as a server announces. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -24,21 +25,74 @@ typedef size_t elements;
 typedef int elements;
 #endif
 
-/* The functions of hiredis, except for arrays; all connections share them. */
-static redisReplyObjectFunctions objects;
-static void *(*create_array)(const redisReadTask *task, elements n);
+/* The functions of hiredis, and those that stand before some of them; all connections share them. */
+static redisReplyObjectFunctions of_hiredis, objects;
 
 static void *create_array_in_bounds(const redisReadTask *task, elements n)
 {
-	return n > ELEMENTS_MAX ? NULL : create_array(task, n);
+	return n > ELEMENTS_MAX ? NULL : of_hiredis.createArray(task, n);
 }
 
-void redis_input_bound(struct redisReader *reader)
+/* The place of the last simple reply that was freed, for the next one: a worker gets two for each message. NULL: none */
+static redisReply *spare;
+
+static bool is_simple(const redisReadTask *task)
 {
-	if (create_array == NULL) {
-		objects = *reader->fn;
-		create_array = objects.createArray;
+	return task->parent == NULL && (task->type == REDIS_REPLY_STRING || task->type == REDIS_REPLY_INTEGER);
+}
+
+static redisReply *take_spare(int type)
+{
+	redisReply *reply = spare;
+
+	spare = NULL;
+	*reply = (redisReply){ .type = type };
+	return reply;
+}
+
+static void *create_string(const redisReadTask *task, char *bytes, size_t len)
+{
+	char *copy = spare != NULL && is_simple(task) ? malloc(len + 1) : NULL;
+	redisReply *reply;
+
+	if (copy == NULL)
+		return of_hiredis.createString(task, bytes, len);
+	memcpy(copy, bytes, len);
+	copy[len] = '\0';
+	reply = take_spare(task->type);
+	reply->str = copy;
+	reply->len = len;
+	return reply;
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+	redisReply *reply;
+
+	if (spare == NULL || !is_simple(task))
+		return of_hiredis.createInteger(task, value);
+	reply = take_spare(task->type);
+	reply->integer = value;
+	return reply;
+}
+
+void redis_input_free(redisReply *reply)
+{
+	if (spare != NULL || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_INTEGER)) {
+		freeReplyObject(reply);
+		return;
+	}
+	free(reply->str);
+	spare = reply;
+}
+
+void redis_input_prepare(struct redisReader *reader)
+{
+	if (of_hiredis.createArray == NULL) {
+		of_hiredis = objects = *reader->fn;
 		objects.createArray = create_array_in_bounds;
+		objects.createString = create_string;
+		objects.createInteger = create_integer;
 	}
 	reader->fn = &objects;
 }

@@ -5,6 +5,7 @@
 
 struct redisContext;
 struct redisReader;
+struct redisReply;
 struct tls;
 
 /*
@@ -14,7 +15,8 @@ struct tls;
  * 3.3 in pieces (make bench-compare). 0, or -1: the error is in c->err, c->reader->err or tls.
  */
 int redis_input_read(struct redisContext *c, struct tls *tls, bool large);
-/* Bounds the arrays that the reader of a new connection takes. */
-void redis_input_bound(struct redisReader *reader);
+/* Of a new connection: bounds the arrays that its reader takes, and lets it use the memory of freed replies. */
+void redis_input_prepare(struct redisReader *reader);
+void redis_input_free(struct redisReply *reply);	/* in place of freeReplyObject() */
 
 #endif

@@ -39,7 +39,7 @@ void redis_init(struct redis *r, const struct redis_target *target, const char *
 static void drop_last(struct redis *r)
 {
 	if (r->last != NULL)
-		freeReplyObject(r->last);
+		redis_input_free(r->last);
 	r->last = NULL;
 }
 
@@ -151,7 +151,7 @@ static int connect_to(struct redis *r, const char *host, int port, int64_t now_m
 	if (r->context->err != 0)
 		return fail_io(r);
 	redis_set_socket_options(r);
-	redis_input_bound(r->context->reader);
+	redis_input_prepare(r->context->reader);
 	if (start_tls(r) == -1)
 		return -1;
 	r->received = 0;
@@ -294,7 +294,7 @@ static int take_greetings(struct redis *r, int64_t now_ms)
 		if (reply == NULL)
 			return 0;
 		rc = greeting_take(r, reply);
-		freeReplyObject(reply);
+		redis_input_free(reply);
 		if (rc == -1)
 			return -1;
 		if (rc == 1)

@@ -11,6 +11,7 @@
 #include "common/redis/reply.h"
 
 #include "common/base/base.h"
+#include "common/redis/input.h"
 #include "common/redis/redis.h"
 
 struct redis_reply redis_reply_view(const redisReply *reply)
@@ -123,7 +124,7 @@ void *redis_keep(struct redis *r)
 void redis_let_go(void *kept)
 {
 	if (kept != NULL)
-		freeReplyObject(kept);
+		redis_input_free(kept);
 }
 
 #if HIREDIS_MAJOR >= 1

@@ -59,6 +59,37 @@ TEST(a_large_array, redis_peer_setup, redis_peer_teardown)
 	assert_int_equal(redis_take(&s->r, &reply), 0);
 }
 
+/* An answer that is kept is not the place of a later one. */
+TEST(answers_take_the_places_of_freed_ones, redis_peer_setup, redis_peer_teardown)
+{
+	struct redis_peer *s = *state;
+	struct redis_reply kept, reply;
+	void *keeper;
+
+	redis_peer_greet(s);
+	for (int i = 0; i < 6; i++)
+		redis_appendf(&s->r, "GET k");
+	redis_peer_say(s, ":7\r\n$3\r\nabc\r\n:8\r\n$5\r\nhello\r\n$-1\r\n*2\r\n:9\r\n$1\r\nx\r\n");
+	assert_int_equal(redis_pump(&s->r, 0), 0);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_true(reply.type == REDIS_INTEGER && reply.integer == 7);
+	assert_int_equal(redis_take(&s->r, &kept), 1);
+	keeper = redis_keep(&s->r);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_true(reply.type == REDIS_INTEGER && reply.integer == 8 && reply.str == NULL && reply.len == 0);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_true(reply.type == REDIS_STRING && reply.len == 5 && reply.integer == 0);
+	assert_string_equal(reply.str, "hello");
+	assert_true(kept.type == REDIS_STRING && kept.len == 3 && strcmp(kept.str, "abc") == 0);
+	redis_let_go(keeper);
+	assert_string_equal(reply.str, "hello");
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_int_equal(reply.type, REDIS_NIL);
+	assert_int_equal(redis_take(&s->r, &reply), 1);
+	assert_true(reply.type == REDIS_ARRAY && reply.n == 2 && redis_element(&reply, 0).integer == 9);
+	assert_string_equal(redis_element(&reply, 1).str, "x");
+}
+
 TEST(an_answer_without_an_end, redis_peer_setup, redis_peer_teardown)
 {
 	struct redis_peer *s = *state;
