@@ -225,13 +225,33 @@ bool admission_lets_work(const struct worker *w)
 	return true;
 }
 
+enum worker_hold admission_look(struct worker *w)
+{
+	w->admission = admission_judge(w);
+	return w->admission.hold;
+}
+
+/*
+ * Since admission_look() the worker may have fetched, if it was admitted, and it may have lost its connection or its
+ * name. So the hold is the same if it still applies, unless it is WORKER_CONNECTS now.
+ */
+static struct admission judge_again(const struct worker *w)
+{
+	enum worker_hold hold = w->admission.hold == WORKER_ADMITTED ? WORKER_FETCHING : w->admission.hold;
+	int64_t ends_ms = NO_HOLD;
+
+	if (while_connecting(w) == NO_HOLD && !w->pacing.probing)	/* WORKER_BREAKER is above the fetch of a probe */
+		ends_ms = holds[hold].ends_ms(w);
+	return ends_ms == NO_HOLD ? admission_judge(w) : (struct admission){ hold, ends_ms };
+}
+
 void admission_show(struct worker *w)
 {
 	struct admission *now = &w->admission;
 	struct slot *slot = w->env->slot;
 	bool runs;
 
-	*now = admission_judge(w);
+	*now = judge_again(w);
 	runs = now->hold != WORKER_LEAVES && tray_count(&w->trays, ITEM_RUNNING) > 0;
 	slot_set_state(slot, runs ? SLOT_RUNNING : holds[now->hold].shown);
 	if (atomic_load(&slot->hold) != now->hold)

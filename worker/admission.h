@@ -33,8 +33,10 @@ bool admission_may_block(const struct worker *w, int n);
 /* no order, gate or pause keeps the worker from fetching and starting messages */
 bool admission_lets_work(const struct worker *w);
 
-/* The end of a turn: judges, and shows the state and the hold on the scoreboard. admission_deadline_ms() then returns
- * the end of that hold. */
+/* Before the fetch of a turn: judges, and keeps the judgement for admission_show(). */
+enum worker_hold admission_look(struct worker *w);
+/* The end of a turn, after admission_look(): shows the state and the hold on the scoreboard. admission_deadline_ms()
+ * then returns the end of that hold. */
 void admission_show(struct worker *w);
 int64_t admission_deadline_ms(const struct worker *w, int64_t now_ms);
 

@@ -62,7 +62,7 @@ static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 static void fetch_if_admitted(struct worker *w, int64_t now_ms)
 {
 	bool probe = breaker_until_ms(w->env->board) != 0;
-	enum worker_hold hold = admission_judge(w).hold;
+	enum worker_hold hold = admission_look(w);
 	/* 0: it may block without one, and asks when a message has come */
 	int starts = throttle_fetches(w), n, tray;
 

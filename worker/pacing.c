@@ -37,7 +37,7 @@ static int at_most(const struct pacing *p)
 
 int pacing_size(const struct pacing *p)
 {
-	int n = at_most(p);
+	int n = p->batch > 1 ? at_most(p) : 1;
 
 	return n < p->batch ? n : p->batch;
 }

@@ -257,6 +257,29 @@ TEST(a_probe_that_another_worker_takes_is_waited_for, fixture_setup, fixture_tea
 	assert_in_range(admission_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 1, 30000);
 }
 
+static void assert_shown(enum worker_hold hold)
+{
+	admission_show(w);
+	assert_int_equal(atomic_load(&w->env->slot->hold), hold);
+}
+
+TEST(what_follows_the_look_of_a_turn_is_shown, fixture_setup, fixture_teardown)
+{
+	run();
+	fetch();
+	assert_sent_nothing();
+	assert_shown(WORKER_ENOUGH);
+	fixture.runner.room = 1;	/* its handler has taken what was written */
+	assert_shown(WORKER_ADMITTED);
+	assert_true(admission_deadline_ms(w, fixture_now_ms()) <= fixture_now_ms());
+	fetch();
+	assert_sent("RPOPLPUSH");
+	assert_shown(WORKER_FETCHING);
+	fetch();
+	lose_the_connection();
+	assert_shown(WORKER_CONNECTS);
+}
+
 TEST(each_hold_says_what_the_slot_waits_for, fixture_setup, fixture_teardown)
 {
 	for (int hold = 0; hold < WORKER_HOLDS; hold++)
