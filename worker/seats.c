@@ -50,6 +50,7 @@ void seats_lost(struct worker *w)
 	s->asking = 0;
 	s->blocking = s->refused = s->keeps_one = s->none_waits = false;
 	s->at_ms = s->confirmed_us = 0;
+	s->lost_ms = w->now_us / 1000;
 }
 
 static const struct queue_seats_limit *limit_of(struct worker *w)
@@ -70,13 +71,38 @@ static int64_t held(const struct worker *w)
 	return w->seats.quiet && !w->seats.above && w->seats.n > running(w) ? w->seats.n : running(w);
 }
 
-static void seats_send(struct worker *w, int64_t wanted, bool from_ingress, int64_t now_ms)
+/* How long the clock of the server can have run evenly: the sweeper has seen when it was set last. */
+static int64_t even_ms(const struct worker *w)
+{
+	struct server_clock known;
+	struct age_clock clock;
+
+	server_clock_read(&known, &w->env->child->board->sweeper.clock);
+	return server_clock_age(&known, clock_boottime_ms(), &clock) && clock.stepped_ms > 0 ?
+	    clock.now_ms - clock.stepped_ms : INT64_MAX;
+}
+
+/*
+ * For so long this server has certainly been the one that counts the seats. A server tells the time since its start by a
+ * clock that may have been set since. So this counts no further back than a step that this host has seen, or than the
+ * use of another server by this worker.
+ */
+static int64_t known_ms(const struct worker *w, int64_t now_ms)
 {
 	const struct redis_identity *server = &w->session.server;
+	const struct seats *s = &w->seats;
+	int64_t up_ms = server->promoted ? 0 : clock_earlier(server->up_ms, even_ms(w));
+
+	up_ms += now_ms - s->adopted_ms;
+	return s->other_ms != 0 ? clock_earlier(up_ms, now_ms - s->other_ms) : up_ms;
+}
+
+static void seats_send(struct worker *w, int64_t wanted, bool from_ingress, int64_t now_ms)
+{
 	struct seats *s = &w->seats;
 	struct queue_seats_wish wish = { .first = s->first, .held = held(w), .from_ingress = from_ingress,
-	    .server = server, .known = s->anew, .recount = s->above, .limit = limit_of(w),
-	    .up_ms = (server->promoted ? 0 : server->up_ms) + now_ms - s->adopted_ms };
+	    .server = &w->session.server, .known = s->anew, .recount = s->above, .limit = limit_of(w),
+	    .up_ms = known_ms(w, now_ms) };
 
 	if (wanted < wish.held)
 		wish.held = wanted;	/* it gives back what it could keep */
@@ -98,6 +124,9 @@ void seats_adopted(struct worker *w)
 		return;
 	s->anew = s->quiet = true;
 	s->adopted_ms = w->now_us / 1000;
+	if (redis_identity_known(&s->server) && !redis_identity_same(&s->server, &w->session.server))
+		s->other_ms = s->lost_ms;
+	s->server = w->session.server;
 	if (s->n < running(w))
 		s->n = running(w);
 	seats_send(w, s->n, false, w->now_us / 1000);
@@ -268,7 +297,8 @@ static void seats_refused(struct worker *w, const struct queue_seats_answer *a, 
 	s->refused = !s->quiet && a->has == 0;
 	s->keeps_one = a->has == 0 || runs_several(w);
 	s->waited = true;
-	s->at_ms = now_ms + (s->quiet ? a->quiet_ms : a->has == 0 ? ASK_MS : WAIT_MS);
+	/* another worker may have known this server for longer: then its quiet time ends before */
+	s->at_ms = now_ms + (s->quiet && a->quiet_ms < WAIT_MS ? a->quiet_ms : s->quiet || a->has > 0 ? WAIT_MS : ASK_MS);
 	show_seats(w, s->quiet ? 0 : a->taken, a->max);
 }
 

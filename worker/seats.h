@@ -21,6 +21,9 @@ struct seats {
 	int64_t n;			/* Redis has given so many, and cannot have given them to another worker */
 	int64_t confirmed_us;		/* CLOCK_MONOTONIC: when Redis said so last; 0: not on this connection */
 	int64_t adopted_ms;		/* CLOCK_MONOTONIC: since when this server is certainly the same */
+	struct redis_identity server;	/* then */
+	int64_t lost_ms;		/* CLOCK_MONOTONIC: when the last connection was lost */
+	int64_t other_ms;		/* CLOCK_MONOTONIC: until then another server was used; 0: none was */
 	int64_t idle_us;		/* CLOCK_MONOTONIC: since when more than one runs in are held; 0: none are */
 	int64_t at_ms;			/* CLOCK_MONOTONIC: asks for more not before; 0: at once */
 	int asking;			/* requests without an answer */

@@ -13,6 +13,7 @@
 
 /* The quiet time is so much longer than a lease, whose end the worker and Redis measure by two clocks. */
 #define QUIET_MORE_MS 1000
+#define KEPT_MS 86400000		/* as in seats.lua */
 
 /*
  * The script splits at spaces, and this has none. A server that hides both ids counts as one and the same. The
@@ -139,12 +140,17 @@ int queue_seats_each(const struct redis_reply *reply, struct queue_seats_seen *s
 }
 
 void queue_seats_leave(struct redis *r, const struct queue_keys *k, const char *workers, const char *incarnation,
-    int64_t died_before_ms, const char *value)
+    int64_t died_at_ms, const char *value)
 {
 	const char *keys[] = { workers, k->seats, k->seats_free };
-	struct script_number before;
-	struct script_arg args[] = { script_string(incarnation), script_number(&before, died_before_ms),
+	struct script_number died;
+	struct script_arg args[] = { script_string(incarnation), script_number(&died, died_at_ms),
 		script_string(value) };
 
 	queue_script(r, QUEUE_SCRIPT_seats_leave, 3, keys, nitems(args), args);
+}
+
+void queue_seats_keep(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "PEXPIRE %s %d", k->seats, KEPT_MS);
 }

@@ -25,7 +25,7 @@ struct queue_seats_wish {
 	int64_t held, wanted;		/* seats, both absolute; held <= wanted: the name keeps these in any case */
 	bool from_ingress;		/* no more are added than messages wait there */
 	const struct redis_identity *server;	/* of this connection */
-	int64_t up_ms;			/* so long it has certainly been this server */
+	int64_t up_ms;			/* so long it has certainly been this server, by a clock that is never set */
 	bool known;			/* it was asked since the name was registered: it is not an earlier one */
 	bool recount;			/* all seats are counted, also if the name asks for no other number of them */
 	const struct queue_seats_limit *limit;
@@ -60,10 +60,12 @@ typedef void queue_seats_visit(void *arg, const char *incarnation, int64_t n, co
 int queue_seats_each(const struct redis_reply *reply, struct queue_seats_seen *seen, queue_seats_visit *visit,
     void *arg);
 /*
- * Takes the seats of a name away that died before that time, by the hash `workers`, if its value is still that one.
+ * Takes the seats of a name away that died at that time, by the hash `workers`, if its value is still that one.
  * -> INTEGER 1: taken away
  */
 void queue_seats_leave(struct redis *r, const struct queue_keys *k, const char *workers, const char *incarnation,
-    int64_t died_before_ms, const char *value);
+    int64_t died_at_ms, const char *value);
+/* The hash expires a day after the last call, so that none stays of a queue that no host has any more. -> INTEGER */
+void queue_seats_keep(struct redis *r, const struct queue_keys *k);
 
 #endif

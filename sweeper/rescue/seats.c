@@ -51,7 +51,7 @@ static void free_owners(struct seat_owners *all)
 	free(all->of);
 }
 
-/* Reads the hash. -1: error */
+/* Reads the hash, and keeps it. -1: error */
 static int read_owners(struct sweeper *s, struct sweeper_queue *q, struct queue_seats_seen *seen,
     struct seat_owners *all)
 {
@@ -60,7 +60,12 @@ static int read_owners(struct sweeper *s, struct sweeper_queue *q, struct queue_
 	queue_seats_read(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	return queue_seats_each(&reply, seen, collect_owner, all) == -1 ? connection_unexpected(s) : 0;
+	if (queue_seats_each(&reply, seen, collect_owner, all) == -1)
+		return connection_unexpected(s);
+	if (seen->taken == 0)
+		return 0;
+	queue_seats_keep(&s->redis, &q->keys);
+	return connection_answer(s, &reply);
 }
 
 /* The process of this name lives under a later one, to which it moves its seats. */
@@ -78,9 +83,18 @@ static bool lives_on(const struct queue_worker *dead, const struct queue_worker 
 	return false;
 }
 
+/* A death that was registered before the clock of Redis was set counts from then. */
+static bool died_long_ago(const struct queue_worker *w, const struct age_clock *clock)
+{
+	int64_t since_ms = w->died_at_ms < clock->since_ms || w->died_at_ms > clock->latest_ms ? clock->since_ms
+	    : w->died_at_ms;
+
+	return w->died_at_ms != 0 && since_ms < clock->now_ms - w->lease_ms - SURE_MS;
+}
+
 /* Those of one queue. -1: error */
 static int free_seats(struct sweeper *s, struct sweeper_queue *q, const struct queue_keys *of,
-    const struct seat_owners *all, int64_t now_ms)
+    const struct seat_owners *all, const struct age_clock *clock)
 {
 	struct queue_worker *workers;
 	struct redis_reply reply;
@@ -95,11 +109,11 @@ static int free_seats(struct sweeper *s, struct sweeper_queue *q, const struct q
 		const struct seat_owner *o = &all->of[i];
 		const struct queue_worker *w = strcmp(o->queue, of->name) != 0 ? NULL
 		    : queue_workers_find(workers, n, o->incarnation);
-		int64_t freed, before_ms = w == NULL ? 0 : now_ms - w->lease_ms - SURE_MS;
+		int64_t freed;
 
-		if (w == NULL || w->died_at_ms == 0 || w->died_at_ms >= before_ms || lives_on(w, workers, n))
+		if (w == NULL || !died_long_ago(w, clock) || lives_on(w, workers, n))
 			continue;
-		queue_seats_leave(&s->redis, &q->keys, of->workers, o->incarnation, before_ms, o->value);
+		queue_seats_leave(&s->redis, &q->keys, of->workers, o->incarnation, w->died_at_ms, o->value);
 		rc = connection_integer(s, &freed);
 		if (rc == 0 && freed == 1)
 			log_info("seats_freed", log_str("queue", of->name), log_str("incarnation", o->incarnation));
@@ -123,16 +137,16 @@ static bool serves_seats(const struct sweeper_queue *of, const struct sweeper_qu
 
 /* Another queue of the throttle has its own turn; one that left the configuration has none. -1: error */
 static int free_of_queue(struct sweeper *s, struct sweeper_queue *q, const struct seat_owners *all, size_t i,
-    int64_t now_ms)
+    const struct age_clock *clock)
 {
 	struct sweeper_queue *of = sweeper_queue_find(s, all->of[i].queue);
 	struct queue_keys keys;
 	int rc;
 
 	if (of != NULL)
-		return of != q && serves_seats(of, q) ? 0 : free_seats(s, q, &of->keys, all, now_ms);
+		return of != q && serves_seats(of, q) ? 0 : free_seats(s, q, &of->keys, all, clock);
 	queue_keys_default(&keys, s->conf->redis.prefix, all->of[i].queue);
-	rc = free_seats(s, q, &keys, all, now_ms);
+	rc = free_seats(s, q, &keys, all, clock);
 	queue_keys_free(&keys);
 	return rc;
 }
@@ -149,7 +163,7 @@ static enum task_end run_seats(struct sweeper *s, struct sweeper_queue *q, int b
 		clock.now_ms = 0;
 	for (size_t i = 0; i < all.n && rc == 0 && clock.now_ms > 0; i++)
 		if (is_first(&all, i))
-			rc = free_of_queue(s, q, &all, i, clock.now_ms);
+			rc = free_of_queue(s, q, &all, i, &clock);
 	free_owners(&all);
 	if (rc == 0 && seen.foreign) {
 		char *why = alloc_format(STRANGE, q->keys.seats, seen.strange);

@@ -264,6 +264,30 @@ def test_a_redis_that_may_have_gone_back_gives_no_seat_too_many(machine, quredis
     assert_never_more(ledger)
 
 
+@pytest.mark.limit(180)
+def test_a_clock_of_redis_that_is_set_ends_no_quiet_time(redis_server, quredisd, handler, ledger):
+    """Nor makes it last: it is over when a worker has known this server for a lease and a second, by its own clock."""
+    server = redis_server(clock=True)
+    c = server.client()
+    d = quredisd(redis=server, queues=[limited(counted(handler, 2), 2, workers=1)], supervisor=LONG)
+    d.wait_event("queue_recovered", queue="mail")
+    c.lpush("ingress:mail", "one")
+    wait_for(lambda: "Redis was restarted" in (status(d, "mail").get("reason") or ""), 30)
+    began = time.monotonic()
+    for ahead, workers in ((3600, 2), (0, 3)):
+        mark = d.mark()
+        server.set_clock(ahead)
+        d.wait_event("server_clock_set", 30, since=mark)
+        d.quredis("scale", "mail", str(workers))
+        d.wait_workers("mail", workers)
+        asked = c.info("commandstats")["cmdstat_evalsha"]["calls"]
+        wait_for(lambda: c.info("commandstats")["cmdstat_evalsha"]["calls"] > asked + 10, 30)
+    if time.monotonic() < began + 50:           # on a slow machine it may be over
+        assert taken(c) == {} and not lines(ledger, "begin")
+    wait_for(lambda: lines(ledger, "end one"), 90)
+    assert_never_more(ledger)
+
+
 @pytest.mark.limit(120)
 def test_seats_of_another_type_stop_only_what_needs_them(redis, quredisd, handler, ledger):
     c = redis.client()

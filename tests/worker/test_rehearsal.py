@@ -147,7 +147,7 @@ def limited(redis_server, quredisd, handler, tmp):
     (None, "throttle", "clear", {"throttle": "api", "throttles": [{"name": "api", "rate": "9/1s"}]}),
     (None, "seats", "clear", {"max_in_flight": 5}),
     ("hgetall", "seats", "ask for a seat", {"max_in_flight": 5}),
-    ("persist", "seats", "take a seat", {"max_in_flight": 5}),
+    ("pexpire", "seats", "ask for a seat", {"max_in_flight": 5}),
     ("rpush", "seats:free", "wake for a seat", {"max_in_flight": 5}),
     ("blpop", "seats:free", "await a seat", {"max_in_flight": 5}),
     ("ltrim", "", "emit", {"emit": {"queues": ["mail"]}, "reply_fd": 3}),

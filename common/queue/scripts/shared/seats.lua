@@ -7,23 +7,19 @@ local function seats_wake(free, n, name)
 end
 
 -- seats_leave(seats, free, name): a name gives all its seats back, and wakes as many workers that wait for one. Both keys NULL: the queue has none. A key of
--- another type holds up no rescue, and the task of the sweeper tries again. Without seats the hash is only kept for a day. Returns how many names did so.
+-- another type holds up no rescue, and the task of the sweeper tries again. Returns how many names did so.
 local function seats_leave(seats, free, name)
   local value = seats and redis.pcall('HGET', seats, name)
   if type(value) ~= 'string' then return 0 end
   redis.call('HDEL', seats, name)
-  local marks = redis.call('HMGET', seats, 'limit', 'server', 'refused')
-  if marks[3] then seats_wake(free, tonumber(value:match('^%d+')) or 0, name) end
-  local n = redis.call('HLEN', seats)
-  for i = 1, 3 do n = n - (marks[i] and 1 or 0) end
-  if n == 0 then redis.call('PEXPIRE', seats, 86400000) end
+  if redis.call('HGET', seats, 'refused') then seats_wake(free, tonumber(value:match('^%d+')) or 0, name) end
   return 1
 end
 
 -- seats_keep(seats, name, value, old): a new name has these seats from its beginning, as its process had them under the old one ('': none). No error of
 -- that key holds up a registration.
 local function seats_keep(seats, name, value, old)
-  redis.pcall('PERSIST', seats)             -- first: no seat is in a hash that expires
   redis.pcall('HSET', seats, name, value)
   redis.pcall('HDEL', seats, old)
+  redis.pcall('PEXPIRE', seats, 86400000)
 end

@@ -15,5 +15,5 @@ local function seats_stay(seats, name, value, server, limit, now)
   local own, own_max = limit:match('^(%d+) (%d+) ')
   local same = had == value and max == own_max and tonumber(own) <= tonumber(loaded)
   local is, till = (same and of or ''):match('^(%S+) (%d+)$')
-  return is == server and tonumber(till) < now and not (refused and math.abs(now - (tonumber(refused:match('^%d+')) or 0)) < 8000)
+  return is == server and till == '0' and not (refused and math.abs(now - (tonumber(refused:match('^%d+')) or 0)) < 8000)
 end
