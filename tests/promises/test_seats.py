@@ -57,7 +57,7 @@ FENCED = {"fence": "kill", "kill_grace": "500ms"}
 def known(c, key=OWN):
     """As if this server had counted the seats for long: it is not quiet. A test of what follows a restart does without."""
     server = c.info("server")
-    c.hset(key, "server", f"{server['run_id']}. 1")
+    c.hset(key, "server", f"{server['run_id']}. 0")
 
 
 def taken(c, key=OWN):

@@ -261,10 +261,7 @@ TEST(another_server_gives_none_until_all_could_tell_what_they_have, setup)
 	assert_int_equal(ask_of(&owner, &two, false, 1000, 1, 3).has, 1);
 	assert_string_equal(field("refused"), "");
 	assert_int_equal(ask_of(&other, &two, false, 30999, 0, 3).has, 0);
-	assert_string_equal(field("server"), "two. 31000");
 	assert_int_equal(ask_of(&other, &two, false, 31000, 0, 3).has, 2);	/* it has known the server for so long */
-	assert_string_equal(field("server"), "two. 0");
-	assert_int_equal(ask_of(&third, &two, false, 0, 1, 1).has, 1);
 }
 
 /* It may be that of an earlier version, or of a longer lease; and no clock of Redis counts, which may be set. */
@@ -311,22 +308,15 @@ TEST(a_replication_id_counts_only_after_a_promotion, setup)
 
 /* ---- the life of the keys, and what others write ---- */
 
-static void stays_for_a_day(void)
-{
-	assert_in_range(REDIS_INT(&server, "PTTL %s", keys.seats), 86000000, 86400000);
-	REDIS(&server, "PEXPIRE %s 50000", keys.seats);
-}
-
 /* A queue that no host has any more has no leader either. */
 TEST(the_hash_goes_a_day_after_the_last_request_or_look_of_a_leader, setup)
 {
 	ask(&owner, 0, 1);
-	stays_for_a_day();
-	ask(&other, 0, 1);
-	stays_for_a_day();
+	assert_in_range(REDIS_INT(&server, "PTTL %s", keys.seats), 86000000, 86400000);
+	REDIS(&server, "PEXPIRE %s 50000", keys.seats);
 	queue_seats_keep(&server.r, &keys);
-	private_redis_answer(&server);
-	stays_for_a_day();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_in_range(REDIS_INT(&server, "PTTL %s", keys.seats), 86000000, 86400000);
 }
 
 TEST(fields_of_others_take_and_give_nothing, setup)
@@ -494,7 +484,6 @@ TEST(only_a_death_that_is_registered_frees_seats_later, setup)
 	assert_int_equal(leave(5001, "2 mail"), 0);		/* another death than the caller saw */
 	assert_int_equal(leave(5000, "1 mail"), 0);
 	assert_int_equal(leave(5000, "2 mail"), 1);
-	assert_int_equal(leave(5000, "2 mail"), 0);
 	assert_string_equal(field(owner.incarnation), "");
 }
 
