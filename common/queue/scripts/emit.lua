@@ -12,14 +12,14 @@ local counted, uncounted = run('HINCRBY', KEYS[1], KEYS[2], 1)
 if uncounted and not uncounted.err:find('WRONGTYPE') then return uncounted end
 -- The first one of a lease may be of a lease that has run out, whose key must not come back. One of another type holds no move up.
 local gone = uncounted or counted == 1 and redis.pcall('PTTL', KEYS[1]) == -1 and redis.pcall('DEL', KEYS[1])
-local function stays(key, delay)
+local function stays(list, delay)
   if delay ~= '' then t = t or redis.pcall('TIME') end
-  return t and t.err and t or emitted_stays(key, delay ~= '', asked)
+  return t and t.err and t or emitted_stays(list, delay ~= '', asked)
 end
-local function push(key, delay, at, to)
+local function push(list, delay, at, to)
   local due = delay ~= '' and string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + delay)
-  local put, refused = run(due and 'ZADD' or 'LPUSH', key, unpack(due and { 'NX', due, ARGV[at] } or ARGV, due and 1 or at, due and 3 or to))
-  if put ~= 0 and not refused then pushed[#pushed + 1] = due and { 'ZREM', key, ARGV[at] } or { 'LTRIM', key, to - at + 1, -1 } end
+  local put, refused = run(due and 'ZADD' or 'LPUSH', list, unpack(due and { 'NX', due, ARGV[at] } or ARGV, due and 1 or at, due and 3 or to))
+  if put ~= 0 and not refused then pushed[#pushed + 1] = due and { 'ZREM', list, ARGV[at] } or { 'LTRIM', list, to - at + 1, -1 } end
   return refused
 end
 local removed = emitted_each(6, last, stays) or emitted_each(6, last, push) or run('LREM', KEYS[2], -1, entry)
