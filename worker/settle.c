@@ -406,6 +406,7 @@ void settle_hold_answered(struct worker *w, struct outcome *o)
 
 void settle_pushed(struct worker *w, struct place p)
 {
+	env_count(w->env, COUNT_EMITTED, (int)tray_item(&w->trays, p)->outcome->emitted->n);
 	succeeded(w, p, tray_item(&w->trays, p)->duration_ms);
 }
 

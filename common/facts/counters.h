@@ -66,7 +66,11 @@
 	X(ARCHIVED, "archived", NULL, "dead letters removed after they were archived") \
 	X(DISCARDED, "discarded", NULL, "dead letters removed without an archive") \
 	X(ORPHANED, "orphaned", "orphaned", "orphaned records that were removed") \
-	X(FORWARDED, "forwarded", NULL, "copies of records pushed to another queue")
+	X(FORWARDED, "forwarded", NULL, "copies of records pushed to another queue") \
+	X(EMITTED, "emitted", NULL, "messages of handlers that were pushed to other queues") \
+	X(TICKS_PUSHED, "ticks_pushed", NULL, "ticks of schedules whose message was pushed") \
+	X(TICKS_MISSED, "ticks_missed", NULL, "ticks of schedules that passed without their message") \
+	X(TICKS_SKIPPED, "ticks_skipped", NULL, "ticks of schedules without overlap that were skipped")
 
 enum counter {
 #define X(id, ...) COUNT_##id,

@@ -71,6 +71,8 @@
 	    "Workers of a supervisor by state.", "node", "queue", "state") \
 	X(WORKER_RESTARTS, "quredis_worker_restarts_total", "counter", UNIT_ONE, PAGE_BOTH, \
 	    "Workers started in place of dead ones.", "node", "queue") \
+	X(SEATS_AWAITED, "quredis_workers_awaiting_seat", "gauge", UNIT_ONE, PAGE_BOTH, \
+	    "Workers with a message that waits for a seat of max_in_flight.", "node", "queue") \
 	X(QUEUE_STATE, "quredis_queue_state", "gauge", UNIT_ONE, PAGE_BOTH, \
 	    "Always 1; the label state says whether a queue fetches, or why not.", "node", "queue", "state") \
 	X(BREAKER_OPEN, "quredis_breaker_open", "gauge", UNIT_ONE, PAGE_BOTH, \

@@ -102,6 +102,8 @@
 	    .metric = METRIC_WORKERS, .label = "settling", .text = "workers that settle messages") \
 	X(STOPPING, .scope = FACT_OF_HOST, .object = "workers", .key = "stopping", .type = FACT_SOME, \
 	    .metric = METRIC_WORKERS, .label = "stopping", .text = "workers that stop") \
+	X(SEATS_AWAITED, .scope = FACT_OF_HOST, .key = "awaits_seat", .metric = METRIC_SEATS_AWAITED, \
+	    .text = "workers with a message that waits for a seat of max_in_flight") \
 	X(RESTARTS, .scope = FACT_OF_HOST, .key = "restarts", .metric = METRIC_WORKER_RESTARTS, \
 	    .title = "Restarts", .in = IN_NODES_END | IN_STATUS_END, .yields = 9, .rare = true, \
 	    .text = "workers started in place of dead workers") \

@@ -99,6 +99,7 @@ struct hold_slots {
 		/* of the serving ones, the one that the rate lets start first; NULL: none waits for that */
 		const struct slot *throttled;
 		const struct slot *seatless;	/* of these, one that waits for a seat; NULL: none does */
+		int awaiting_seat;	/* so many do */
 		const struct slot *failed;	/* of these, the one whose handler failed last; NULL: none did */
 		int in_state[SLOT_STOPPING + 1];	/* also workers that leave, by enum slot_state */
 	} of_queue[SCOREBOARD_QUEUES];

@@ -21,6 +21,7 @@ struct facts holds_host_facts(const struct scoreboard *b, const struct board_que
 		f.n[i] = w->in_state[SLOT_STARTING + i - FACT_STARTING];
 	f.n[FACT_WANTED] = atomic_load(&q->master.wanted);
 	f.n[FACT_RESTARTS] = (int64_t)atomic_load(&q->master.restarts);
+	f.n[FACT_SEATS_AWAITED] = w->awaiting_seat;
 	f.n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
 	f.n[FACT_HANDLER_NOT_READY] = holds_not_ready(q) != NULL;
 	/* no hold keeps the workers from trying the handler */

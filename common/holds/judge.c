@@ -38,8 +38,10 @@ static void read_worker(const struct scoreboard *b, int place, struct hold_worke
 		w->failed = s;
 	if (starts_before(s, w->throttled))
 		w->throttled = s;
-	if (atomic_load(&s->seats) != 0)
+	if (atomic_load(&s->seats) != 0) {
 		w->seatless = s;
+		w->awaiting_seat++;
+	}
 	if (atomic_load(&s->not_started) != 0) {
 		w->unable++;
 		if (w->starts == NULL || atomic_load(&s->next_start_ms) < atomic_load(&w->starts->next_start_ms))

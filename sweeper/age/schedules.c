@@ -299,7 +299,16 @@ static void note_zone(const struct sweeper_queue *q, struct schedule *c)
 	c->warned = missing;
 }
 
-static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struct schedule *c)
+static void count_tick(struct sweeper_queue *q, const struct schedule *c, const struct queue_ticked *t)
+{
+	bool skipped = t->end != QUEUE_TICK_DONE, pushed = !skipped && t->schedule.pushed_ms == c->tick_ms;
+
+	sweeper_queue_count(q, COUNT_TICKS_PUSHED, pushed);
+	sweeper_queue_count(q, COUNT_TICKS_SKIPPED, skipped);
+	sweeper_queue_count(q, COUNT_TICKS_MISSED, (uint64_t)c->missed + (!pushed && !skipped));
+}
+
+static int take_schedule(struct sweeper *s, struct sweeper_queue *q, struct schedule *c)
 {
 	int64_t boot_ms = clock_boottime_ms(), before_ms = c->record.last_ms;
 	struct redis_reply reply;
@@ -322,10 +331,12 @@ static int take_schedule(struct sweeper *s, const struct sweeper_queue *q, struc
 	if (t.end == QUEUE_TICK_PLACES)
 		return queue_places_learn(&schedules_of(q)->places, &q->keys, &reply) == -1 ?
 		    connection_unexpected(s) : 0;
-	if (t.end == QUEUE_TICK_DONE || t.end == QUEUE_TICK_SKIPPED || t.end == QUEUE_TICK_UNSEEN)
+	if (t.end == QUEUE_TICK_DONE || t.end == QUEUE_TICK_SKIPPED || t.end == QUEUE_TICK_UNSEEN) {
 		log_tick(q, c, &t);
-	else if (t.end != QUEUE_TICK_NONE)
+		count_tick(q, c, &t);
+	} else if (t.end != QUEUE_TICK_NONE) {
 		log_begin(q, c, t.end);
+	}
 	return 0;
 }
 

@@ -130,6 +130,16 @@ def test_what_is_emitted_is_pushed_with_the_acknowledgement(redis, serve):
     assert not c.exists("escape:split") and d.stop() == 0
 
 
+def test_what_is_pushed_is_counted(redis, serve):
+    c = redis.client()
+    d = serve(max_attempts=1)
+    push(c, ["emit", "thumbs", "never"], ["verdict", "FAIL no"])
+    push(c, ["emit", "thumbs", "one"], ["emit", "thumbs", "later", "1h"])
+    push(c, ["emit", "shared", "bare"])
+    wait_for(lambda: done(d) == 2 and c.llen("escape:split") == 1, 30)
+    assert json.loads(d.quredis("--json", "stats", "split").out)["counters"]["emitted"] == 3
+
+
 def test_a_delayed_one_comes_when_it_is_due(redis, serve):
     c = redis.client()
     serve()

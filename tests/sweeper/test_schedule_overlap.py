@@ -1,4 +1,6 @@
 """Schedules with `overlap = false`: a tick is skipped while an earlier message of its schedule is anywhere but done or escaped."""
+import json
+
 import pytest
 
 from harness import queue, wait_for
@@ -117,6 +119,24 @@ def test_each_place_is_looked_at(redis, quredisd, handler, place):
     assert record(c)[1] == 0
     c.delete(place, "ingress:db")      # where the sweeper returns what was set aside
     wait_for(lambda: record(c)[1], 30)
+    assert d.stop() == 0
+
+
+def test_ticks_are_counted(redis, quredisd, handler):
+    """The figures of all faces are those of the records: pushed once, then skipped, and missed with catch_up = "none"."""
+    c = redis.client()
+    late = {"name": "late", "queue": "db", "message": "m", "every": "1h", "catch_up": "none"}
+    d = quredisd(queues=[queue("db", handler("cat"), workers=0)], schedules=[often(), late])
+    wait_for(lambda: record(c) and record(c, "late") and record(c)[3] >= 2, 30)
+    definition, last = c.hget(KEY, "late").split()[0].decode(), record(c, "late")[0]
+    c.hset(KEY, "late", f"{definition} {last - 10 * 3600000 - 1} 0 0 0 0")     # as if no supervisor had run for ten hours
+    d.restart()
+    wait_for(lambda: record(c, "late")[2] >= 9, 30)
+
+    def counted():
+        n = json.loads(d.quredis("--json", "stats", "db").out)["counters"]
+        return [n["ticks_pushed"], n["ticks_skipped"], n["ticks_missed"]]
+    wait_for(lambda: counted() == [1, record(c)[3], record(c, "late")[2] + record(c)[2]], 60)
     assert d.stop() == 0
 
 
