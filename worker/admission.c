@@ -227,8 +227,10 @@ bool admission_lets_work(const struct worker *w)
 
 enum worker_hold admission_look(struct worker *w)
 {
-	w->admission = admission_judge(w);
-	return w->admission.hold;
+	struct admission *now = &w->admission;
+
+	*now = admission_judge(w);
+	return now->hold;
 }
 
 /*
@@ -240,7 +242,8 @@ static struct admission judge_again(const struct worker *w)
 	enum worker_hold hold = w->admission.hold == WORKER_ADMITTED ? WORKER_FETCHING : w->admission.hold;
 	int64_t ends_ms = NO_HOLD;
 
-	if (while_connecting(w) == NO_HOLD && !w->pacing.probing)	/* WORKER_BREAKER is above the fetch of a probe */
+	/* WORKER_BREAKER is above the fetch of a probe */
+	if (while_connecting(w) == NO_HOLD && !w->pacing.probing)
 		ends_ms = holds[hold].ends_ms(w);
 	return ends_ms == NO_HOLD ? admission_judge(w) : (struct admission){ hold, ends_ms };
 }

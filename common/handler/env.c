@@ -188,7 +188,7 @@ static void add_attempt(struct handler_env *e, char ***next, const struct handle
 	add_number(e, next, HANDLER_JOB_REDELIVERED, job->redelivered ? 1 : 0);
 }
 
-/* What only some messages have. */
+/* Variables that only some messages have. */
 static void add_of_message(struct handler_env *e, char ***next, const struct message *m)
 {
 	const struct message_schedule *schedule = &m->wrapper.schedule;

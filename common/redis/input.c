@@ -33,7 +33,7 @@ static void *create_array_in_bounds(const redisReadTask *task, elements n)
 	return n > ELEMENTS_MAX ? NULL : of_hiredis.createArray(task, n);
 }
 
-/* The place of the last simple reply that was freed, for the next one: a worker gets two for each message. NULL: none */
+/* The place of a simple reply that was freed, for the next one: a worker gets two for each message. NULL: none */
 static redisReply *spare;
 
 static bool is_simple(const redisReadTask *task)

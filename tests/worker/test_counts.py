@@ -33,8 +33,8 @@ int main(void)
 
 # How a queue runs, how many messages wait at once, and what each of them may cost. calls: system calls of the worker, without those of a child before it
 # becomes the handler. Bytes are those of all clients but the producer. Most depend on how often the worker is faster than its handler and than Redis, so the
-# limits are a quarter or more above the dearest order that was measured, also on a busy machine. The instructions of an exec handler do not depend on that: under
-# valgrind it starts so slowly that the worker takes one message at a time, which is its dearest order. It costs 10,750 to 10,850.
+# limits are a quarter or more above the dearest order that was measured, also on a busy machine. The instructions of exec do not depend on that: under valgrind
+# a handler starts so slowly that the worker takes one message at a time, which is the dearest order. It costs 10,800 to 10,850.
 Mode = collections.namedtuple("Mode", "options pushed calls commands to_redis from_redis instructions")
 MODES = {
     "exec": Mode({}, 400, 25, 2.2, 230, 150, 12_000),
@@ -45,8 +45,8 @@ MODES = {
 # While others load the machine, a handler that stays answers one job at a time, and each answer costs the worker its own calls: a look counts again. What makes
 # a message dearer does so at each look.
 LOOKS = 3
-# The id of a message without a header is its SHA-1. valgrind has no SHA instructions, so nettle's substitute for them would count 2,660 instructions a message in
-# place of some 200 (docs/design.md, "Libraries").
+# The id of a message without a header is its SHA-1. valgrind has no SHA instructions, so nettle's substitute for them would count 2,660 instructions a message
+# in place of some 300 (docs/design.md, "Libraries").
 UNCOUNTED = ["--toggle-collect=nettle_sha1_compress", "--collect-atstart=yes"]
 FEWEST = 500        # instructions: fewer are no difference of two runs, but what one of them waited
 by_mode = pytest.mark.parametrize("mode", MODES)
