@@ -102,20 +102,6 @@ TEST(what_a_worker_holds_counts_even_above_the_limit, setup)
 	assert_int_equal(ask(&other, 0, 2).has, 1);
 }
 
-/* A host that was cut off comes back with a message that runs, after others have got its seat. */
-TEST(a_recount_takes_back_what_is_above_the_limit, setup)
-{
-	struct queue_seats_wish again = { .first = 1, .held = 0, .wanted = 1, .server = &one, .up_ms = LONG_UP, .limit = &limit };
-
-	ask(&owner, 0, LIMIT);
-	REDIS(&server, "HSET %s server %s", keys.seats, "one. 1000");
-	assert_int_equal(ask(&other, 1, 1).taken, LIMIT + 1);
-	assert_int_equal(ask_as(&other, &again).has, 1);	/* it asks for no other number */
-	again.recount = true;
-	assert_int_equal(ask_as(&other, &again).has, 0);
-	assert_string_equal(field(OTHER), "");
-}
-
 TEST(the_limit_that_was_loaded_last_counts, setup)
 {
 	ask(&owner, 0, 1);
@@ -440,32 +426,6 @@ TEST(a_name_that_its_process_has_left_keeps_its_seats, setup)
 	queue_mark_dead(&server.r, &keys, owner.incarnation);
 	private_redis_answer(&server);
 	assert_string_equal(field(owner.incarnation), "2 mail");
-}
-
-/* A server that went back in time knows neither name. The worker may read its trays for longer than that server waits. */
-TEST(a_name_is_registered_with_its_seats, setup)
-{
-	REDIS(&server, "DEL %s", owner.lease);
-	ask(&other, 0, 0);
-	REDIS(&server, "HSET %s %s %s", keys.seats, owner.incarnation, "1_mail");
-	REDIS(&server, "PEXPIRE %s 100000", keys.seats);
-	queue_owner_has_seats(&next, 2);
-	queue_renew(&server.r, &next, &owner, "{}");
-	assert_int_equal(private_redis_answer(&server).type, REDIS_INTEGER);
-	assert_string_equal(field(next.incarnation), "2 mail");
-	assert_string_equal(field(owner.incarnation), "");
-	assert_true(REDIS_INT(&server, "PTTL %s", keys.seats) > 1000000);
-	assert_int_equal(ask(&other, 0, LIMIT).has, LIMIT - 2);
-}
-
-TEST(seats_of_another_type_hold_up_no_registration, setup)
-{
-	REDIS(&server, "SET %s stranger", keys.seats);
-	queue_owner_has_seats(&next, 2);
-	queue_renew(&server.r, &next, NULL, "{}");
-	assert_int_equal(private_redis_answer(&server).integer, 0);
-	assert_int_equal(REDIS_INT(&server, "HEXISTS %s %s", keys.workers, next.incarnation), 1);
-	assert_string_equal(REDIS(&server, "GET %s", keys.seats).str, "stranger");
 }
 
 static int64_t leave(int64_t died_ms, const char *value)

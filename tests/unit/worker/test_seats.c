@@ -328,53 +328,6 @@ TEST(a_quiet_redis_lets_the_worker_use_what_it_had, setup, lone_worker_teardown)
 	assert_int_equal(seats_next_ms(lone.w, now_ms()), now_ms() + 2000);	/* another worker may know the server for longer */
 }
 
-/* The worker was cut off while its message ran, and others have got all seats. */
-TEST(a_seat_above_the_limit_takes_no_further_message, setup, lone_worker_teardown)
-{
-	fill(2);
-	room = 1;
-	ask(1, false);
-	take_answer();
-	run(0);
-	seats_lost(lone.w);
-	others_take(3);
-	seats_adopted(lone.w);
-	take_answer();
-	assert_string_equal(held_in_redis(), "1 mail");
-	end(0);
-	assert_int_equal(seats_free(lone.w), 0);
-	assert_true(ask(1, false));
-	take_answer();
-	assert_string_equal(held_in_redis(), "");
-	assert_int_equal(seats_free(lone.w), 0);
-}
-
-/* Others may have got its seat, but a server that went back in time does not know that. */
-TEST(what_ran_when_the_lease_ended_has_no_seat_in_a_quiet_redis, setup, lone_worker_teardown)
-{
-	fill(2);
-	room = 1;
-	ask(1, false);
-	take_answer();
-	run(0);
-	lone.w->session.lease.until_ms = 0;
-	seats_tick(lone.w, now_ms());
-	lone.w->session.lease.until_ms = INT64_MAX;
-	seats_lost(lone.w);
-	redis_appendf(&lone.w->session.redis, "DEL " KEY);
-	redis_answer();
-	lone.w->session.server = (struct redis_identity){ .run_id = "two", .up_ms = 1000 };
-	seats_adopted(lone.w);
-	take_answer();
-	assert_string_equal(held_in_redis(), "1 mail");
-	end(0);
-	assert_int_equal(seats_free(lone.w), 0);
-	assert_true(ask(1, false));
-	take_answer();
-	assert_string_equal(held_in_redis(), "");
-	assert_false(ask(1, false));
-}
-
 /* A sweeper may have given them to others. */
 TEST(a_lease_that_ended_leaves_only_seats_in_which_messages_run, setup, lone_worker_teardown)
 {
