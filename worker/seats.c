@@ -83,8 +83,8 @@ static int64_t even_ms(const struct worker *w)
 }
 
 /*
- * For so long this server has certainly been the one that counts the seats. A server tells the time since its start by a
- * clock that may have been set since. So this counts no further back than a step that this host has seen, or than the
+ * For so long this server has certainly been the one that counts the seats. A server tells the time since its start by
+ * a clock that may have been set since. So this counts no further back than a step that this host has seen, or than the
  * use of another server by this worker.
  */
 static int64_t known_ms(const struct worker *w, int64_t now_ms)
@@ -298,7 +298,7 @@ static void seats_refused(struct worker *w, const struct queue_seats_answer *a, 
 	s->keeps_one = a->has == 0 || runs_several(w);
 	s->waited = true;
 	/* another worker may have known this server for longer: then its quiet time ends before */
-	s->at_ms = now_ms + (s->quiet && a->quiet_ms < WAIT_MS ? a->quiet_ms : s->quiet || a->has > 0 ? WAIT_MS : ASK_MS);
+	s->at_ms = now_ms + (s->quiet ? clock_earlier(a->quiet_ms, WAIT_MS) : a->has == 0 ? ASK_MS : WAIT_MS);
 	show_seats(w, s->quiet ? 0 : a->taken, a->max);
 }
 

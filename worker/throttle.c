@@ -170,7 +170,7 @@ static void show_throttled(struct worker *w, int64_t at_ms)
 		atomic_store(&w->env->slot->throttled_ms, at_ms);
 }
 
-/* Without a message the worker asks for nothing, so this is its last chance: others may have got what it wanted to start. */
+/* Without a message the worker asks no more. What it wanted to start may be with another one. */
 static void rate_give_back(struct worker *w, int64_t now_ms)
 {
 	if (has_rate(w) && !w->throttle.asking && (w->throttle.kept || w->throttle.starts > 0))
@@ -227,8 +227,8 @@ static bool is_known(const struct throttle *t, int64_t now_us)
 }
 
 /*
- * An answer that took long may have been held up, so it is no measure for others. The link is slow if the next one needs
- * as long: then the faster of both is the measure, also for the second of them.
+ * An answer that took long may have been held up, so it is no measure for others. The link is slow if the next one
+ * needs as long: then the faster of both is the measure, also for the second of them.
  */
 static bool learns(struct throttle *t, int64_t way_us, int64_t now_us, int64_t took_us)
 {

@@ -25,7 +25,8 @@ struct throttle {
 	int64_t until_us;		/* CLOCK_MONOTONIC: no message starts with them later */
 	/* From the clock of Redis to CLOCK_MONOTONIC at a prompt answer; when one confirmed it, 0: none yet */
 	int64_t way_us, way_at_us;
-	int64_t doubtful_us, doubtful_at_us;	/* the same of the last answer of which nothing shows that it was prompt */
+	/* the same of the last answer of which nothing shows that it was prompt */
+	int64_t doubtful_us, doubtful_at_us;
 	int64_t at_ms;			/* CLOCK_MONOTONIC: asks for nothing before; 0: at once */
 	bool asking;
 	bool gives_back;		/* asking: only gives starts back */

@@ -9,10 +9,13 @@
 
 static bool is_target(const struct conf *conf, const struct conf_queue *q)
 {
-	for (size_t i = 0; i < conf->nqueues; i++)
-		for (size_t k = 0; conf->queues[i]->emit.targets != NULL && conf->queues[i]->emit.targets[k] != NULL; k++)
-			if (strcmp(conf->queues[i]->emit.targets[k]->name, q->name) == 0)
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		const struct conf_queue **targets = conf->queues[i]->emit.targets;
+
+		for (size_t k = 0; targets != NULL && targets[k] != NULL; k++)
+			if (strcmp(targets[k]->name, q->name) == 0)
 				return true;
+	}
 	return false;
 }
 

@@ -45,7 +45,8 @@ struct schedules_write {
 	int requests, looks;
 	const struct sweeper_queue *from;	/* NULL: with any */
 	bool begun;
-	const struct sweeper_queue *before, *after;	/* the first without any room: before `from`, and from there on */
+	/* the first without any room: before `from`, and from there on */
+	const struct sweeper_queue *before, *after;
 };
 
 struct schedule {

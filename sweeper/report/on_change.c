@@ -1,7 +1,7 @@
 /*
  * Runs health.on_change when the status of a queue is not the one that this command last succeeded for. The totals of
- * the queue in Redis have that status, for as long as the queue is used, so each change is notified once, whichever host
- * leads and however long none did; twice if the sweeper ends between the command and that write.
+ * the queue in Redis have that status, for as long as the queue is used, so each change is notified once, whichever
+ * host leads and however long none did; twice if the sweeper ends between the command and that write.
  */
 #include "sweeper/report/health.h"
 
@@ -49,8 +49,8 @@ static void start_command(struct sweeper *s, struct sweeper_queue *q, int64_t no
 	command_fact(&facts, "QUREDIS_STATUS=%s", queue_health_names[h->status]);
 	command_fact(&facts, "QUREDIS_STATUS_BEFORE=%s", queue_health_names[h->notified]);
 	n->told = h->status;
-	why = command_start(&n->subprocess, s, q, &(struct command_run){ "on_change", q->conf->health.on_change, document,
-	    strlen(document), &facts }, now_ms);
+	why = command_start(&n->subprocess, s, q, &(struct command_run){ "on_change", q->conf->health.on_change,
+	    document, strlen(document), &facts }, now_ms);
 	if (why != NULL)
 		note_failure(q, why, now_ms);
 	free(document);
