@@ -115,8 +115,8 @@ struct slot {
 	_Atomic uint64_t seats;
 	/*
 	 * Worker: CLOCK_MONOTONIC, ms: the end of the longest hold for which its handler asked and about which Redis
-	 * has not answered yet; 0: none. It ends with the worker: the message runs again, and its handler may ask again.
-	 * Reader: the sweeper (board_set_hold()).
+	 * has not answered yet; 0: none. It ends with the worker: the message runs again, and its handler may ask
+	 * again. Reader: the sweeper (board_set_hold()).
 	 */
 	_Atomic int64_t unanswered_hold_ms;
 	/* of the message that runs: its percentage and text. Readers: the sweeper also */
