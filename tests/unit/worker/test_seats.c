@@ -274,7 +274,6 @@ TEST(messages_without_a_seat_are_not_fetched_for_a_handler_that_runs_several, se
 	assert_true(seats_let_fetch(lone.w));
 	run(1);
 	assert_false(seats_let_fetch(lone.w) || seats_keep_one(lone.w));
-	others_take(2);
 	asks(1, false);
 	assert_false(seats_let_fetch(lone.w));
 	assert_true(seats_keep_one(lone.w));
