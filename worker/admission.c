@@ -132,8 +132,8 @@ static int64_t after_too_few(const struct worker *w)
 }
 
 /*
- * Messages that come into a tray while others of it run leave one by one, each by a script. Those of a fast handler leave
- * together, with one DEL: its trays are soon empty, so it is given the time.
+ * Messages that come into a tray while others of it run leave one by one, each by a script. Those of a fast handler
+ * leave together, with one DEL: its trays are soon empty, so it is given the time.
  */
 static int64_t while_no_tray_takes_more(const struct worker *w)
 {

@@ -20,8 +20,8 @@
 /* a shorter wait is not long: the sweeper has read the pause flag within the last second */
 #define WAITED_LONG_US 250000
 #define RECENT_US 1000000	/* the next message of such a queue may come soon; an idle one costs no command more */
-/* A blocking fetch that is answered so soon after it was sent, or after the answer before it, did not wait for a producer:
- * from far away each answer takes a round trip. */
+/* A blocking fetch that is answered so soon after it was sent, or after the answer before it, did not wait for a
+ * producer: from far away each answer takes a round trip. */
 #define AT_ONCE_US 1000
 
 /*

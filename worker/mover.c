@@ -151,8 +151,8 @@ bool mover_hand_back_waits(const struct worker *w)
 	return false;
 }
 
-/* A script finds a large message by its place, which is certain only while no move out of its tray is unanswered. So while
- * one leaves its tray, all leave it one by one. */
+/* A script finds a large message by its place, which is certain only while no move out of its tray is unanswered. So
+ * while one leaves its tray, all leave it one by one. */
 static bool may_leave(const struct tray *t, const struct item *item)
 {
 	return !(moves_large(t) && unanswered(t) > 0) && equal_may_leave(t, item);

@@ -50,8 +50,8 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 	}
 	tray_move(&w->trays, p, MOVE_HAND_BACK);
 	if (how >= SETTLE_SOLO)
-		log_info("message_not_charged", log_str("id", message_id(m)), log_str("traceparent", message_traceparent(m)),
-		    log_str("next", next_run[how]));
+		log_info("message_not_charged", log_str("id", message_id(m)),
+		    log_str("traceparent", message_traceparent(m)), log_str("next", next_run[how]));
 }
 
 /*

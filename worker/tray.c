@@ -247,7 +247,7 @@ static void clear_tray(struct trays *ts, struct tray *t)
 	if (t->bytes.cap > KEPT_MAX)
 		buffer_free(&t->bytes);
 	buffer_clear(&t->bytes);
-	*t = (struct tray){ .state = t->state, .serial = t->serial, .bytes = t->bytes, .items = t->items, .cap = t->cap };
+	*t = (struct tray){ t->state, .serial = t->serial, .bytes = t->bytes, .items = t->items, .cap = t->cap };
 }
 
 void tray_empty(struct trays *ts, int tray)

@@ -122,7 +122,7 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 const char *conf_value_advice(const char *key, const char *value);
 /* The names of the keys in a group, separated by commas: a new string. prefix: as of conf_unknown(). */
 char *conf_group_members(const struct conf_schema *schema, const char *prefix);
-/* Advice for a syntax error in this line, if the line begins with a key such as backoff.base: a new string; else NULL. */
+/* Advice for a syntax error in a line that begins with a key such as backoff.base: a new string. NULL: it does not. */
 char *conf_dotted_advice(const char *text, int line);
 /* The group that an earlier system called `path`; NULL: none. */
 const char *conf_renamed_group(const char *path);

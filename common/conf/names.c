@@ -14,7 +14,8 @@
 #define ATTEMPTS "max_attempts (of a queue; the first attempt counts)"
 #define QUEUE_TTL "ttl (of a queue; a duration such as \"5m\")"
 #define TIMEOUT "timeout (of a queue; a duration such as \"5m\")"
-#define SOFT_TIMEOUT "timeout (of a queue): a function gets an exception then, a program SIGTERM, and SIGKILL after kill_grace"
+#define SOFT_TIMEOUT \
+	"timeout (of a queue): a function gets an exception then, a program SIGTERM, and SIGKILL after kill_grace"
 #define BASE "backoff.base (of a queue)"
 #define UNIQUE "quredis push --unique KEY --for DURATION (docs/producers.md)"
 #define LATER "quredis push --delay, or RETRY and job.retry() of a handler"
@@ -347,7 +348,8 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 	if (hint == NULL && prefix[0] != '\0') {
 		char *has = conf_group_members(schema, prefix);
 
-		text = alloc_format("unknown key '%s%s': '%.*s' has %s", prefix, name, (int)strlen(prefix) - 1, prefix, has);
+		text = alloc_format("unknown key '%s%s': '%.*s' has %s", prefix, name, (int)strlen(prefix) - 1,
+		    prefix, has);
 		free(has);
 		return text;
 	}

@@ -441,8 +441,8 @@ void conf_parse(struct conf_loading *l, const struct conf_source *source)
 
 		char *dotted = syntax ? conf_dotted_advice(source->text, where.line) : NULL;
 
-		conf_error(l, &where, "%s here or just before%s", syntax ? "syntax error" : text, dotted != NULL ? dotted
-		    : syntax ? "; write name = \"text\"; number = 5; queues = ( { ... } );" : "");
+		conf_error(l, &where, "%s here or just before%s", syntax ? "syntax error" : text, dotted != NULL
+		    ? dotted : syntax ? "; write name = \"text\"; number = 5; queues = ( { ... } );" : "");
 		free(dotted);
 		l->broken = true;
 	}

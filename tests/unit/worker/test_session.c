@@ -102,7 +102,8 @@ TEST(a_new_connection_takes_a_new_name_in_place_of_the_last_one, fixture_setup_c
 	w->seats.n = 2;		/* it says so in the same step */
 	open_connection();
 	assert_sent_info();
-	assert_sent_part("renew t:workers t:lease:" INC_2 " t:" INC_2 ":0 t:" INC_2 ":1 t:" INC_2 ":2 t:lease:" INC " " TRAY(0), ":2 quredis:of:i:seats 30000 " INC_2 " {\"lock\":\"boot:1:2\",\"node\":\"n\"");
+	assert_sent_part("renew t:workers t:lease:" INC_2 " t:" INC_2 ":0 t:" INC_2 ":1 t:" INC_2 ":2 t:lease:" INC " " TRAY(0),
+	    ":2 quredis:of:i:seats 30000 " INC_2 " {\"lock\":\"boot:1:2\",\"node\":\"n\"");
 	receive(INFO ":0\r\n" NOTHING_IN_TRAYS);
 	assert_true(session_usable(w));
 	assert_null(w->session.previous.keys);
