@@ -171,7 +171,7 @@ def test_a_late_renewal_takes_nothing_from_a_rescue(redis, redis_proxy, quredisd
     def keys(who):
         return [f"transit:mail:lease:{who}", *(f"transit:mail:{who}:{i}" for i in range(3))]
     script = (ROOT / "common/queue/scripts/renew.lua").read_text()
-    proxy.tap = AtTheFirstFence(lambda: c.eval(script, 9, "transit:mail:workers", *keys(new), *keys(old), 2000, new, registration, old,
+    proxy.tap = AtTheFirstFence(lambda: c.eval(script, 9, "transit:mail:workers", *keys(new), *keys(old), 2000, new, registration, "", old,
                                                f"{old}:rescue"))
     d.start()
     wait_for(lambda: c.llen("ingress:mail") == 2, 30)
