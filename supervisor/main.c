@@ -302,6 +302,7 @@ static int serve(const struct options *o)
 int main(int argc, char *argv[], char *envp[])
 {
 	struct options o;
+	int status;
 
 	signals_hold();
 	process_hide_memory(true);
@@ -310,5 +311,7 @@ int main(int argc, char *argv[], char *envp[])
 	o = parse_options(argc, argv);
 	if (o.test || o.print)
 		signals_release();
-	return o.test || o.print ? test_or_print(&o) : serve(&o);
+	status = o.test || o.print ? test_or_print(&o) : serve(&o);
+	conf_choice_free(&o.conf);
+	return status;
 }

@@ -108,7 +108,8 @@ static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *
 	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms }, *known;
 
 	strlcpy(a.incarnation, w->incarnation, sizeof(a.incarnation));
-	known = bsearch(&a, watch_of(q)->absences, watch_of(q)->nabsences, sizeof(a), by_name);
+	known = watch_of(q)->nabsences == 0 ? NULL
+	    : bsearch(&a, watch_of(q)->absences, watch_of(q)->nabsences, sizeof(a), by_name);
 	if (known != NULL)
 		return *known;
 	calm_pulse(&a.calm, pulse_last(s), a.lease_ms);

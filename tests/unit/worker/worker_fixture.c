@@ -434,6 +434,7 @@ int fixture_teardown(void **state)
 {
 	(void)state;
 	fence_free(w);
+	mover_free(w);
 	tray_free_all(&w->trays);
 	fetcher_free(w);
 	session_free(w);
