@@ -444,8 +444,7 @@ int fixture_teardown(void **state)
 		freeReplyObject(replies[--nreplies]);
 	while (nsealed > 0)
 		buffer_free(&sealed[--nsealed]);
-	buffer_free(&sent);
-	buffer_free(&received);
+	buffer_free(&sent), buffer_free(&received);
 	receiver = hung_up = NULL;
 	return 0;
 }
