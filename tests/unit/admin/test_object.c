@@ -1,4 +1,4 @@
-/* One object as the output of a command. */
+/* A command writes one object: a line for each member. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const struct column columns[] = {
 	{ "name", "Name", COLUMN_NAME }, { "n", "N", COLUMN_NUMBER }, { "hidden", NULL, COLUMN_NAME }, { NULL, "Shown", COLUMN_NAME },
 };
 
-/* What is written between open_output() and check_text(). */
+/* Text that a command has written between open_output() and check_text(). */
 static char *text;
 static size_t size;
 

@@ -161,7 +161,7 @@ static int start_together(void **state)
 	return 0;
 }
 
-/* One write of the sweeper, some ms after the last one. Returns how many requests it had. */
+/* The sweeper writes once, some ms after its last write. Returns how many requests that write had. */
 static size_t turn(void)
 {
 	nasked = nread = 0;
