@@ -25,6 +25,7 @@ struct scan {
 	int word_len;
 	bool comma;		/* the last token was a comma */
 	bool array;		/* inside of [ ] */
+	bool list;		/* ( was the last bracket before it */
 	char first;		/* array: its first value is a '"' string, '0' number, 'a' word; 0: none yet */
 	bool fatal;
 };
@@ -169,7 +170,10 @@ static void report_mixed(struct scan *s)
 	const struct conf_origin where = at(s, s->line);
 	char *expected = s->word == NULL ? NULL : expected_of(s->word, s->word_len);
 
-	if (expected != NULL)
+	if (s->list && s->word != NULL)
+		conf_error(s->l, &where, "%.*s: in ( ) each value is a group { name = \"...\"; }, not [ ]",
+		    s->word_len, s->word);
+	else if (expected != NULL)
 		conf_error(s->l, &where, "%.*s: expected %s, not values of several types", s->word_len, s->word,
 		    expected);
 	else
@@ -232,6 +236,7 @@ static void skip_punctuation(struct scan *s)
 	s->comma = *s->p == ',';
 	if (!s->comma) {	/* a [ without a ] is a syntax error, and no array */
 		s->array = *s->p == '[';
+		s->list = *s->p == '(' || (s->list && (*s->p == '[' || *s->p == ']'));
 		s->first = 0;
 	}
 	s->p++;
