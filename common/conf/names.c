@@ -256,6 +256,34 @@ char *conf_dotted_advice(const char *text, int line)
 	    text + group + 1, (int)(group + 1 + key), text);
 }
 
+static bool has_word(const char *name, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = name; (at = strstr(at, word)) != NULL; at++)
+		if ((at == name || at[-1] == '_') && (at[len] == '\0' || at[len] == '_'))
+			return true;
+	return false;
+}
+
+/* The only member of a group that has the name as one of its words: lock_file for lock. A new string; NULL: none. */
+static char *member_with_word(const struct conf_schema *schema, const char *prefix, const char *word)
+{
+	struct names names = members(schema, prefix);
+	const char *found = NULL;
+	size_t n = 0;
+	char *text;
+
+	for (size_t i = 0; i < names.n; i++)
+		if (has_word(names.list[i], word)) {
+			found = names.list[i];
+			n++;
+		}
+	text = n == 1 ? alloc_format("did you mean '%s%s'?", prefix, found) : NULL;
+	free_names(&names);
+	return text;
+}
+
 /* A key whose last part is exactly this name, wherever it stands. */
 static char *in_schema(const struct conf_schema *schema, const char *name)
 {
@@ -336,15 +364,18 @@ static char *advice_for(const struct conf_schema *schema, const char *prefix, co
 
 char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name)
 {
-	char *path = alloc_format("%s%s", prefix, name), *hint, *text;
+	char *path = alloc_format("%s%s", prefix, name), *hint = NULL, *text;
 	const char *now = is_of_list(schema) ? renamed_here(schema, name) : renamed_to(path);
 
 	free(path);
-	if (now == NULL && !is_of_list(schema))
+	if (now == NULL && prefix[0] != '\0' && name[0] != '\0')
+		hint = member_with_word(schema, prefix, name);
+	if (now == NULL && hint == NULL && !is_of_list(schema))
 		now = renamed_to(name);
 	if (now != NULL)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
-	hint = advice_for(schema, prefix, name);
+	if (hint == NULL)
+		hint = advice_for(schema, prefix, name);
 	if (hint == NULL && prefix[0] != '\0') {
 		char *has = conf_group_members(schema, prefix);
 
