@@ -17,12 +17,13 @@ static void add_failed_load(struct doctor *d, const struct conf_queue *q, const 
 {
 	const char *line;
 	size_t len = buffer_last_line(t->stderr_tail.data, t->stderr_tail.len, &line);
-	char *said = visible(line, len, 200);
+	char *said = visible(line, len, 200), *lack = conf_function_lack(q, said);
 	struct finding *f = len == 0 ? findings_add(d, SEVERITY_ERROR, q->function, "%s: %s", q->name, t->reason)
 	    : findings_add(d, SEVERITY_ERROR, q->function, "%s: %s: %s", q->name, t->reason, said);
 
-	findings_advise(f, "correct it, then quredis restart %s; quredis run %s <FILE shows all that it prints",
-	    q->name, q->name);
+	findings_advise(f, "%s, then quredis restart %s; quredis run %s <FILE shows all that it prints",
+	    lack == NULL ? "correct it" : lack, q->name, q->name);
+	free(lack);
 	free(said);
 }
 

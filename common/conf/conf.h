@@ -413,6 +413,8 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 uint64_t conf_handler_files(const struct conf_queue *q);
 /* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */
 const char *conf_handler_name(const struct conf_queue *q);
+/* What to do if the last line that a runner printed says that a module is missing: a new string. NULL: it does not. */
+char *conf_function_lack(const struct conf_queue *q, const char *said);
 bool conf_schedules_equal(const struct conf *a, const struct conf *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
 bool conf_file_is_empty(const struct conf *conf, const char *file);	/* the file was read, and no value is from it */

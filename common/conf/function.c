@@ -28,12 +28,14 @@ static const struct language {
 	const char *interpreter;	/* where distributions install it */
 	const char *package;		/* of Debian, which has it */
 	bool forks;
+	const char *lack;		/* a part of the error for a module that is not found */
+	const char *modules;		/* the environment variable with folders of modules; NULL: none */
 } languages[] = {
-	{ { "py" }, "quredis-python", "/usr/bin/python3", "python3", true },
-	{ { "rb" }, "quredis-ruby", "/usr/bin/ruby", "ruby", true },
-	{ { "js", "mjs", "cjs" }, "quredis-node", "/usr/bin/node", "nodejs", false },
-	{ { "php" }, "quredis-php", "/usr/bin/php", "php-cli", true },
-	{ { "pl", "pm" }, "quredis-perl", "/usr/bin/perl", "perl", true },
+	{ { "py" }, "quredis-python", "/usr/bin/python3", "python3", true, "ModuleNotFoundError", "PYTHONPATH" },
+	{ { "rb" }, "quredis-ruby", "/usr/bin/ruby", "ruby", true, "cannot load such file", "RUBYLIB" },
+	{ { "js", "mjs", "cjs" }, "quredis-node", "/usr/bin/node", "nodejs", false, "Cannot find module", "NODE_PATH" },
+	{ { "php" }, "quredis-php", "/usr/bin/php", "php-cli", true, "Failed opening required", NULL },
+	{ { "pl", "pm" }, "quredis-perl", "/usr/bin/perl", "perl", true, "Can't locate", "PERL5LIB" },
 };
 
 /* ---- the parts of a function ---- */
@@ -164,6 +166,19 @@ void conf_derive_handler(struct conf_loading *l, struct conf_queue *q, bool own_
 		override(l, q, "reply_fd", true);
 		q->reply_fd = REPLY_FD;
 	}
+}
+
+char *conf_function_lack(const struct conf_queue *q, const char *said)
+{
+	const struct language *language = language_of(q->function);
+	struct buffer b = {0};
+
+	if (language == NULL || q->handler == NULL || strstr(said, language->lack) == NULL)
+		return NULL;
+	buffer_format(&b, "install it for %s, or name the program that has it: interpreter = [\"...\"]", q->handler[0]);
+	if (language->modules != NULL)
+		buffer_format(&b, ", or its folder: env = [\"%s=...\"]", language->modules);
+	return b.data;
 }
 
 /* ---- checks ---- */

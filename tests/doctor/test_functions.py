@@ -41,6 +41,7 @@ def test_functions(clinic, language):
     assert rows["missing"]["what"] == f"missing: {ended}quredis-{language}: good has no function hande (did you mean handle?)"
     assert rows["three"]["what"].startswith(f"three: {ended}quredis-{language}: three must take (message) or (message, job), not (")
     assert ended in rows["lacking"]["what"] and lack in rows["lacking"]["what"], rows["lacking"]
+    assert "interpreter = [" in rows["lacking"]["advice"] and "interpreter" not in rows["three"]["advice"], rows
     assert rows["hanging"]["what"].startswith("hanging: it was not ready within start_timeout")     # Ruby also says where it was
     assert all(row["severity"] == "error" and row["where"].startswith(str(clinic.tmp)) for row in rows.values())
 
