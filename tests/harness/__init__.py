@@ -50,7 +50,7 @@ from .consumer import PlainConsumer
 from .containers import unshared
 from .daemon import FakeNotifySocket, Quredisd
 from .handlers import Ledger, write_handler
-from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED, SERVER
+from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED, SERVER, VERSION
 from .processes import alive, children_of, descendants_of, environment_of, high_water_kib, leave_one_descriptor, open_files, pss_kib, title_of
 from .program import Result, run_quredis
 from .redis_proxy import CUT, RedisProxy, Tap, Watch
@@ -60,6 +60,6 @@ from .waiting import wait_for
 
 __all__ = [
     "Authority", "BUILD", "CUT", "FakeNotifySocket", "Ledger", "PlainConsumer", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer",
-    "Result", "SANITIZED", "SERVER", "Tap", "Watch", "alive", "children_of", "descendants_of", "environment_of", "free_port", "high_water_kib", "open_files",
-    "pss_kib", "queue", "render", "run_quredis", "title_of", "unshared", "wait_for", "write_handler",
+    "Result", "SANITIZED", "SERVER", "Tap", "VERSION", "Watch", "alive", "children_of", "descendants_of", "environment_of", "free_port", "high_water_kib",
+    "open_files", "pss_kib", "queue", "render", "run_quredis", "title_of", "unshared", "wait_for", "write_handler",
 ]

@@ -10,13 +10,12 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, ROOT, unshared
+from harness import BUILD, ROOT, VERSION, unshared
 from harness.booted import NSPAWN, Booted
 from harness.terminal import OnTerminal
 
 DEB = BUILD.parent / "deb"
 CHANGELOG = (ROOT / "debian/changelog").read_text()
-VERSION = re.search(r"^VERSION = (\S+)$", (ROOT / "Makefile").read_text(), re.M)[1]
 PACKAGES = ("quredis", "quredis-web", "quredis-doc")
 # The second one only says that this lintian is newer than the Standards-Version, which is the newest that Debian 12 knows.
 EXPECTED_TAGS = ("package-supports-alternative-init-but-no-init.d-script", "out-of-date-standards-version")

@@ -5,10 +5,8 @@ import re
 
 import pytest
 
-from harness import ROOT, SANITIZED, queue, wait_for
+from harness import ROOT, SANITIZED, VERSION, queue, wait_for
 from harness.other_version import OtherQuredisd, Version
-
-VERSION = re.search(r"^VERSION = (\S+)$", (ROOT / "Makefile").read_text(), re.M)[1]
 
 _loader = importlib.machinery.SourceFileLoader("names", str(ROOT / "tests/release/names"))
 names = importlib.util.module_from_spec(importlib.util.spec_from_loader("names", _loader))

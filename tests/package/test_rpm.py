@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, ROOT
-from package.test_deb import VERSION, debs, said
+from harness import BUILD, ROOT, VERSION
+from package.test_deb import debs, said
 from tree.test_build import files, make
 
 RPM = BUILD.parent / "rpm"

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from harness import BUILD, QUREDIS, ROOT, SANITIZED, alive, children_of, open_files, pss_kib, queue, render, sources, wait_for
+from harness import BUILD, QUREDIS, ROOT, SANITIZED, VERSION, alive, children_of, open_files, pss_kib, queue, render, sources, wait_for
 from harness.console import Stream
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1
 
@@ -155,7 +155,7 @@ def test_metrics(web, redis, quredisd, tag):
     redis.client().set("quredis:node:web1", json.dumps({"node": "a\n\"b\\", "at_ms": -1, "queues": [{"name": "x", "workers": {"idle": True}}] * 2}))
     assert samples(web)["quredis_node_up", r'node="a\n\"b\\"'] == "1"
     redis.stop()
-    assert samples(web) == {("quredis_build_info", 'version="0.1.0"'): "1", ("quredis_redis_up", None): "0"}
+    assert samples(web) == {("quredis_build_info", f'version="{VERSION}"'): "1", ("quredis_redis_up", None): "0"}
     redis.start()
 
 
