@@ -1,12 +1,13 @@
 """What a release needs: one version everywhere, a clean tree, and the same bytes wherever it is built."""
 import importlib.machinery
 import importlib.util
+import re
 import shutil
 import subprocess
 
 import pytest
 
-from harness import ROOT
+from harness import ROOT, VERSION
 
 _loader = importlib.machinery.SourceFileLoader("versions", str(ROOT / "tests/release/versions"))
 versions = importlib.util.module_from_spec(importlib.util.spec_from_loader("versions", _loader))
@@ -47,9 +48,19 @@ def test_versions_that_differ_are_seen(before, change, seen):
     assert any(seen in sentence for sentence in versions.disagreements(**{**before, **change}))
 
 
-def test_reports_of_vulnerabilities_go_to_the_maintainer_of_the_package():
-    maintainer = versions.found(r"^Maintainer: (.*)$", (ROOT / "debian/control").read_text())
-    assert "@" in maintainer and maintainer in (ROOT / "SECURITY.md").read_text()
+def dead_contacts(security, control):
+    """Addresses at which nobody can be reached (RFC 2606, RFC 6761), and which a reader is told to use, or not told to leave alone."""
+    reserved = re.compile(r"[\w.+-]+@(?:[\w-]+\.)*(?:example(?:\.(?:com|net|org))?|invalid|localhost|test)\b")
+    yield from reserved.findall(security)
+    if reserved.search(versions.found(r"^Maintainer: (.*)$", control)) and not re.search(r"^# Nobody gets mail at this address.*\nMaintainer: ", control, re.M):
+        yield versions.found(r"^Maintainer: (.*)$", control)
+
+
+def test_reports_of_vulnerabilities_go_where_somebody_reads_them():
+    security, control = ((ROOT / name).read_text() for name in ("SECURITY.md", "debian/control"))
+    assert list(dead_contacts(security, control)) == [] and "Report it in private" in security
+    assert list(dead_contacts(security + "Write to a@packages.example.org.\n", control)) == ["a@packages.example.org"]
+    assert list(dead_contacts(security, control.replace("# Nobody", "# Somebody"))) == ["quredis authors <quredis@packages.example.org>"]
 
 
 # ---- make release-check ----
@@ -95,7 +106,7 @@ def test_a_clean_commit_passes(checkout):
     assert code == 0 and "release-check: versions ... good" in said and "release-check: tarball ... good" in said
     assert "can be released" not in said and "is checked in part; not run: tests names distcheck deb binaries sbom\n" in said
     name, total = (checkout.place / "build/release-check/tarball.log").read_text().split()
-    assert name == f"quredis-{versions.found(r'^VERSION = (.*)', (ROOT / 'Makefile').read_text())}.tar.gz" and len(total) == 64
+    assert name == f"quredis-{VERSION}.tar.gz" and len(total) == 64
 
 
 @NO_GIT
