@@ -159,8 +159,8 @@ else
 FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 endif
 
-# These need no compiler; promtool, servers, axe and inits run beside a make that writes the file.
-ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe inits,$(or $(MAKECMDGOALS),all)),)
+# These need no compiler; promtool, servers, axe, inits and kubernetes-models run beside a make that writes the file.
+ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe inits kubernetes-models,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
@@ -310,6 +310,12 @@ inits:
 axe:
 	@test -e $(BUILD)/axe/node_modules/axe-core/axe.min.js || npm install --no-audit --no-fund --silent --prefix $(BUILD)/axe axe-core@4 || \
 		echo "axe-core could not be fetched: the test with it is left out"
+
+# The schemas of Kubernetes and KEDA (tests/container/test_kubernetes.py).
+MODELS = $(BUILD)/kubernetes-models
+kubernetes-models:
+	@test -d $(MODELS)/node_modules/@kubernetes-models/keda || npm install --no-audit --no-fund --silent --prefix $(MODELS) kubernetes-models@4 @kubernetes-models/keda@0 || \
+		echo "kubernetes-models could not be fetched: the tests with it are left out"
 
 # The pictures of docs/console.md, drawn anew; a test in tests/web does the same without writing them.
 pictures: all
@@ -564,7 +570,7 @@ rpm-check:
 		then cat $(RPM)/verdict; else tests/package/rpm-check $(RPM); fi
 
 FORCE:
-.PHONY: release-check rpm-check sbom all axe inits deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: release-check rpm-check sbom all axe inits kubernetes-models deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

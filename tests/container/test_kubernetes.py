@@ -3,6 +3,7 @@
 A pod is a container with a network of its own. Its volumes have the owners, modes and links that a kubelet gives them.
 """
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from alerts.test_grafana import series
 from alerts.test_prometheus import PROMETHEUS, Prometheus
-from harness import Authority, ROOT, queue, wait_for
+from harness import Authority, BUILD, ROOT, queue, wait_for
 from harness.manual import access_lists
 
 yaml = pytest.importorskip("yaml", reason="python3-yaml is not installed")
@@ -21,6 +22,7 @@ OBJECTS = {(o["kind"], o["metadata"]["name"]): o for file in FILES for o in yaml
 WORKER, CONSOLE = OBJECTS["Deployment", "quredis-worker"], OBJECTS["Deployment", "quredis-console"]
 DEPLOYMENTS = (WORKER, CONSOLE)
 SECRETS = {"redis.password": "p" * 20, "redis-ca.pem": "", "web.token": "t" * 32}
+MODELS = BUILD.parent / "kubernetes-models/node_modules"
 POD_ADDRESS = "10.1.2.3:7379"           # a kubelet and a Prometheus name a pod by its address
 
 
@@ -66,6 +68,32 @@ def test_pods_have_no_rights_and_a_root_that_is_read_only():
         assert own == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
         writable = [m["mountPath"] for m in container_of(deployment)["volumeMounts"] if not m.get("readOnly")]
         assert writable == (["/run/quredis"] if deployment is WORKER else [])
+
+
+def against_the_schemas(objects):
+    """What is wrong with them: a line each."""
+    done = subprocess.run(["node", ROOT / "tests/container/validate.js"], input=json.dumps(objects), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60, env={**os.environ, "NODE_PATH": str(MODELS)})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("node") is None or not MODELS.is_dir(), reason="no node, or no kubernetes-models (make kubernetes-models)")
+def test_objects_are_as_the_schemas_of_kubernetes_and_keda():
+    assert against_the_schemas(list(OBJECTS.values())) == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None or not MODELS.is_dir(), reason="no node, or no kubernetes-models (make kubernetes-models)")
+@pytest.mark.parametrize("kind, old, new, seen", [
+    ("ScaledObject", '"minReplicaCount": 1', '"minReplicaCount": "1"', "ScaledObject: data/spec/minReplicaCount must be integer"),
+    ("ScaledObject", '"scaleTargetRef"', '"target"', "ScaledObject: data/spec must have required property scaleTargetRef"),
+    ("ScaledObject", '"cooldownPeriod"', '"coolDownPeriod"', "ScaledObject.spec.coolDownPeriod: not in the schema"),
+    ("Ingress", '"pathType"', '"pathTyp"', "Ingress.spec.rules.0.http.paths.0.pathTyp: not in the schema"),
+    ("NetworkPolicy", '"from"', '"form"', "NetworkPolicy.spec.ingress.0.form: not in the schema"),
+])
+def test_a_mistake_in_an_object_is_seen(kind, old, new, seen):
+    text = json.dumps([o for (k, _), o in OBJECTS.items() if k == kind])
+    assert old in text and seen in against_the_schemas(json.loads(text.replace(old, new)))
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
