@@ -203,7 +203,7 @@ def make_next(debs, where):
 def test_from_the_first_start_to_the_purge(debian, debs, tmp):
     make_next(debs, tmp / "test/next")
     debian.run("sh", "-c", "dpkg -i /test/*.deb")
-    done = debian.run("/test/service", "sh", "-c", "dpkg -i /test/next/*.deb", check=False, timeout=400)
+    done = debian.run("/test/service", "sh", "-c", "dpkg -i /test/next/*.deb", check=False, timeout=500)
     assert done.returncode == 0 and done.stdout.endswith("---- good\n"), done.stdout + done.stderr
 
 
