@@ -544,7 +544,7 @@ DEB_SOURCE = $(DEB)/$(NAME)
 DEB_NOT    = $(sort build $(notdir $(BUILD))) .git .pytest_cache .hypothesis __pycache__
 deb:
 	@mkdir -p $(DEB)
-	@test -e $(DEB)/made -a -z "$$(find . -mindepth 1 \( -false $(DEB_NOT:%=-o -name %) \) -prune -o -newer $(DEB)/made -print -quit)" || $(MAKE) -s deb-anew
+	@test -e $(DEB)/made && test -z "$$(find . -mindepth 1 \( -false $(DEB_NOT:%=-o -name %) \) -prune -o -newer $(DEB)/made -print -quit)" || $(MAKE) -s deb-anew
 	@ls $(DEB)/*.deb
 
 deb-anew:

@@ -76,6 +76,16 @@ def test_build_needs_the_libraries_that_bootstrap_asks_for():
     assert len(least_of()) == 3 and dict(re.findall(r"^ +(\S+)-dev \(>= (\S+)\),$", control, re.M)) == least_of()
 
 
+def test_bootstrap_installs_what_dpkg_asks_for():
+    """build-essential stands in no control file: dpkg asks for it by itself."""
+    control, bootstrap = (ROOT / "debian/control").read_text(), (ROOT / "bootstrap").read_text()
+    wanted = re.search(r"^Build-Depends: ((?:.*\n )*.*)\n\n", control, re.M)[1]
+    needed = {"build-essential"} | {line.split()[0].rstrip(",") for line in wanted.splitlines() if "<!nocheck>" not in line}
+    installed = {p for name in ("build", "deb") for p in re.search(rf'^{name}_packages="(.*?)"$', bootstrap, re.M | re.S)[1].split()}
+    of_debhelper = {"debhelper-compat", "dh-sequence-installsysusers"}
+    assert of_debhelper < needed and needed - of_debhelper <= installed and "debhelper" in installed
+
+
 # ---- the packages ----
 
 
