@@ -3,6 +3,7 @@ import contextlib
 import http.server
 import json
 import re
+import resource
 import subprocess
 import threading
 import urllib.request
@@ -10,6 +11,7 @@ import urllib.request
 import pytest
 
 from harness import BUILD, ROOT, queue, wait_for
+from harness.queues import Queue
 from harness.redis_server import free_port
 
 PROMETHEUS = BUILD.parent / "tools/prometheus"
@@ -69,6 +71,29 @@ def node_exporter(path):
     yield f"127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.skipif(not PROMETHEUS.exists(), reason="no prometheus: make promtool fetches it")
+def test_prometheus_rings_when_an_archive_takes_nothing(redis, quredisd, console, handler, tmp):
+    """The limit of a file is the end of a disk."""
+    (tmp / "archive").mkdir(mode=0o700)
+    q = Queue(redis.client(), register=False)
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, dead_letter={"max_entries": 1, "archive": tmp / "archive"})],
+                 health={"enabled": True, "interval": "1s"})
+    d.wait_event("lead_taken")
+    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    web = console()
+    prometheus = Prometheus(tmp / "prometheus", [{"job_name": "quredis", "authorization": {"credentials": web.token},
+                                                  "static_configs": [{"targets": [f"{web.host}:{web.port}"]}]}])
+    try:
+        q.dead_letters(*[b"%d" % i for i in range(5)])
+        prometheus.wait_firing("QuredisArchive", "mail")
+        assert redis.client().llen(q.escape) == 5
+        resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        wait_for(lambda: ("QuredisArchive", "mail") not in prometheus.firing(), 60, "the alert to end")
+        assert redis.client().llen(q.escape) == 1
+    finally:
+        prometheus.close()
 
 
 @pytest.mark.skipif(not PROMETHEUS.exists(), reason="no prometheus: make promtool fetches it")

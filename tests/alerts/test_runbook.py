@@ -49,6 +49,25 @@ def test_the_manual_says_how_to_install_the_rules():
     assert f"{json.dumps('web1:7379')}" in text and '#listen = "127.0.0.1:7379"' in (ROOT / "etc/quredis.conf").read_text()
 
 
+# After how many seconds the figures show it: the report of a dead supervisor leaves Redis after 30 s, supervisors report every 10 s, and health
+# looks every 60 s.
+SHOWN_AFTER = {"QuredisSupervisorGone": 30, "QuredisConsoleGone": 0, "QuredisBreakerOpen": 10, "QuredisArchive": 60}
+
+
+def late_alerts(rules, configuration):
+    """Those that take more than two minutes with the documented intervals."""
+    scrape, evaluation = (int(re.search(rf"^ *{name}_interval: (\d+)s$", configuration, re.M)[1]) for name in ("scrape", "evaluation"))
+    waits = {name: int(n) * {"s": 1, "m": 60}[unit] for name, n, unit in re.findall(r"- alert: (\w+)\n(?:(?!      - ).*\n)*?        for: (\d+)([sm])\n", rules)}
+    return [name for name, shown in SHOWN_AFTER.items() if shown + scrape + waits[name] + evaluation > 120]
+
+
+def test_what_nobody_may_miss_rings_within_two_minutes():
+    rules, text = (ROOT / "etc/prometheus/quredis.rules.yml").read_text(), documented_configuration()
+    assert late_alerts(rules, text) == []
+    assert late_alerts(rules.replace("for: 30s", "for: 1m"), text) == ["QuredisArchive"]
+    assert late_alerts(rules, text.replace("scrape_interval: 15s", "scrape_interval: 60s")) == list(SHOWN_AFTER)
+
+
 @pytest.mark.skipif(not PROMTOOL or not shutil.which(PROMTOOL), reason="no promtool: make promtool fetches it")
 def test_the_documented_configuration_is_valid(tmp):
     text = documented_configuration()
