@@ -1,3 +1,4 @@
+/* links: tests/unit/admin/output_fixture.c */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,35 +6,13 @@
 
 #include <jansson.h>
 
-#include "admin/cli/output.h"
 #include "common/base/nitems.h"
+#include "tests/unit/admin/output_fixture.h"
 #include "tests/unit/unit.h"
 
 static const struct column columns[] = {
-	{ "name", "Name", false }, { "n", "N", true }, { "hidden", NULL, false }, { NULL, "Shown", false },
+	{ "name", "Name", COLUMN_NAME }, { "n", "N", COLUMN_NUMBER }, { "hidden", NULL, COLUMN_NAME }, { NULL, "Shown", COLUMN_NAME },
 };
-
-/* What is written between open() and text_of(). */
-static char *text;
-static size_t size;
-
-static struct output open_output(bool json, size_t width)
-{
-	struct output o;
-
-	output_init(&o, stdout, json, COLOUR_NEVER);
-	o.file = open_memstream(&text, &size);
-	assert_non_null(o.file);
-	o.width = width;
-	return o;
-}
-
-static void check_text(struct output *o, const char *wanted)
-{
-	fclose(o->file);
-	assert_string_equal(text, wanted);
-	free(text);
-}
 
 static void put(struct output *o, const char *name, int64_t n, const char *shown)
 {
@@ -42,50 +21,50 @@ static void put(struct output *o, const char *name, int64_t n, const char *shown
 
 TEST(test_columns_line_up)
 {
-	struct output o = open_output(false, SIZE_MAX);
+	struct output o = output_fixture_open(false, SIZE_MAX);
 
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "a", 7, "x");
 	put(&o, "longer", 12345, "yy");
 	output_end(&o, true);
-	check_text(&o, "  Name        N  Shown\n"
-		       "  a           7  x\n"
-		       "  longer  12345  yy\n");
+	output_fixture_check(&o, "  Name        N  Shown\n"
+	    "  a           7  x\n"
+	    "  longer  12345  yy\n");
 }
 
 TEST(test_no_rows)
 {
-	struct output o = open_output(false, SIZE_MAX);
+	struct output o = output_fixture_open(false, SIZE_MAX);
 
 	output_begin(&o, columns, nitems(columns));
 	output_end(&o, true);
-	check_text(&o, "  Name  N  Shown\n");
-	o = open_output(false, SIZE_MAX);
+	output_fixture_check(&o, "  Name  N  Shown\n");
+	o = output_fixture_open(false, SIZE_MAX);
 	output_begin(&o, columns, nitems(columns));
 	output_end(&o, false);
-	check_text(&o, "");
+	output_fixture_check(&o, "");
 }
 
 TEST(test_the_widest_gives_way)
 {
-	struct output o = open_output(false, 30);
+	struct output o = output_fixture_open(false, 30);
 
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "abcd", 1, "0123456789012345678901234567890123456789");
 	output_end(&o, true);
-	check_text(&o, "  Name  N  Shown\n"
-		       "  abcd  1  0123456789012345...\n");
+	output_fixture_check(&o, "  Name  N  Shown\n"
+	    "  abcd  1  0123456789012345...\n");
 }
 
 TEST(test_narrow_terminals_keep_a_little)
 {
-	struct output o = open_output(false, 12);
+	struct output o = output_fixture_open(false, 12);
 
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "abcdefghij", 1, "0123456789");
 	output_end(&o, true);
-	check_text(&o, "  Name    N  Shown\n"
-		       "  abc...  1  012...\n");
+	output_fixture_check(&o, "  Name    N  Shown\n"
+	    "  abc...  1  012...\n");
 }
 
 static void check_left_out(size_t width, const char *wanted)
@@ -94,13 +73,13 @@ static void check_left_out(size_t width, const char *wanted)
 		{ "name", "Name", COLUMN_NAME | YIELDS(3) }, { "n", "N", COLUMN_NUMBER | YIELDS(1) }, { "hidden", NULL, COLUMN_NAME | YIELDS(2) },
 		{ NULL, "Shown", COLUMN_NAME },
 	};
-	struct output o = open_output(false, width);
+	struct output o = output_fixture_open(false, width);
 
 	output_begin(&o, yielding, nitems(yielding));
 	put(&o, "abcdefghij", 12345, "0123456789");
 	put(&o, "k", 1, "l");
 	output_end(&o, true);
-	check_text(&o, wanted);
+	output_fixture_check(&o, wanted);
 }
 
 /* Whole columns go, in the order that was given, and only as many as have to. What stays is cut. */
@@ -123,18 +102,18 @@ TEST(test_columns_give_way)
 /* More rows than are held back: later ones keep the columns of the first, as far as they fit. */
 TEST(test_wrapped_rows_go_on_below)
 {
-	struct output o = open_output(false, 30);
+	struct output o = output_fixture_open(false, 30);
 
 	o.wrap = true;
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "one two three", 7, "a word, another, andalongone");
 	put(&o, "x", 1, "y");
 	output_end(&o, true);
-	check_text(&o, "  Name         N  Shown\n"
-		       "  one two      7  a word,\n"
-		       "  three           another,\n"
-		       "                  andalongone\n"
-		       "  x            1  y\n");
+	output_fixture_check(&o, "  Name         N  Shown\n"
+	    "  one two      7  a word,\n"
+	    "  three           another,\n"
+	    "                  andalongone\n"
+	    "  x            1  y\n");
 }
 
 /* ---- what makes room for what; the pictures are what an operator sees ---- */
@@ -152,14 +131,14 @@ static void put_health(struct output *o, const char *queue, const char *status, 
 
 static void check_health(size_t width, bool terminal, const char *wanted)
 {
-	struct output o = open_output(false, width);
+	struct output o = output_fixture_open(false, width);
 
 	o.terminal = terminal;
 	output_begin(&o, health, nitems(health));
 	put_health(&o, "mail", "healthy", 0, -1, NULL);
 	put_health(&o, "payment-reconciliation", "unhealthy", 12, -1, "24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %");
 	output_end(&o, true);
-	check_text(&o, wanted);
+	output_fixture_check(&o, wanted);
 }
 
 TEST(test_reasons_are_the_last_to_give_way)
@@ -210,14 +189,14 @@ TEST(test_figures_do_not_come_and_go)
 {
 	static const struct column figures[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, "Waiting", COLUMN_FIGURE | YIELDS(3) },
 		{ NULL, "Stuck", COLUMN_NUMBER | YIELDS(1) }, { NULL, "Oldest", COLUMN_FIGURE | YIELDS(2) } };
-	struct output o = open_output(false, 26);
+	struct output o = output_fixture_open(false, 26);
 
 	o.terminal = true;
 	output_begin(&o, figures, nitems(figures));
 	output_row(&o, (struct cell[]){ cell_str("mail"), cell_int(0), cell_int(0), cell_none() });
 	output_end(&o, true);
-	check_text(&o, "  Queue  Waiting  Oldest\n"
-		       "  mail         0       -\n");
+	output_fixture_check(&o, "  Queue  Waiting  Oldest\n"
+	    "  mail         0       -\n");
 }
 
 /* Finds title and value behind this place of the text, and returns the place of the title. */
@@ -240,10 +219,10 @@ TEST(test_figures_make_columns)
 
 	for (size_t t = 0; t < nitems(tables); t++) {
 		const struct column of[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, NULL, FIGURES_OF(tables[t]) }, { NULL, "Reason", COLUMN_TEXT } };
-		struct output o = open_output(false, SIZE_MAX);
+		struct output o = output_fixture_open(false, SIZE_MAX);
 		struct facts f = facts_unknown();
 		struct queue_figures counted = {0};
-		char *rest;
+		char *text, *rest;
 
 		for (int i = 0; i < COUNTERS; i++)
 			counted.n[i] = 2000000 + (uint64_t)i;
@@ -252,8 +231,7 @@ TEST(test_figures_make_columns)
 		output_begin(&o, of, nitems(of));
 		output_row(&o, (struct cell[]){ cell_str("mail"), cell_figures(&counted, &f), cell_str("why") });
 		output_end(&o, true);
-		fclose(o.file);
-		rest = text;
+		rest = text = output_fixture_text(&o);
 		for (int i = 0; i < COUNTERS; i++)
 			if ((counters_table[i].in & tables[t]) != 0) {
 				rest = find_column(rest, counters_table[i].title, (int64_t)counted.n[i]);
@@ -277,7 +255,7 @@ TEST(test_figures_make_columns)
 
 TEST(test_states_have_colours)
 {
-	struct output o = open_output(false, 60);
+	struct output o = output_fixture_open(false, 60);
 
 	o.terminal = o.colour = true;
 	output_begin(&o, health, 2);
@@ -285,24 +263,25 @@ TEST(test_states_have_colours)
 	put_health(&o, "b", "unhealthy", 0, -1, NULL);
 	put_health(&o, "c", "strange", 0, -1, NULL);
 	output_end(&o, true);
-	check_text(&o, "  \033[1mQueue\033[0m    \033[1mStatus\033[0m\n"
-		       "  running  \033[32mhealthy\033[0m\n"
-		       "  b        \033[1;31munhealthy\033[0m\n"
-		       "  c        strange\n");
+	output_fixture_check(&o, "  \033[1mQueue\033[0m    \033[1mStatus\033[0m\n"
+	    "  running  \033[32mhealthy\033[0m\n"
+	    "  b        \033[1;31munhealthy\033[0m\n"
+	    "  c        strange\n");
 }
 
 /* The first rows are written before the later ones are known. Then the table begins anew. */
 TEST(test_a_column_that_is_empty_at_first)
 {
-	struct output o = open_output(false, 80);
+	struct output o = output_fixture_open(false, 80);
 	const char *second;
+	char *text;
 
 	o.terminal = true;
 	output_begin(&o, columns, nitems(columns));
 	for (int i = 0; i < 1500; i++)
 		put(&o, "a", i, i == 1200 ? "x" : NULL);
 	output_end(&o, true);
-	fclose(o.file);
+	text = output_fixture_text(&o);
 	assert_true(strncmp(text, "  Name  N\n  a     0\n", 20) == 0 || strncmp(text, "  Name    N\n  a       0\n", 24) == 0);
 	second = strstr(text, "  Name     N  Shown\n");
 	assert_non_null(second);
@@ -314,15 +293,15 @@ TEST(test_a_column_that_is_empty_at_first)
 TEST(test_long_texts_end_somewhere)
 {
 	static const struct column two[] = { { NULL, "Id", COLUMN_ID }, { NULL, "Error", COLUMN_TEXT } };
-	struct output o = open_output(false, 40);
-	char error[2001] = "";
+	struct output o = output_fixture_open(false, 40);
+	char error[2001] = "", *text;
 	size_t lines = 0;
 
 	memset(error, 'e', sizeof(error) - 1);
 	output_begin(&o, two, nitems(two));
 	output_row(&o, (struct cell[]){ cell_str("1700000000000-0"), cell_str(error) });
 	output_end(&o, true);
-	fclose(o.file);
+	text = output_fixture_text(&o);
 	for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
 		lines++;
 	assert_int_equal(lines, 2 + 8);
@@ -333,16 +312,16 @@ TEST(test_long_texts_end_somewhere)
 /* A character may be three bytes, and two columns of a terminal. */
 TEST(test_wide_characters_line_up)
 {
-	struct output o = open_output(false, 30);
+	struct output o = output_fixture_open(false, 30);
 
 	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "\u6f22\u5b57", 1, "\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22");
 	put(&o, "\u00fc", 2, "y");
 	output_end(&o, true);
-	check_text(&o, "  Name  N  Shown\n"
-		       "  \u6f22\u5b57  1  \u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22...\n"
-		       "  \u00fc     2  y\n");
+	output_fixture_check(&o, "  Name  N  Shown\n"
+	    "  \u6f22\u5b57  1  \u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22...\n"
+	    "  \u00fc     2  y\n");
 	setlocale(LC_CTYPE, "C");
 }
 
@@ -353,7 +332,7 @@ TEST(test_ages)
 		{ 7200000, "2h ago" }, { 172799999, "47h ago" }, { 172800000, "2d ago" }, { -12000, "in 12s" }, { -7200000, "in 2h" },
 		{ INT64_MAX, "106751991167d ago" }, { INT64_MIN, "in 106751991167d" },
 	};
-	struct output o = open_output(false, 80);
+	struct output o = output_fixture_open(false, 80);
 	struct cell at = cell_time(1700000000123), seen = cell_ago(3100);
 	char ago[OUTPUT_AGO_SIZE], *shown[4];
 
@@ -371,20 +350,20 @@ TEST(test_ages)
 	assert_string_equal(shown[3], "3s ago");
 	for (size_t i = 0; i < nitems(shown); i++)
 		free(shown[i]);
-	fclose(o.file);
-	free(text);
+	free(output_fixture_text(&o));
 }
 
 TEST(test_many_rows)
 {
-	struct output o = open_output(false, SIZE_MAX);
+	struct output o = output_fixture_open(false, SIZE_MAX);
 	size_t lines = 0;
+	char *text;
 
 	output_begin(&o, columns, nitems(columns));
 	for (int i = 0; i < 2500; i++)
 		put(&o, i == 2400 ? "much longer than the others" : "a", i, "x");
 	output_end(&o, true);
-	fclose(o.file);
+	text = output_fixture_text(&o);
 	for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
 		lines++;
 	assert_int_equal(lines, 2501);
@@ -414,24 +393,24 @@ TEST(test_cells)
 
 TEST(test_json_rows)
 {
-	struct output o = open_output(true, SIZE_MAX);
+	struct output o = output_fixture_open(true, SIZE_MAX);
 
 	output_begin(&o, columns, nitems(columns));
 	put(&o, "a\"b\n", 7, "x");
 	output_row(&o, (struct cell[]){ cell_bytes("\377", 1), cell_none(), cell_bytes("x\0y", 3), cell_none() });
 	output_end(&o, true);
-	check_text(&o, "[\n{\"name\":\"a\\\"b\\n\",\"n\":7,\"hidden\":\"secret\"},\n"
-		       "{\"name_base64\":\"/w==\",\"n\":null,\"hidden\":\"x\\u0000y\"}\n]\n");
+	output_fixture_check(&o, "[\n{\"name\":\"a\\\"b\\n\",\"n\":7,\"hidden\":\"secret\"},\n"
+	    "{\"name_base64\":\"/w==\",\"n\":null,\"hidden\":\"x\\u0000y\"}\n]\n");
 }
 
 TEST(test_json_of_nothing)
 {
 	for (int whole = 0; whole <= 1; whole++) {
-		struct output o = open_output(true, SIZE_MAX);
+		struct output o = output_fixture_open(true, SIZE_MAX);
 
 		output_begin(&o, columns, nitems(columns));
 		output_end(&o, whole);
-		check_text(&o, whole ? "[]\n" : "");
+		output_fixture_check(&o, whole ? "[]\n" : "");
 	}
 }
 
