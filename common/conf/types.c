@@ -104,8 +104,7 @@ static int read_octal(const struct conf_key *key, const struct conf_raw *raw, vo
 	return 0;
 }
 
-/* "100/1m": a number, and the time for which it counts. */
-/* "10/s" means "10/1s". */
+/* The time of a rate: "s" in "10/s" means "1s". */
 static int read_per(const char *text, int64_t *ms)
 {
 	char one[16];
@@ -115,6 +114,7 @@ static int read_per(const char *text, int64_t *ms)
 	return snprintf(one, sizeof(one), "1%s", text) < (int)sizeof(one) ? units_parse_duration(one, ms) : -1;
 }
 
+/* "100/1m": a number, and the time for which it counts. */
 static int read_rate(const struct conf_key *key, const struct conf_raw *raw, void *field)
 {
 	struct conf_rate rate;

@@ -47,10 +47,8 @@ static char *put_id(char *at, const char *key, const char *id)
 	return id[0] == '\0' ? at : put_text(put_text(at, key), id);
 }
 
-/*
- * Writes "JOB token attempt bytes [key=value …]
- * " into HEAD_MAX bytes, and returns its end. Written without printf, because every message pays for it.
- */
+/* Writes the line "JOB token attempt bytes [key=value …]" into HEAD_MAX bytes, and returns its end. Every message pays
+ * for it, so printf writes none of it. */
 static char *put_head(char *at, const struct token *token, const struct handler_job *job, int64_t deadline_ms)
 {
 	const struct message_schedule *schedule = &job->message->wrapper.schedule;
@@ -59,7 +57,6 @@ static char *put_head(char *at, const struct token *token, const struct handler_
 	char scheduled[CLOCK_RFC3339_SIZE];
 
 	at = put_text(at, "JOB ");
-
 	memcpy(at, token->text, sizeof(token->text));
 	at += sizeof(token->text);
 	*at++ = ' ';
