@@ -348,8 +348,7 @@ int64_t conf_timeout_ms(const struct conf_queue *q);	/* of a run without a sign 
 int64_t conf_longest_run_ms(const struct conf_queue *q);
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
-/* The default name of a list: which is "ingress", "transit" or "escape". prefix: redis.prefix, NULL: none. A new
- * string. */
+/* The default name of "ingress", "transit" or "escape": a new string. prefix: redis.prefix; NULL: none */
 char *conf_list_name(const char *prefix, const char *which, const char *queue);
 
 /*
@@ -360,8 +359,7 @@ char *conf_list_name(const char *prefix, const char *which, const char *queue);
 enum conf_private_key { CONF_PRIVATE_DELAYED, CONF_PRIVATE_APART, CONF_PRIVATE_APART_LIST, CONF_PRIVATE_DONE,
 	CONF_PRIVATE_STATS, CONF_PRIVATE_PAUSED, CONF_PRIVATE_CANCELS, CONF_PRIVATE_THROTTLE, CONF_PRIVATE_SEATS,
 	CONF_PRIVATE_SEATS_FREE, CONF_PRIVATE_SWEEPER, CONF_PRIVATE_NOTES, CONF_PRIVATE_RATE, CONF_PRIVATE_BACKLOG,
-	CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES,
-	CONF_PRIVATE_KEYS };
+	CONF_PRIVATE_SCRATCH, CONF_PRIVATE_SCHEDULES, CONF_PRIVATE_KEYS };
 extern const char *const conf_private_suffixes[CONF_PRIVATE_KEYS];	/* a '*' at the end stands for any text */
 char *conf_private_base(const char *prefix, const char *ingress);
 

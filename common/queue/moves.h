@@ -426,28 +426,4 @@ void queue_register(struct redis *r, const struct queue_keys *k, bool again);
 /* Reads the JSON of quredis:queue:<name>. Returns -1 if it does not name three lists. k must be initialised. */
 int queue_registered_parse(struct queue_keys *k, const char *prefix, const char *name, const char *json, size_t len);
 
-/* ---- records (queue/records.c) ---- */
-
-/*
- * The record of a dead letter (docs/design.md). Its id, request_id, root, depth, traceparent, sha1, size and message
- * come from the message itself, its retry_count from attempts. NULL strings are written as "". Only the record of a
- * message that a handler emitted has root and depth, and only one that has a traceparent has that.
- */
-struct record {
-	const char *queue, *queue_from, *error_class, *error_message;
-	int64_t failed_at_ms;		/* ms since 1970 */
-	int64_t first_failed_ms;	/* ms since 1970; 0: equal to failed_at_ms */
-	int attempts, crashes;		/* including this failure */
-	int exit_code;			/* -1: no exit status */
-	const char *signal;		/* "SIGKILL"; NULL: no signal */
-	const char *stderr_tail;
-	size_t stderr_len;
-	int64_t duration_ms;		/* -1: the handler did not run */
-	const char *node, *worker, *handler;
-	/* a message of at most so many bytes is kept in the record; a longer one is left out */
-	size_t payload_max;
-};
-#define RECORD_FIELDS 24
-extern const char *const record_fields[RECORD_FIELDS];	/* names in the order they are written */
-
 #endif

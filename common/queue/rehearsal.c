@@ -12,6 +12,7 @@
 #include "common/queue/history.h"
 #include "common/queue/look.h"
 #include "common/queue/notes.h"
+#include "common/queue/records.h"
 #include "common/queue/rehearsal_steps.h"
 #include "common/queue/schedules.h"
 #include "common/queue/throttle.h"

@@ -24,9 +24,9 @@ PROGRAM = ("main",)
 FUNCTION = re.compile(r"^([A-Za-z_][^;{}()=#/]*?)\b(\w+)\((?:[^;{}()]|\([^()]*\))*\)[^;{}()=]*\n\{\n.*?^\}", re.M | re.S)
 
 
-def read_tree(folders=FOLDERS):
+def read_tree(folders=FOLDERS, suffix="c"):
     """path -> text of each source."""
-    return {str(p.relative_to(ROOT)): p.read_text() for folder in folders for p in sorted((ROOT / folder).rglob("*.c"))}
+    return {str(p.relative_to(ROOT)): p.read_text() for folder in folders for p in sorted((ROOT / folder).rglob(f"*.{suffix}"))}
 
 
 def functions(tree):
@@ -87,6 +87,10 @@ def test_tree_keeps(rule):
 
 def test_tests_and_examples_are_not_long_either():
     assert files_are_not_long(read_tree(["tests", "etc"])) == []
+
+
+def test_headers_are_not_long_either():
+    assert files_are_not_long(read_tree([*FOLDERS, "tests"], "h")) == []
 
 
 @pytest.mark.parametrize("rule", BREAKING, ids=lambda r: r.__name__)

@@ -6,6 +6,7 @@
  * owner, and one message. Every test begins with an empty server without a limit of its memory.
  */
 #include "common/queue/moves.h"
+#include "common/queue/records.h"
 #include "tests/unit/private_redis.h"
 
 #define RAW "bytes\0and\nmore \xff"
