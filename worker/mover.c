@@ -161,7 +161,8 @@ static bool may_leave(const struct tray *t, const struct item *item)
 static void send_moves(struct worker *w, int64_t now_ms)
 {
 	struct leaving *l = &w->mover.leaving;
-	bool newer_waits = false;	/* a newer message must go back first, so no other may go back yet */
+	/* A newer message must go back first, so no other may go back yet. A fetch may bring one. */
+	bool newer_waits = tray_fetching(&w->trays);
 
 	leaving_list(l, &w->trays);
 	for (const struct leaving_move *m = l->moves; m < l->moves + l->n; m++) {

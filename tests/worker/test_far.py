@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness import queue, wait_for
-from harness.messages import anywhere
+from harness.messages import anywhere, unwrap
 from harness.unix_front import UnixFront, end
 
 WAY_S = 0.003
@@ -56,3 +56,14 @@ def test_a_full_queue_is_fetched_in_batches(redis, far, quredisd, handler):
     wait_for(lambda: anywhere(c, "mail") == [], 60)
     assert blocking_fetches(c) < MESSAGES / 4
     assert d.stop() == 0
+
+
+def test_a_stop_keeps_the_order(redis, far, quredisd, handler):
+    """The next messages are on their way while those before them go back."""
+    c = redis.client()
+    c.lpush("ingress:mail", *range(4000))
+    d = quredisd(redis={"url": far.url}, queues=[queue("mail", handler(HANDLER, lang="python"), mode="persistent", workers=1)])
+    wait_for(lambda: c.llen("ingress:mail") < 3500)
+    assert d.stop() == 0
+    left = [int(unwrap(m)[1]) for m in c.lrange("ingress:mail", 0, -1)]
+    assert left == sorted(left, reverse=True)

@@ -156,6 +156,23 @@ TEST(messages_of_refilled_trays_go_back_newest_first, fixture_setup, fixture_tea
 	assert_sent_nothing();
 }
 
+/* Redis may have taken the next messages before it reads the hand-back, which would then go behind them. */
+TEST(messages_go_back_after_those_of_a_fetch_that_is_under_way, fixture_setup, fixture_teardown)
+{
+	FILL(0, "a");
+	tray_ask(&w->trays, 1, 1);
+	settle_relieve(w, PLACE(-1, -1));
+	mover_tick(w, fixture_now_ms());
+	assert_sent_nothing();
+	answer(1, fixture_string("b"));
+	fixture_forget_sent();
+	settle_relieve(w, PLACE(-1, -1));
+	mover_tick(w, fixture_now_ms());
+	assert_sent(HAND_BACK(1) "'' '' b");
+	assert_sent(HAND_BACK(0) "'' '' a");
+	assert_sent_nothing();
+}
+
 /* The slow ones are no probe. */
 TEST(a_probe_that_is_over_is_followed_by_the_next_while_others_run, fixture_setup, fixture_teardown)
 {
