@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/base.h"
 #include "common/queue/notes.h"
 #include "tests/unit/queue/moves_fixture.h"
 #include "tests/unit/unit.h"
@@ -225,18 +226,24 @@ TEST(a_source_of_another_type_makes_no_copies, moves_setup)
 	}
 }
 
-/* The same where the server does not let us remove. */
-TEST(without_the_right_to_remove_no_copies_are_made, moves_setup)
+/* Nor where the server does not let us copy or remove, or take the copy back either. */
+TEST(without_two_rights_there_is_still_one_message, moves_setup)
 {
-	static const char *const without[] = { "-lrem", "-zrem", "-lpop", "-rpop" };
+	static const char *const without[] = { "", "-lpush", "-rpush", "-zadd", "-lrem", "-zrem", "-zremrangebyrank", "-lpop", "-rpop",
+		"-ltrim" };
 
 	for (EACH_MOVE(m)) {
-		for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		for (size_t i = 0; i < nitems(without) * nitems(without); i++) {
 			bool failed;
 
 			moves_setup(NULL);
 			moves_put(m->from, RAW, RAW_LEN);
-			REDIS(&server, "ACL SETUSER default +@all %s", without[i]);
+			REDIS(&server, "ACL SETUSER default +@all");
+			for (int k = 0; k < 2; k++) {
+				const char *right = without[k == 0 ? i / nitems(without) : i % nitems(without)];
+
+				REDIS(&server, "ACL SETUSER default %s", right[0] == '\0' ? "on" : right);
+			}
 			failed = run(m).type == REDIS_ERROR;
 			REDIS(&server, "ACL SETUSER default +@all");
 			if (failed)
