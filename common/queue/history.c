@@ -170,7 +170,29 @@ static size_t put_args(const struct queue_put *puts, size_t nputs, struct put_nu
 	return n;
 }
 
-void queue_history_emit(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
+/* Most emissions go to one list, and have a shorter script. */
+static bool goes_to_one_list(const struct queue_emitted *e)
+{
+	for (size_t i = 0; i < e->nputs; i++)
+		if (e->puts[i].delay_ms != 0)
+			return false;
+	return e->ntargets == 1;
+}
+
+static void emit_to_list(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
+    const struct queue_emitted *e)
+{
+	const char *keys[] = { o->lease, o->trays[tray], e->targets[0] };
+	struct script_arg *args = alloc_zero(1 + e->nputs, sizeof(*args));
+
+	args[0] = (struct script_arg){ one->raw, one->len };
+	for (size_t i = 0; i < e->nputs; i++)
+		args[1 + i] = (struct script_arg){ e->puts[i].data, e->puts[i].len };
+	queue_script(r, QUEUE_SCRIPT_emit_list, nitems(keys), keys, 1 + e->nputs, args);
+	free(args);
+}
+
+static void emit_to_all(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
     const struct queue_emitted *e, const struct queue_history *h, int64_t keep, const char *node)
 {
 	const char **keys = alloc_zero(FIRST_TARGET + 1 + e->ntargets, sizeof(*keys));
@@ -197,6 +219,15 @@ void queue_history_emit(struct redis *r, const struct queue_owner *o, int tray, 
 	free(keys);
 	free(args);
 	free(numbers);
+}
+
+void queue_history_emit(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
+    const struct queue_emitted *e, const struct queue_history *h, int64_t keep, const char *node)
+{
+	if (one->at == QUEUE_ANYWHERE && goes_to_one_list(e) && h->n + h->nnotes == 0)
+		emit_to_list(r, o, tray, one, e);
+	else
+		emit_to_all(r, o, tray, one, e, h, keep, node);
 }
 
 void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t before_ms, int limit)

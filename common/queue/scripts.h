@@ -15,7 +15,7 @@
 	X(retry, ENTRY TRANSFER) X(escape, ENTRY TRANSFER RECORD CANCELLED) X(hand_back, ENTRY TRANSFER CANCELLED) \
 	X(return, ENTRY TRANSFER) \
 	X(redrive, ENTRY TRANSFER) \
-	X(discard, ENTRY) X(done, ENTRY HISTORY) X(emit, ENTRY HISTORY EMITTED) \
+	X(discard, ENTRY) X(done, ENTRY HISTORY) X(emit, ENTRY HISTORY EMITTED) X(emit_list, ) \
 	X(digest, ENTRY) X(expire_delayed, APART TRANSFER RECORD) \
 	/* messages that no process has read: queue/too_large.c */ \
 	X(too_large, TRANSFER RECORD UNREAD) X(too_large_seen, RECORD UNREAD) \

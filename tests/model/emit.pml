@@ -1,7 +1,7 @@
 /*
  * Emitted messages as a model: what a handler emits is there if its message was acknowledged, once, and only then.
  * docs/model.md says what it shows.
- *	worker/emit.c worker/mover.c worker/adopt.c common/queue/scripts/{emit,acknowledge,retry,renew,fence,return}.lua
+ *	worker/emit.c worker/mover.c worker/adopt.c common/queue/scripts/{emit,emit_list,acknowledge,retry,renew,fence,return}.lua
  * A tray may have a message that emits and one that does not: the first leaves alone, the other with the tray. Each emits
  * two messages to a list, and a delayed one. No messages are equal; docs/model.md says where that is searched.
  */
@@ -140,7 +140,7 @@ inline undo(m)
 #define IN_THE_MIDDLE 2	/* the delayed messages of the target are of another type */
 #define AT_THE_END 3	/* the acknowledgement */
 
-/* emit.lua. how: what Redis refuses */
+/* emit.lua, emit_list.lua. how: what Redis refuses */
 inline emit(how)
 {
 	if
