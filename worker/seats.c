@@ -71,29 +71,39 @@ static int64_t held(const struct worker *w)
 	return w->seats.quiet && !w->seats.above && w->seats.n > running(w) ? w->seats.n : running(w);
 }
 
-/* How long the clock of the server can have run evenly: the sweeper has seen when it was set last. */
-static int64_t even_ms(const struct worker *w)
+/*
+ * How long the clock of the server has run evenly: the sweeper has seen when it was set last (0: it has seen nothing
+ * yet). Watched: only as long as a sweeper of this host has looked, else INT64_MAX if none has seen that it was set.
+ */
+static int64_t even_ms(const struct worker *w, bool watched)
 {
 	struct server_clock known;
 	struct age_clock clock;
 
 	server_clock_read(&known, &w->env->child->board->sweeper.clock);
-	return server_clock_age(&known, clock_boottime_ms(), &clock) && clock.stepped_ms > 0 ?
-	    clock.now_ms - clock.stepped_ms : INT64_MAX;
+	if (!server_clock_age(&known, clock_boottime_ms(), &clock))
+		return watched ? 0 : INT64_MAX;
+	if (watched)
+		return clock.now_ms - clock.since_ms;
+	return clock.stepped_ms > 0 ? clock.now_ms - clock.stepped_ms : INT64_MAX;
 }
 
 /*
- * For so long this server has certainly been the one that counts the seats. A server tells the time since its start by
- * a clock that may have been set since. So this counts no further back than a step that this host has seen, or than the
- * use of another server by this worker.
+ * For so long this server has certainly been the one that counts the seats: since this connection began, and before it,
+ * if it was no replica, since its start. A server tells the time since its start by a clock that may have been set
+ * since. So that counts no further back than that clock has run evenly, or than the use of another server by this
+ * worker. A supervisor that has just started cannot know whether it was set: then only what is watched is certain.
  */
-static int64_t known_ms(const struct worker *w, int64_t now_ms)
+static int64_t known_ms(const struct worker *w, bool watched, int64_t now_ms)
 {
 	const struct redis_identity *server = &w->session.server;
 	const struct seats *s = &w->seats;
-	int64_t up_ms = server->promoted ? 0 : clock_earlier(server->up_ms, even_ms(w));
+	int64_t connected_ms = now_ms - s->adopted_ms, up_ms = connected_ms;
 
-	up_ms += now_ms - s->adopted_ms;
+	if (!server->promoted)
+		up_ms = clock_earlier(server->up_ms + connected_ms, even_ms(w, watched));
+	if (up_ms < connected_ms)
+		up_ms = connected_ms;
 	return s->other_ms != 0 ? clock_earlier(up_ms, now_ms - s->other_ms) : up_ms;
 }
 
@@ -102,7 +112,7 @@ static void seats_send(struct worker *w, int64_t wanted, bool from_ingress, int6
 	struct seats *s = &w->seats;
 	struct queue_seats_wish wish = { .first = s->first, .held = held(w), .from_ingress = from_ingress,
 	    .server = &w->session.server, .known = s->anew, .recount = s->above, .limit = limit_of(w),
-	    .up_ms = known_ms(w, now_ms) };
+	    .watched_ms = known_ms(w, true, now_ms), .up_ms = known_ms(w, false, now_ms) };
 
 	if (wanted < wish.held)
 		wish.held = wanted;	/* it gives back what it could keep */

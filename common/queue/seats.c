@@ -30,7 +30,7 @@ void queue_seats(struct redis *r, const struct queue_owner *o, const struct queu
 {
 	const char *keys[] = { o->lease, o->keys->seats, o->keys->seats_free, o->keys->ingress };
 	char server[2 * REDIS_RUN_ID_SIZE + 2], limit[QUEUE_NAME_MAX + 2 * 24];
-	struct script_number numbers[5];
+	struct script_number numbers[6];
 
 	format_server(wish->server, server);
 	snprintf(limit, sizeof(limit), "%" PRId64 " %" PRId64 " %s", wish->limit->loaded_ms, wish->limit->max,
@@ -40,7 +40,7 @@ void queue_seats(struct redis *r, const struct queue_owner *o, const struct queu
 		script_string(o->keys->name), script_string(server),
 		script_string(wish->known ? "1" : wish->recount ? "2" : "0"),
 		script_number(&numbers[3], o->lease_ms + QUIET_MORE_MS), script_number(&numbers[4], wish->up_ms),
-		script_string(limit) };
+		script_string(limit), script_number(&numbers[5], wish->watched_ms) };
 
 	queue_script(r, QUEUE_SCRIPT_seats, wish->from_ingress ? 4 : 3, keys, nitems(args), args);
 }

@@ -25,7 +25,8 @@ struct queue_seats_wish {
 	int64_t held, wanted;		/* seats, both absolute; held <= wanted: the name keeps these in any case */
 	bool from_ingress;		/* no more are added than messages wait there */
 	const struct redis_identity *server;	/* of this connection */
-	int64_t up_ms;			/* so long it has certainly been this server, by a clock that is never set */
+	int64_t watched_ms;		/* so long it has certainly been this server, by clocks of this host */
+	int64_t up_ms;			/* the same, if the start that it tells is believed; >= watched_ms */
 	bool known;			/* it was asked since the name was registered: it is not an earlier one */
 	bool recount;			/* all seats are counted, also if the name asks for no other number of them */
 	const struct queue_seats_limit *limit;

@@ -42,7 +42,7 @@ struct queue_seats_answer seats_wish(const struct queue_owner *o, const struct q
 struct queue_seats_answer seats_ask(const struct queue_owner *o, int64_t held, int64_t wanted)
 {
 	return seats_wish(o, &(struct queue_seats_wish){ .first = 1, .held = held, .wanted = wanted, .server = &one,
-		.up_ms = SEATS_LONG_UP, .limit = &limit });
+		.up_ms = SEATS_LONG_UP, .watched_ms = SEATS_LONG_UP, .limit = &limit });
 }
 
 const char *seats_field(const char *name)

@@ -181,7 +181,7 @@ static struct queue_seats_answer ask_of(const struct queue_owner *o, struct redi
     int64_t wanted)
 {
 	return seats_wish(o, &(struct queue_seats_wish){ .first = 1, .held = held, .wanted = wanted, .server = is, .up_ms = up_ms,
-		.known = known, .limit = &limit });
+		.watched_ms = up_ms, .known = known, .limit = &limit });
 }
 
 TEST(another_server_gives_none_until_all_could_tell_what_they_have, seats_setup)
