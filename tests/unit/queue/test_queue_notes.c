@@ -11,6 +11,7 @@
 #include "common/queue/admin.h"
 #include "common/queue/history.h"
 #include "common/queue/notes.h"
+#include "common/queue/records.h"
 #include "common/queue/waiting.h"
 #include "tests/unit/sealed.h"
 #include "tests/unit/private_queue.h"
