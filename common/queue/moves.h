@@ -358,15 +358,17 @@ void queue_poll(struct redis *r, const struct queue_keys *k);
  * payload, which was stored apart, is missing, so the message was deleted. first: the answer to queue_glance_delayed(),
  * or NULL. Of messages that are not in it those stay that look as if their payload were stored apart: their line may be
  * a producer's. QUEUE_DUE_UNREAD, after the others: some stayed so. In a shared queue the messages lose their wrappers,
- * and all messages with a line that is not in first stay.
+ * and all messages with a line that is not in first stay. At the end may stand QUEUE_DUE_NEXT - MS.
  */
 #define QUEUE_DUE_LOST (-1)
 #define QUEUE_DUE_UNREAD (-2)
+#define QUEUE_DUE_NEXT (-3)
 void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
 struct queue_due_moved {
 	int64_t moved;		/* to ingress */
 	int64_t lost;		/* deleted, since the payload was missing */
 	bool unread;		/* some stayed, since `first` did not have their lines */
+	int64_t next_ms;	/* until the next one is due; INT64_MAX: not known, or none is delayed */
 };
 int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out);	/* -1: unexpected reply type */
 

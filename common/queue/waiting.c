@@ -165,7 +165,7 @@ void queue_pushed(struct redis *r, const struct queue_keys *k, bool all, int lim
 
 int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out)
 {
-	*out = (struct queue_due_moved){0};
+	*out = (struct queue_due_moved){ .next_ms = INT64_MAX };
 	if (reply->type != REDIS_ARRAY)
 		return -1;
 	for (size_t i = 0; i < reply->n; i++) {
@@ -173,7 +173,9 @@ int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out
 
 		if (late.type != REDIS_INTEGER)
 			return -1;
-		if (late.integer == QUEUE_DUE_UNREAD)
+		if (late.integer <= QUEUE_DUE_NEXT)
+			out->next_ms = QUEUE_DUE_NEXT - late.integer;
+		else if (late.integer == QUEUE_DUE_UNREAD)
 			out->unread = true;
 		else if (late.integer == QUEUE_DUE_LOST)
 			out->lost++;

@@ -26,5 +26,7 @@ int64_t schedules_on_time_ms(const struct sweeper *s);
  * this function only.
  */
 int age_take_share(struct sweeper_queue *q, uint64_t *until, int most);
+/* CLOCK_MONOTONIC: when to look for the message that is due in next_ms, by the answer that came just now */
+int64_t age_next_look_ms(int64_t next_ms);
 
 #endif

@@ -6,9 +6,10 @@
  * second for an idle queue, and less while no worker settles anything. WHICH asks which of them it is; delayed pushes
  * of producers are the work of pushed.c. PAUSED asks who paused the queue: an operator, or a handler (HOLD), whose
  * pause has an end. At that moment the next look begins, so that the queue goes on in time. MOVE moves messages that
- * are due. Redis cannot verify a seal. So where the line of a message decides what MOVE does with it, GLANCE reads the
- * delayed messages first, and MOVE moves only messages that GLANCE has read: in a shared queue all that have a line,
- * else those whose line says that the payload is stored apart.
+ * are due, and learns when the next one is: then the next look begins, if it is within a second. Redis cannot verify a
+ * seal. So where the line of a message decides what MOVE does with it, GLANCE reads the delayed messages first, and
+ * MOVE moves only messages that GLANCE has read: in a shared queue all that have a line, else those whose line says
+ * that the payload is stored apart.
  *
  * Retries are fair against new messages. A retry that is moved stands before each message that is pushed later, so a
  * queue whose attempts all fail would fill ingress with retries, and new messages would wait for minutes. So retries
@@ -319,6 +320,8 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q, int6
 		    "that message was deleted, too"));
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
 	due_of(q)->step = DUE_QUIET;
+	if (due.next_ms < EVERY_MS)
+		task_wake_at(q, &due_task, age_next_look_ms(due.next_ms));
 	if (due.moved + due.lost == 0 && (!due.unread || due_of(q)->judged))
 		return end_look(s, q);
 	due_of(q)->share -= due.moved;

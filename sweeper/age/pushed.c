@@ -11,6 +11,8 @@
 
 #define PACE_MS 10		/* to the next look while ingress is full */
 #define SETTLED_FOR_ONE 2
+#define NEXT_MAX_MS 2000	/* the task due looks sooner than that, as long as there are any */
+#define NEXT_MIN_MS 50		/* messages that are due one soon after the other move together */
 
 extern const struct task pushed_task;
 
@@ -21,6 +23,12 @@ struct pushed {
 void pushed_wake(struct sweeper_queue *q)
 {
 	task_wake_at(q, &pushed_task, 0);
+}
+
+/* next_ms counts from the script, so this look is not before the message is due. */
+int64_t age_next_look_ms(int64_t next_ms)
+{
+	return clock_monotonic_ms() + (next_ms > NEXT_MIN_MS ? next_ms : NEXT_MIN_MS);
 }
 
 int age_take_share(struct sweeper_queue *q, uint64_t *until, int most)
@@ -60,6 +68,8 @@ static enum task_end take_pushed(struct sweeper *s, struct sweeper_queue *q, int
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
 	if (due.unread)
 		task_wake_at(q, &pushed_task, now_ms + PACE_MS);
+	else if (due.next_ms < NEXT_MAX_MS)
+		task_wake_at(q, &pushed_task, age_next_look_ms(due.next_ms));
 	return due.moved == 0 || due.unread ? TASK_DONE : TASK_MORE;
 }
 

@@ -16,6 +16,20 @@ def test_a_retry_comes_when_it_is_due(redis, quredisd, handler, ledger):
     assert d.stop() == 0
 
 
+def test_what_is_delayed_moves_when_it_is_due(redis, quredisd, handler):
+    """One by one, and not with the next look of each second. The lag is measured by Redis; half of it may be that of a slow machine."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)])
+    now = c.time()[0]
+    c.zadd("delayed:mail", {f"push {i}": now + 6 + i / 10 for i in range(20)})
+    c.zadd("quredis:of:ingress:mail:delayed", {f"retry {i}": (now + 6) * 1000 + i * 100 for i in range(20)})
+    wait_for(lambda: c.llen("ingress:mail") == 40, 40)
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["due"] == 40, 20)
+    lag = json.loads(d.quredis("stats", "mail", "--json").out)["lag"]
+    assert lag["below_ms"]["p50"] <= 256, lag
+    assert d.stop() == 0
+
+
 def test_a_paused_queue_rests_and_its_retries_gather(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])

@@ -41,8 +41,14 @@ TEST(an_older_line_is_dropped, apart_setup)
 
 TEST(what_is_not_due_waits_unless_all_is_wanted, apart_setup)
 {
+	struct queue_due_moved due;
+	struct redis_reply reply;
+
 	apart_put(60000);
-	assert_int_equal(apart_due(false).n, 0);
+	reply = apart_due(false);
+	assert_int_equal(queue_due_moved(&reply, &due), 0);
+	assert_int_equal(due.moved, 0);
+	assert_in_range(due.next_ms, 30000, 60000);
 	apart_assert_is(0);
 	assert_int_equal(apart_due(true).n, 1);
 	apart_assert_holds("i", &line);

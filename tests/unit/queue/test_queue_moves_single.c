@@ -114,6 +114,7 @@ TEST(only_what_is_due_and_only_so_many, moves_setup)
 {
 	struct redis_reply time = REDIS(&server, "TIME"), late;
 	int64_t now = queue_time_parse(&time);
+	struct queue_due_moved due;
 
 	for (int64_t i = 0; i < 25; i++)
 		REDIS(&server, "ZADD quredis:of:i:delayed %d %d", now - 100 + i, i);
@@ -130,10 +131,21 @@ TEST(only_what_is_due_and_only_so_many, moves_setup)
 	late = private_redis_answer(&server);
 	assert_true(late.n == 10 && redis_element(&late, 0).integer == 1000000000000000);
 	queue_due(&server.r, &keys, false, 10, NULL);
-	assert_int_equal(private_redis_answer(&server).n, 6);
+	late = private_redis_answer(&server);
+	assert_int_equal(late.n, 6 + 1);
+	assert_int_equal(queue_due_moved(&late, &due), 0);
+	assert_int_equal(due.moved, 6);
+	assert_in_range(due.next_ms, 30000, 60000);		/* "later" */
 	queue_due(&server.r, &keys, false, 10, NULL);
-	assert_int_equal(private_redis_answer(&server).n, 0);
+	late = private_redis_answer(&server);
+	assert_int_equal(queue_due_moved(&late, &due), 0);
+	assert_int_equal(due.moved, 0);
 	assert_int_equal(moves_count("quredis:of:i:delayed"), 1);
+	REDIS(&server, "DEL quredis:of:i:delayed");
+	queue_due(&server.r, &keys, false, 10, NULL);
+	late = private_redis_answer(&server);
+	assert_int_equal(queue_due_moved(&late, &due), 0);
+	assert_true(due.next_ms == INT64_MAX);
 }
 
 /* Redis copies each several times: a hundred large ones would keep it from everybody else for seconds. */

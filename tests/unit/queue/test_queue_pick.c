@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/queue/admin.h"
+#include "common/queue/watch.h"
 #include "tests/unit/queue/apart_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -186,6 +187,8 @@ static void push_delayed(int first, int n)
 	}
 }
 
+static int64_t next_ms;			/* as the last move_pushed() told */
+
 /* Returns how many left; -1: Redis refused a command. *full: a due one stayed. */
 static int64_t move_pushed(bool all, int limit, int least, bool *full)
 {
@@ -199,6 +202,7 @@ static int64_t move_pushed(bool all, int limit, int least, bool *full)
 	assert_int_equal(queue_due_moved(&reply, &due), 0);
 	assert_int_equal(due.lost, 0);
 	*full = due.unread;
+	next_ms = due.next_ms;
 	return due.moved;
 }
 
@@ -228,8 +232,22 @@ TEST(only_all_takes_what_is_not_due, apart_setup)
 	REDIS(&server, "ZADD %s 9e18 far +inf never -inf past", keys.pushed);
 	assert_int_equal(move_pushed(false, 10, 10, &full), 1);
 	assert_waiting("past");
+	assert_int_equal(next_ms, 1000000000);		/* or more */
 	assert_int_equal(move_pushed(true, 10, 10, &full), 2);
 	assert_waiting("never far past");
+	assert_true(next_ms == INT64_MAX);
+}
+
+TEST(a_move_tells_when_the_next_push_is_due, apart_setup)
+{
+	struct redis_reply time = REDIS(&server, "TIME");
+	int64_t now = queue_time_parse(&time) / 1000;
+	bool full;
+
+	REDIS(&server, "ZADD %s 1 past %d soon %d later", keys.pushed, now + 60, now + 90);
+	assert_int_equal(move_pushed(false, 10, 10, &full), 1);
+	assert_in_range(next_ms, 30000, 60000);
+	assert_false(full);
 }
 
 TEST(a_due_push_that_redis_refuses_to_move_stays, apart_setup)
