@@ -148,7 +148,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	/* read once, since others write the board: the first one is state and reason */
 	size_t n = holds_list(m->board, b, slots, all);
 	struct judged judged = holds_worst(m->board, b, slots, all, n);
-	struct facts f = holds_host_facts(m->board, b, slots, &judged, now_ms);
+	struct facts f = holds_host_facts(m->board, b, slots, &judged, q->conf, now_ms);
 	json_t *row = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", holds_table[judged.hold].name,

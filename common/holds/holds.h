@@ -147,10 +147,10 @@ const struct slot *holds_next_to_connect(const struct board_queue *q, const stru
 
 /*
  * The figures of FACT_OF_HOST, for every face that shows them; those of memory are not known. judged: the worst hold.
- * now_ms: CLOCK_MONOTONIC
+ * conf: NULL: the queue left the configuration. now_ms: CLOCK_MONOTONIC
  */
 struct facts holds_host_facts(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
-    const struct judged *judged, int64_t now_ms);
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms);
 
 /* ---- text.c ---- */
 

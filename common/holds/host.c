@@ -11,7 +11,7 @@ static int64_t left_ms(int64_t at_ms, int64_t now_ms)
 }
 
 struct facts holds_host_facts(const struct scoreboard *b, const struct board_queue *q, const struct hold_slots *slots,
-    const struct judged *judged, int64_t now_ms)
+    const struct judged *judged, const struct conf_queue *conf, int64_t now_ms)
 {
 	const struct hold_workers *w = &slots->of_queue[q - b->queues];
 	const struct queue_breaker *breaker = &q->workers.breaker;
@@ -21,7 +21,8 @@ struct facts holds_host_facts(const struct scoreboard *b, const struct board_que
 		f.n[i] = w->in_state[SLOT_STARTING + i - FACT_STARTING];
 	f.n[FACT_WANTED] = atomic_load(&q->master.wanted);
 	f.n[FACT_RESTARTS] = (int64_t)atomic_load(&q->master.restarts);
-	f.n[FACT_SEATS_AWAITED] = w->awaiting_seat;
+	if (conf != NULL && conf->max_in_flight > 0)
+		f.n[FACT_SEATS_AWAITED] = w->awaiting_seat;
 	f.n[FACT_BREAKER] = atomic_load(&breaker->step) > 0;
 	f.n[FACT_HANDLER_NOT_READY] = holds_not_ready(q) != NULL;
 	/* no hold keeps the workers from trying the handler */

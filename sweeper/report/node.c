@@ -120,7 +120,7 @@ static struct facts facts_of(const struct sweeper *s, const struct sweeper_queue
     const struct judged *judged)
 {
 	const struct memory *memory = &out->memory[q->board - s->child->board->queues];
-	struct facts f = holds_host_facts(s->child->board, q->board, &out->slots, judged, out->now_ms);
+	struct facts f = holds_host_facts(s->child->board, q->board, &out->slots, judged, q->conf, out->now_ms);
 
 	f.n[FACT_WORKER_MEMORY] = memory->workers;
 	f.n[FACT_HANDLER_MEMORY] = memory->handlers;

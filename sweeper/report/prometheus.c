@@ -127,7 +127,7 @@ static void add_rows(struct sweeper *s, struct sweeper_queue *q, void *arg)
 		size_t place = (size_t)(q->board - s->child->board->queues);
 		struct judged judged = holds_judge(s->child->board, q->board, &p->slots);
 
-		p->host[place] = holds_host_facts(s->child->board, q->board, &p->slots, &judged, p->now_ms);
+		p->host[place] = holds_host_facts(s->child->board, q->board, &p->slots, &judged, q->conf, p->now_ms);
 		p->rows[p->n++] = (struct facts_row){ NULL, q->keys.name, &p->host[place], &p->counted[place] };
 	}
 }
