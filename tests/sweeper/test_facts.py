@@ -19,10 +19,11 @@ QUEUES = ("mail", "held", "broken", "mixed")
 COUNTER_NAMES = [row["name"] for row in COUNTERS]
 # How the messages of one queue end, and how many: at least ten counters have different numbers. Some faces leave a counter out that is 0, so only
 # those that this queue counts are compared on each of them.
-MIXED = {"done": 23, "exit": 3, "signal": 4, "timeout": 1}
+MIXED = {"done": 23, "exit": 3, "signal": 4, "timeout": 1, "emit": 5}
 COMPARED = {"FETCHED", "DONE", "FAILED", "RETRIED", "ESCAPED", "TIMED_OUT", "EXPIRED", "DUE", "UNKNOWN_VERSION", "HANDLER_EXIT", "HANDLER_SIGNAL",
-            "HANDLER_TIMEOUT"}
-ENDS = "m=$(cat); case $m in exit*) exit 3;; signal*) kill -9 $$;; timeout*) exec sleep 60;; esac"
+            "HANDLER_TIMEOUT", "EMITTED", "TICKS_PUSHED", "TICKS_SKIPPED"}
+ENDS = """m=$(cat); case $m in exit*) exit 3;; signal*) kill -9 $$;; timeout*) exec sleep 60;; slow*) exec sleep 1.5;;
+emit*) printf 'EMIT held 1\\nx\\nEMIT held 1\\ny\\n' >&3;; esac"""
 APART = 20                        # seconds: faces are read one after the other, on slow machines
 
 
@@ -165,13 +166,21 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
     (tmp / "typo").write_text("#!/no/such/interpreter\n")
     (tmp / "typo").chmod(0o755)
     with Statsd() as statsd:
-        d = quredisd(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
+        keys = dict(supervisor={"node": "here"}, health={"enabled": True, "interval": "1s", "thresholds": {"stuck_age": "30s"}},
                      metrics={"textfile": str(tmp / "q.prom"), "statsd": f"127.0.0.1:{statsd.port}", "interval": "1s"},
                      queues=[queue("mail", handler("sleep 3600"), workers=2, batch={"max": 1}, timeout="1h"),
                              queue("held", handler("cat"), workers=1, max_in_flight=9),
                              queue("broken", str(tmp / "typo"), workers=1),
-                             queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="1s")])
+                             queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="2s", reply_fd=3,
+                                   emit={"queues": ["held"]})])
+        d = quredisd(**keys, schedules=[{"name": name, "queue": "mixed", "every": "1s", "message": name, "overlap": name == "done"} for name in ("done", "slow")])
         d.wait_event("breaker_opened", queue="broken")
+
+        def ticked():
+            counters = next(q["counters"] for q in json.loads(d.quredis("status", "--json").out)["queues"] if q["name"] == "mixed")
+            return counters.get("ticks_pushed") and counters.get("ticks_skipped")
+        wait_for(ticked, 40)
+        d.reload(schedules=[])          # now the counters rest
         assert d.quredis("pause", "held").code == 0
         web, seen, wrong, mixed = console(), set(), [], {}
 
