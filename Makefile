@@ -22,6 +22,7 @@
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
 #   make check-reach     the promises plain, over TLS, through Sentinel and on a Cluster, each with Redis 7, Redis 8 and Valkey 8 (REACHFLAGS="--reach tls")
 #   make check-matrix    all tests on Debian 13, against Redis 8 and Valkey 8 (RELEASE=bookworm); root, debootstrap
+#   make check-packages   Debian's packages on bare Debian 12 and 13, used as the README says, and by autopkgtest (RELEASE=trixie STEPS=); root, debootstrap
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make bench-compare BEFORE=dir   the same rows with another tree's programs in the same rounds
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
@@ -160,7 +161,7 @@ FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_
 endif
 
 # These need no compiler; promtool, servers, axe, inits and kubernetes-models run beside a make that writes the file.
-ifeq ($(filter-out clean deb deb-anew rpm-check dist distcheck release-check uninstall promtool servers axe inits kubernetes-models,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out clean deb deb-anew check-packages rpm-check dist distcheck release-check uninstall promtool servers axe inits kubernetes-models,$(or $(MAKECMDGOALS),all)),)
 else
 include $O/probed.mk
 endif
@@ -364,6 +365,10 @@ check-systemd: systemd-root
 # MATRIXFLAGS=tests/promises: a part of it
 check-matrix:
 	tests/matrix/run $(BUILD)/matrix $(or $(RELEASE),trixie) $(MATRIXFLAGS)
+
+# Builds, installs and uses the packages in roots of Debian 12 and 13. RELEASE=trixie: one of them; STEPS="user": a part of it
+check-packages:
+	STEPS="$(STEPS)" tests/package/releases $(BUILD)/packages $(RELEASE)
 
 # A line for each server and each way to reach it. REACHFLAGS="--reach tls --server valkey-server tests/promises/test_kill.py": a part of it
 check-reach: all servers
@@ -570,7 +575,7 @@ rpm-check:
 		then cat $(RPM)/verdict; else tests/package/rpm-check $(RPM); fi
 
 FORCE:
-.PHONY: release-check rpm-check sbom all axe inits kubernetes-models deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
+.PHONY: check-packages release-check rpm-check sbom all axe inits kubernetes-models deb deb-anew episodes pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults functions fuzz fuzz-programs short-fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE dead-letters-soak operations-soak schedules-soak seats-soak emit-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
