@@ -102,7 +102,7 @@ def conf_keys():
     with tempfile.TemporaryDirectory(prefix="qr.") as tmp:
         with open(f"{tmp}/dump.c", "w") as f:
             f.write(_SCHEMA_DUMP)
-        subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-o", f"{tmp}/dump", f"{tmp}/dump.c",
+        subprocess.run([*os.environ.get("CC", "cc").split(), "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-o", f"{tmp}/dump", f"{tmp}/dump.c",
                         "common/conf/schema.c", "common/base/units.c"], cwd=ROOT, check=True)
         lines = subprocess.check_output([f"{tmp}/dump"], text=True).splitlines()
     return dict(line.split("\t") for line in lines)
