@@ -165,6 +165,6 @@ def compile_baselines(build):
         how = {"tiny": ["-static"] + (["-nostdlib"] if os.uname().machine in ("x86_64", "aarch64") else []),
                "stamp": ["-static"]}.get(source.stem, [])
         libs = ["-lhiredis"] if source.stem == "loop" else []
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", *how,
+        subprocess.run([*os.environ.get("CC", "cc").split(), "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", *how,
                         "-o", str(target), str(source), *libs], check=True)
     return build
