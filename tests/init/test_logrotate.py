@@ -49,7 +49,7 @@ def test_each_rotation_begins_a_new_file_and_loses_no_line(redis, quredisd, ledg
         rotate(d)
         wait_for(lambda: log.exists() and all(files_of(p) == {str(log)} for p in [d.pid, *d.workers().values(), d.sweeper()]), what="all write to the new file")
         redis.client().lpush("ingress:mail", f"m{n}")
-        wait_for(lambda: len(ledger.runs()) == n + 1)
+        wait_for(lambda: len(ledger.runs()) == n + 1 and "event=message_done" in log.read_text(), what="a line: logrotate leaves an empty file alone")
     assert d.stop() == 0
     assert sorted(p.name for p in log.parent.iterdir()) == ["quredis.log", "quredis.log.1", "quredis.log.2.gz", "quredis.log.3.gz"]
     lines = read_all(log.parent)
