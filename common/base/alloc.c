@@ -121,9 +121,17 @@ static bool fill_hole(size_t size, int *cached)
 	return after.fordblks != before.fordblks || (size <= CACHED_MAX && ++*cached <= CACHED);
 }
 
+/* Of the sizes that glibc caches, none is left out. */
+static size_t smaller(size_t size)
+{
+	size_t next = size - (size / 8 & ~(size_t)15);
+
+	return size <= CACHED_MAX ? size - 16 : next < CACHED_MAX ? CACHED_MAX : next;
+}
+
 void alloc_fill_holes(void)
 {
-	for (size_t size = HOLE_MAX; size >= HOLE_MIN; size -= size > CACHED_MAX ? size / 8 & ~(size_t)15 : 16) {
+	for (size_t size = HOLE_MAX; size >= HOLE_MIN; size = smaller(size)) {
 		int cached = 0;
 
 		while (fill_hole(size, &cached))

@@ -75,7 +75,7 @@ TEST(no_block_fits_a_hole_that_was_filled)
 		free(freed[i]);
 	alloc_fill_holes();
 	for (size_t i = 0; i < 300; i++) {
-		freed[i] = alloc_zero(1, 24 + i * 16);
+		freed[i] = alloc_bytes(24 + i * 16);
 		assert_true(freed[i] > wall);
 	}
 	alloc_empty_holes();
