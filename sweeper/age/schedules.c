@@ -67,6 +67,7 @@ struct schedule {
 struct schedules {
 	struct schedule *list;	/* NULL until the first run */
 	size_t n, first;	/* first: asked about before the others, in turns */
+	size_t asked_first;	/* the same, of the requests under way: answers come in this order */
 	struct queue_places places;	/* for overlap = false */
 	int64_t connection;	/* redis.connection on which the records were read */
 	/* the clock of Redis minus CLOCK_BOOTTIME, by the last answer */
@@ -101,6 +102,12 @@ static void list_schedules(const struct sweeper *s, const struct sweeper_queue *
 			all->list[all->n].unknown_ms = clock_boottime_ms();
 			queue_schedule_definition(s->conf->schedules[i], all->list[all->n++].definition);
 		}
+}
+
+/* The i-th after this one, which counts as 0. */
+static struct schedule *in_turn(struct schedules *all, size_t first, size_t i)
+{
+	return &all->list[(first + i) % all->n];
 }
 
 static void free_schedules(struct sweeper_queue *q)
@@ -231,8 +238,9 @@ static bool ask_schedules(struct sweeper *s, struct sweeper_queue *q, int budget
 		list_schedules(s, q, all);
 	if (all->connection != s->redis.connection)
 		forget_records(all, s->redis.connection);
+	all->asked_first = all->first;
 	for (size_t i = 0; i < all->n; i++) {
-		struct schedule *c = &all->list[(all->first + i) % all->n];
+		struct schedule *c = in_turn(all, all->first, i);
 
 		if (ask_at(all, c) > boot_ms || !take_room(s, q, c, any))
 			continue;
@@ -347,9 +355,12 @@ static enum task_end take_schedules(struct sweeper *s, struct sweeper_queue *q, 
 	bool failed = false;
 
 	task_wake_at(q, &schedules_task, now_ms);	/* after an error: not before the end of its back-off */
-	for (size_t i = 0; i < all->n && s->redis.state != REDIS_CLOSED; i++)
-		if (all->list[i].asked && take_schedule(s, q, &all->list[i]) == -1)
+	for (size_t i = 0; i < all->n && s->redis.state != REDIS_CLOSED; i++) {
+		struct schedule *c = in_turn(all, all->asked_first, i);
+
+		if (c->asked && take_schedule(s, q, c) == -1)
 			failed = true;
+	}
 	if (failed || s->redis.state == REDIS_CLOSED)
 		return TASK_FAILED;
 	wake_for_next(q);

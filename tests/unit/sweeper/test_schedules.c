@@ -1,7 +1,8 @@
 /* links: tests/unit/sweeper/task_fixture.c */
 /* ldflags: -Wl,--wrap=clock_boottime_ms,--wrap=clock_monotonic_ms */
 
-/* How many requests about schedules the sweeper sends at once, and in which order. Redis is a fake: each tick that it gets is done. */
+/* How many requests about schedules the sweeper sends at once, and in which order. Redis is a fake, which keeps the last tick of each schedule: a tick is done
+ * if its caller knows that. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,12 @@ static char names[QUEUES * PER_QUEUE][16];
 static char *queue_names[QUEUES] = { "a", "b", "c" };
 static int64_t clock_ms;
 static int ticks[QUEUES][PER_QUEUE];	/* that were done */
+static int64_t last_ms[QUEUES][PER_QUEUE];	/* the last of them; 0: the schedule is new */
 
 /* The requests whose answers were not read. */
 static struct asked {
 	int queue, schedule;
-	int64_t tick_ms;
+	int64_t last_ms, tick_ms;
 } asked[QUEUES * PER_QUEUE];
 static size_t nasked, nread;
 static int looks;			/* of these, with overlap = false and a tick */
@@ -54,7 +56,7 @@ void queue_tick(struct redis *r, const struct queue_keys *k, const struct queue_
 	int n = atoi(t->name);
 
 	(void)r, (void)k;
-	asked[nasked++] = (struct asked){ n / PER_QUEUE, n % PER_QUEUE, t->tick_ms };
+	asked[nasked++] = (struct asked){ n / PER_QUEUE, n % PER_QUEUE, t->last_ms, t->tick_ms };
 	looks += t->alone != NULL && t->tick_ms > 0;
 }
 
@@ -68,11 +70,15 @@ int connection_answer(struct sweeper *unused, struct redis_reply *reply)
 int queue_ticked(const struct redis_reply *reply, struct queue_ticked *out)
 {
 	const struct asked *a = &asked[nread++];
+	int64_t *last = &last_ms[a->queue][a->schedule];
+	bool done = a->tick_ms > 0 && a->last_ms == *last;
 
 	(void)reply;
-	*out = (struct queue_ticked){ .end = a->tick_ms > 0 ? QUEUE_TICK_DONE : QUEUE_TICK_NONE, .now_ms = clock_ms };
-	out->schedule.last_ms = a->tick_ms > 0 ? a->tick_ms : clock_ms / SECOND * SECOND;
-	ticks[a->queue][a->schedule] += a->tick_ms > 0;
+	if (done || *last == 0)
+		*last = done ? a->tick_ms : clock_ms / SECOND * SECOND;
+	*out = (struct queue_ticked){ .end = done ? QUEUE_TICK_DONE : QUEUE_TICK_NONE, .now_ms = clock_ms };
+	out->schedule.last_ms = *last;
+	ticks[a->queue][a->schedule] += done;
 	return 0;
 }
 
@@ -129,6 +135,7 @@ void queue_schedules_forget(struct redis *r, const struct queue_keys *k, int64_t
 static void begin(bool overlap)
 {
 	memset(ticks, 0, sizeof(ticks));
+	memset(last_ms, 0, sizeof(last_ms));
 	clock_ms = 1000 * SECOND + 1;
 	task_fixture_start(&schedules_task);
 	conf = (struct conf){ .supervisor.lease_ms = 30000, .schedules = list, .nschedules = QUEUES * PER_QUEUE };
@@ -223,6 +230,23 @@ TEST(none_waits_for_another_that_is_due_again, start_alone, task_fixture_stop)
 			most = ticks[q][i] > most ? ticks[q][i] : most;
 		}
 	assert_true(least >= 1 && most <= 6);
+}
+
+/* The ticks of one write differ, and its first request is about another schedule each time. */
+TEST(each_schedule_takes_its_own_answer, start_together, task_fixture_stop)
+{
+	for (int q = 0; q < QUEUES; q++)
+		for (int i = 0; i < PER_QUEUE; i++)
+			schedules[q][i].times.every_ms = SECOND * (1 + i % 3);
+	schedules[0][PER_QUEUE - 1].times.every_ms = 7 * SECOND;	/* not due each time */
+	turns_until_quiet();
+	for (int i = 1; i <= 7; i++) {
+		clock_ms = (1000 + 5 * i) * SECOND;
+		turns_until_quiet();
+	}
+	assert_int_equal(ticks[0][PER_QUEUE - 1], 5);
+	ticks[0][PER_QUEUE - 1] = 7;				/* as all others have */
+	each_has(7);
 }
 
 int main(void)
