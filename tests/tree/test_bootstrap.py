@@ -66,7 +66,8 @@ def test_downloads_run_beside_the_build(tree):
     done, calls = bootstrap(tree, "check")
     assert done.returncode == 0 and len(calls) == 2
     goals = [goal for call in calls for goal in call.split()[1:] if not goal.startswith("-")]
-    assert sorted(goals) == ["all", "axe", "crashpoint-programs", "deb", "inits", "promtool", "servers", "short-fuzz-programs", "unit-programs"]
+    assert sorted(goals) == ["all", "axe", "crashpoint-programs", "deb", "inits", "kubernetes-models", "promtool", "servers",
+                             "short-fuzz-programs", "unit-programs"]
 
 
 def test_the_build_counts_and_the_downloads_do_not(tree):
