@@ -399,19 +399,17 @@ bool conf_find_script(char *const *argv, struct conf_script *script);
 /* True: a known interpreter runs a file at path that begins with head: it must be readable. Async-signal-safe */
 bool conf_runs_by_script(const char *head, size_t len, const char *path);
 
-/* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which
- * only changes their number. */
+/* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 /*
  * Of a handler that stays, a hash of the files that it is loaded from, as they are now: that of its function, or its
  * program and the script that a known interpreter gets. With `ready` a file that conf_program_check() finds fault with
- * counts, too, since old workers go on until the new handler is ready. 0: not known, or each message has a process of
- * its own.
+ * counts, too, since old workers go on until the new handler is ready. 0: not known, or a process for each message.
  */
 uint64_t conf_handler_files(const struct conf_queue *q);
 /* Logs, records and commands call the handler so: its function, else its program. NULL: a rule has none */
 const char *conf_handler_name(const struct conf_queue *q);
-/* What to do if the last line that a runner printed says that a module is missing: a new string. NULL: it does not. */
+/* Advice if the last line that a runner printed says that a module is missing: a new string. NULL: it does not. */
 char *conf_function_lack(const struct conf_queue *q, const char *said);
 bool conf_schedules_equal(const struct conf *a, const struct conf *b);
 struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */

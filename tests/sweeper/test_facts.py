@@ -173,7 +173,8 @@ def test_each_figure_is_the_same_on_all_faces(redis, quredisd, handler, console,
                              queue("broken", str(tmp / "typo"), workers=1),
                              queue("mixed", handler(ENDS), workers=2, max_attempts=2, backoff={"base": "10ms"}, timeout="2s", reply_fd=3,
                                    emit={"queues": ["held"]})])
-        d = quredisd(**keys, schedules=[{"name": name, "queue": "mixed", "every": "1s", "message": name, "overlap": name == "done"} for name in ("done", "slow")])
+        d = quredisd(**keys, schedules=[{"name": name, "queue": "mixed", "every": "1s", "message": name, "overlap": name == "done"}
+                                        for name in ("done", "slow")])
         d.wait_event("breaker_opened", queue="broken")
 
         def ticked():

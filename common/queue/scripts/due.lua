@@ -1,7 +1,7 @@
 -- KEYS: none delayed ingress apart
 -- ARGV: all limit bytes plain [line ours ...]
 -- Moves messages that are due (all '1': any) from delayed to ingress; plain '1': without our lines, which only the caller's word makes ours. Returns
--- for each how many ms it was late; -1: its payload is gone (shared/apart.lua), it was deleted. Then -2: some stayed for their unseen line; -3 - ms to the next.
+-- for each how many ms it was late; -1: its payload is gone (shared/apart.lua), it was deleted. Then -2: some stayed for an unseen line; -3 - ms to the next.
 local t, rank, room, lates, seen, wait = redis.call('TIME'), 0, tonumber(ARGV[3]), {}, {}, nil
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 for i = 5, #ARGV, 2 do seen[ARGV[i]] = ARGV[i + 1] end
