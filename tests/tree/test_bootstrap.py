@@ -52,6 +52,14 @@ def forget(tree, *names):
     (tree / "installed").write_text("".join(f"{p}\n" for p in (tree / "installed").read_text().split() if p not in names))
 
 
+def test_nothing_is_left_that_others_can_write(tree):
+    """An archive that root unpacks keeps the modes of its maker."""
+    (tree / "etc").chmod(0o775)
+    (tree / "etc/demo/run").chmod(0o777)
+    done, _ = bootstrap(tree, "build")
+    assert done.returncode == 0 and (tree / "etc").stat().st_mode & 0o777 == 0o755 and (tree / "etc/demo/run").stat().st_mode & 0o777 == 0o755
+
+
 def test_nothing_is_installed_when_nothing_is_missing(tree):
     done, calls = bootstrap(tree, "check")
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "3 passed, 0 failed"
