@@ -61,9 +61,12 @@ def test_a_full_queue_is_fetched_in_batches(redis, far, quredisd, handler):
 def test_a_stop_keeps_the_order(redis, far, quredisd, handler):
     """The next messages are on their way while those before them go back."""
     c = redis.client()
-    c.lpush("ingress:mail", *range(4000))
-    d = quredisd(redis={"url": far.url}, queues=[queue("mail", handler(HANDLER, lang="python"), mode="persistent", workers=1)])
-    wait_for(lambda: c.llen("ingress:mail") < 3500)
-    assert d.stop() == 0
-    left = [int(unwrap(m)[1]) for m in c.lrange("ingress:mail", 0, -1)]
-    assert left == sorted(left, reverse=True)
+    slower = HANDLER.replace("    o.write", "    time.sleep(0.0001)\n    o.write").replace("import sys", "import sys, time")
+    c.lpush("ingress:mail", *range(20000))
+    d = quredisd(redis={"url": far.url}, queues=[queue("mail", handler(slower, lang="python"), mode="persistent", workers=1)])
+    for most in (19500, 18000, 16500):
+        wait_for(lambda most=most: c.llen("ingress:mail") < most)
+        assert d.stop() == 0
+        left = [int(unwrap(m)[1]) for m in c.lrange("ingress:mail", 0, -1)]
+        assert left == sorted(left, reverse=True) != []
+        d.start()
