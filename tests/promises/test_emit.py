@@ -464,7 +464,7 @@ def test_a_target_from_which_nothing_may_be_taken_back_fails_the_attempt(redis, 
     c = redis.client()
     d = serve()
     d.wait_event("queue_recovered", queue="split")
-    c.execute_command("ACL", "SETUSER", "default", "-ltrim", "(+ltrim ~escape:*)")
+    c.execute_command("ACL", "SETUSER", "default", "-ltrim", "(+ltrim ~*escape:*)")
     push(c, ["emit", "shared", "zero"], ["emit", "thumbs", "one"])
     wait_for(lambda: c.llen("escape:split") == 1)
     assert said(c)["error_class"] == "EmitRefused" and "'LTRIM'" in said(c)["error_message"]

@@ -296,7 +296,8 @@ def test_a_refused_move_is_told_once(redis, quredisd, handler, ledger):
     c.lpush("ingress:mail", "fail", *[f"m{i}" for i in range(20)])
 
     def tries():
-        return c.info("commandstats").get("cmdstat_lpush", {}).get("failed_calls", 0)
+        """The script asks first whether it may take back what it is about to push."""
+        return c.info("commandstats").get("cmdstat_ltrim", {}).get("failed_calls", 0)
     wait_for(lambda: tries() >= 6, 40, "six tries")
     assert len(d.events("redis_error", queue="mail")) <= 3, d.events("redis_error")
     c.delete("escape:mail")
