@@ -33,7 +33,7 @@ class FullOnce(Tap):
         self.client, self.full, self.lost = server.client(), False, False
 
     def emits(self, pair, words):
-        return b"split/0" in pair.name and words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "emit" and b"leaf" in b" ".join(words)
+        return b"split/0" in pair.name and words[0] == b"EVALSHA" and SCRIPTS.get(words[1]) == "emit_list" and b"leaf" in b" ".join(words)
 
     def request(self, pair, words):
         if not self.full and self.emits(pair, words):
