@@ -56,8 +56,11 @@ def test_nothing_is_left_that_others_can_write(tree):
     """An archive that root unpacks keeps the modes of its maker."""
     (tree / "etc").chmod(0o775)
     (tree / "etc/demo/run").chmod(0o777)
+    (tree / "build/root/tmp").mkdir(parents=True)       # of a system that tests run in
+    (tree / "build/root/tmp").chmod(0o1777)
     done, _ = bootstrap(tree, "build")
     assert done.returncode == 0 and (tree / "etc").stat().st_mode & 0o777 == 0o755 and (tree / "etc/demo/run").stat().st_mode & 0o777 == 0o755
+    assert (tree / "build/root/tmp").stat().st_mode & 0o7777 == 0o1777
 
 
 def test_nothing_is_installed_when_nothing_is_missing(tree):
