@@ -1,4 +1,4 @@
-// What is wrong with objects of Kubernetes and KEDA, by the schemas that kubernetes-models has compiled: a line for each value of a wrong type, each
+// Says what is wrong with objects of Kubernetes and KEDA, by the schemas that kubernetes-models has compiled: a line for each value of a wrong type, each
 // field that is missing, and each field at which a schema never looks. The objects come as JSON on standard input; NODE_PATH has the modules.
 "use strict";
 

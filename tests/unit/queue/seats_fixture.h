@@ -5,7 +5,7 @@
 #include "tests/unit/queue/moves_fixture.h"
 
 /*
- * What the tests of seats share, beside moves_fixture.h: three names with a lease, in a queue with max_in_flight = SEATS_LIMIT. They ask
+ * Shared by the tests of seats, beside moves_fixture.h: three names with a lease, in a queue with max_in_flight = SEATS_LIMIT. They ask
  * with `limit`, which a test may change, and on a server that has run for long.
  */
 #define SEATS_LIMIT 3

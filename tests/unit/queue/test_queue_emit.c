@@ -15,7 +15,7 @@ static const char *const targets[] = { "i:thumbs", "quredis:of:i:delayed", "i:ma
 static const struct queue_put three[] = { { .target = 0, .data = "one", .len = 3 }, { .target = 0, .data = "t\0o", .len = 3 },
 	{ .target = 1, .delay_ms = 60000, .data = "later", .len = 5 }, { .target = 2, .data = "", .len = 0 } };
 static const struct queue_emitted emitted = { targets, 3, three, nitems(three) };
-/* What goes to one list has a script of its own. */
+/* Messages for one list have a script of their own. */
 static const struct queue_emitted to_list = { targets, 1, three, 2 };
 static const struct queue_emitted *const both[] = { &emitted, &to_list };
 #define EACH_FORM(e) size_t form_ = 0; form_ < nitems(both) && (moves_setup(NULL), (e) = both[form_], true); form_++

@@ -329,15 +329,20 @@ TEST(a_key_of_another_type_is_reported_and_asked_again_later, seats_setup, lone_
 	assert_int_equal(seats_free(lone.w), 1);
 }
 
-/* ---- seats that others may have got, since the worker was cut off while its messages ran ---- */
-
-TEST(a_seat_above_the_limit_takes_no_further_message, seats_setup, lone_worker_teardown)
+static void run_one_of_two(void)
 {
 	seats_fill(2);
 	seats_room = 1;
 	seats_asked(1, false);
 	seats_take_answer();
 	seats_run(0);
+}
+
+/* ---- seats that others may have got, since the worker was cut off while its messages ran ---- */
+
+TEST(a_seat_above_the_limit_takes_no_further_message, seats_setup, lone_worker_teardown)
+{
+	run_one_of_two();
 	seats_lost(lone.w);
 	seats_others_take(3);
 	seats_adopted(lone.w);
@@ -354,11 +359,7 @@ TEST(a_seat_above_the_limit_takes_no_further_message, seats_setup, lone_worker_t
 /* Others may have got its seat, but a server that went back in time does not know that. */
 TEST(what_ran_when_the_lease_ended_has_no_seat_in_a_quiet_redis, seats_setup, lone_worker_teardown)
 {
-	seats_fill(2);
-	seats_room = 1;
-	seats_asked(1, false);
-	seats_take_answer();
-	seats_run(0);
+	run_one_of_two();
 	lone.w->session.lease.until_ms = 0;
 	seats_tick(lone.w, seats_now_ms());
 	lone.w->session.lease.until_ms = INT64_MAX;
