@@ -1,4 +1,5 @@
 """Each part of each alert rule matters to the tests of the rules: without it, or with another value, promtool says that they fail."""
+import json
 import os
 import re
 import subprocess
@@ -42,22 +43,27 @@ def mutants(rule):
             yield f"{m[0].strip()} -> {change(m)}", rule[:m.start()] + change(m) + rule[m.end():]
 
 
-def questions_about(alert, rules_file):
-    """The tests of the file that ask for this alert."""
-    yaml = pytest.importorskip("yaml")
-    tests = yaml.safe_load(TESTS.read_text())
-    groups = [{**g, "alert_rule_test": [t for t in g["alert_rule_test"] if t["alertname"] == alert]} for g in tests["tests"]]
-    return yaml.safe_dump({**tests, "rule_files": [rules_file], "tests": [g for g in groups if g["alert_rule_test"]]})
+@pytest.fixture(scope="module")
+def questions():
+    """All tests of the rules, read once: to read and to write YAML costs more than to answer."""
+    return pytest.importorskip("yaml").safe_load(TESTS.read_text())
+
+
+def questions_about(alert, questions):
+    """The tests that ask for this alert, in JSON, which is YAML, too."""
+    groups = [{**g, "alert_rule_test": [t for t in g["alert_rule_test"] if t["alertname"] == alert]} for g in questions["tests"]]
+    return json.dumps({**questions, "rule_files": ["RULES"], "tests": [g for g in groups if g["alert_rule_test"]]})
 
 
 @pytest.mark.skipif(not PROMTOOL or not os.path.exists(PROMTOOL), reason="no promtool: make promtool fetches it")
 @pytest.mark.parametrize("rule", ALERTS, ids=name_of)
-def test_each_part_of_a_rule_matters(rule, tmp):
+def test_each_part_of_a_rule_matters(rule, questions, tmp):
     alert = name_of(rule)
+    asked = questions_about(alert, questions)
     changed = [("as it is", rule), *mutants(rule)]
     for i, (_, text) in enumerate(changed):
         (tmp / f"{i}.rules.yml").write_text(HEAD + (text or re.sub("alert: .*", "alert: Other", rule)))
-        (tmp / f"{i}.yml").write_text(questions_about(alert, f"{i}.rules.yml"))
+        (tmp / f"{i}.yml").write_text(asked.replace('"RULES"', f'"{i}.rules.yml"'))
     done = subprocess.run([PROMTOOL, "test", "rules", *[f"{i}.yml" for i in range(len(changed))]], cwd=tmp, capture_output=True, text=True, timeout=120)
     verdicts = dict(re.findall(r"^Unit Testing:  (\d+)\.yml\n +(SUCCESS|FAILED)", done.stdout + done.stderr, re.M))
     assert len(changed) > 5 and "parse" not in done.stdout + done.stderr, done.stderr
