@@ -168,7 +168,8 @@ OVERLAY = """set -e
 mkdir -p /run/systemd/nspawn && mount -t tmpfs none /run/systemd/nspawn
 mount -t tmpfs none {over} && mkdir {over}/upper {over}/work {over}/root
 mount -t overlay none -o lowerdir=/,upperdir={over}/upper,workdir={over}/work {over}/root
-cd {over}/root && rm -f usr/sbin/policy-rc.d etc/machine-id && : >etc/machine-id && : >etc/fstab"""
+# no index of all manuals of the machine at each dpkg
+cd {over}/root && rm -f usr/sbin/policy-rc.d etc/machine-id var/lib/man-db/auto-update && : >etc/machine-id && : >etc/fstab"""
 
 
 @pytest.fixture
