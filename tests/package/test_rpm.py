@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, ROOT, VERSION
-from package.test_deb import debs, said
+from harness import BUILD, ROOT, VERSION, wait_for
+from package.test_deb import debian, debs, said
+from package.test_deb_states import Machine
 from tree.test_build import files, make
 
 RPM = BUILD.parent / "rpm"
@@ -17,7 +18,7 @@ PACKAGES = ("quredis", "quredis-web", "quredis-doc")
 
 pytestmark = pytest.mark.limit(900)         # it compiles everything, if nothing has
 
-__all__ = ["debs"]                          # a fixture
+__all__ = ["debian", "debs"]                # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,8 @@ def test_on_debian_the_result_is_no_package_and_is_removed(verdict):
     assert re.search(r"it requires the libraries of Debian: .*\blibconfig\.so\.9\b", verdict) or "libconfig.so.11" in verdict
     assert verdict.endswith("The result is no package, and was removed.\n") and not list(RPM.rglob("*.rpm"))
     for package, unit in (("quredis", "quredisd"), ("quredis-web", "quredis-web")):
-        assert {f"%systemd_{s} {unit}.service" for s in ("post", "preun", "postun_with_restart")} <= set(read(f"{package}.scripts"))
+        lines = [re.sub(r" quredisd@.*", "", line) for line in read(f"{package}.scripts")]
+        assert {f"%systemd_{s} {unit}.service" for s in ("post", "preun", "postun_with_restart")} <= set(lines)
 
 
 def test_files_are_what_make_install_installs(verdict, tmp):
@@ -109,3 +111,38 @@ def test_no_interpreter_is_required(verdict):
     needed = {line.split(" ")[0] for package in PACKAGES for line in read(f"{package}.requires")}
     others = {n for n in needed if not re.match(r"lib.*\.so\.|rpmlib\(|rtld\(|config\(", n)}
     assert others == {"/bin/sh", "quredis"}, verdict
+
+
+# What systemd's macros become on the systems of the spec (systemd-update-helper), as far as this systemd has it; Debian has no such macros.
+RESTART = "for unit in {}; do systemctl set-property \"$unit\" Markers=+needs-restart; done; systemctl reload-or-restart --marked"
+MACROS = {"systemd_preun": (0, "systemctl --no-reload disable --now {}"), "systemd_postun_with_restart": (1, RESTART)}
+
+
+def scriptlet(package, name, packages_left):
+    """Its text as a script of the shell: $1 is how many packages of that name are left."""
+    text = "\n".join(read(f"{package}.scripts"))
+    body = re.search(rf"^{name} scriptlet \(using /bin/sh\):\n(.*?)(?=^\w+ scriptlet |\Z)", text, re.M | re.S)[1]
+    for macro, (left, command) in MACROS.items():
+        body = re.sub(rf"^%{macro} (.*)$", lambda m, on=left, run=command: f"[ {int(packages_left > 0)} -ne {on} ] || {{ {run.format(m[1])}; }} || :", body,
+                      flags=re.M)
+    assert "%" not in body, body
+    return f"set -- {packages_left}\n{body}"
+
+
+def test_scriptlets_restart_and_stop_each_instance_that_runs(verdict, debian):
+    """In a booted Debian with the packages of Debian, whose units are the same."""
+    m = Machine(debian)
+    m.install("quredis")
+    m.add("second", "stopped")
+    m.sh("systemctl stop quredisd@stopped")
+    units = ("quredisd", "quredisd@second", "quredisd@stopped")
+    before = m.pids(*units)
+    m.sh(scriptlet("quredis", "postuninstall", 1))
+    wait_for(lambda: m.pid("quredisd") not in (0, before["quredisd"]) and m.pid("quredisd@second") not in (0, before["quredisd@second"]), 60, "the restarts")
+    assert m.pid("quredisd@stopped") == 0
+    after = m.pids(*units)
+    m.sh(scriptlet("quredis", "preuninstall", 1))
+    assert m.pids(*units) == after, "an upgrade is no removal"
+    m.sh(scriptlet("quredis", "preuninstall", 0))
+    assert m.pids(*units) == dict.fromkeys(units, 0)
+    assert m.sh("find /etc/systemd/system -name 'quredisd*'").stdout == ""
