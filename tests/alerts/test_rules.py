@@ -12,7 +12,7 @@ from harness import ROOT
 RULES = (ROOT / "etc/prometheus/quredis.rules.yml").read_text()
 TESTS = ROOT / "tests/alerts/quredis.test.yml"
 HEAD, *ALERTS = re.split(r"^(?=      - alert: )", RULES, flags=re.M)
-# What is changed: the pattern of a part, and what takes its place.
+# The changes: the pattern of a part, and its replacement.
 CHANGES = [
     (r"== (\d)\b", lambda m: f"== {1 + int(m[1])}"),
     (r"== \d\b", lambda m: ">= 0"),

@@ -113,7 +113,7 @@ def test_no_interpreter_is_required(verdict):
     assert others == {"/bin/sh", "quredis"}, verdict
 
 
-# What systemd's macros become on the systems of the spec (systemd-update-helper), as far as this systemd has it; Debian has no such macros.
+# Debian's rpm does not expand the macros of systemd. These are their commands on the systems of the spec, as far as the systemd of Debian has them.
 RESTART = "for unit in {}; do systemctl set-property \"$unit\" Markers=+needs-restart; done; systemctl reload-or-restart --marked"
 MACROS = {"systemd_preun": (0, "systemctl --no-reload disable --now {}"), "systemd_postun_with_restart": (1, RESTART)}
 
